@@ -1,0 +1,42 @@
+# Two commands set everything up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ifneq ($(wildcard ../shared/data),)
+export EVGP_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: demo test test-slow check format bench figures docs clean
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/python -m evgp.datasets.bundled digits demo/digits.csv
+	$(BIN)/evgp pick demo/digits.csv -k 40 --id image --output demo/picks.csv --report demo/report.html
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.installed
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed
+	$(BIN)/python -m benchmarks
+
+figures: $(VENV)/.installed
+	$(BIN)/python docs/figures/make.py
+
+clean:
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache build dist

@@ -1,0 +1,37 @@
+"""One root for everything this package raises on purpose, and one for its warnings."""
+
+
+class EvgpError(Exception):
+    """Everything this package raises on purpose."""
+
+
+class PoolError(EvgpError, ValueError):
+    """The pool cannot give what was asked of it."""
+
+
+class NetworkError(EvgpError, ValueError):
+    """A network was described in a way that cannot be built or propagated."""
+
+
+class DatasetError(EvgpError, ValueError):
+    """A file or table cannot be read as a pool."""
+
+
+class MemoryPlanError(EvgpError, MemoryError):
+    """The run would not fit in memory; the message says what would."""
+
+
+class NotPositiveDefinite(EvgpError, ArithmeticError):
+    """A covariance matrix could not be factorised, even with jitter."""
+
+
+class EvgpWarning(UserWarning):
+    """Everything this package warns of on purpose."""
+
+
+class NumericalWarning(EvgpWarning):
+    """A numerical rescue happened; the message says how large it was."""
+
+
+class DataWarning(EvgpWarning):
+    """Something in the data looks unlike what was meant."""

@@ -1,0 +1,127 @@
+"""The pool to choose from, and the selection that comes out.
+
+A `Pool` is checked when it is made, so nobody checks later.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import nan
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from evgp._errors import PoolError
+
+_NONE = torch.empty(0, dtype=torch.int64)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Inputs to choose from, inputs that matter, and what is labelled already.
+
+    `x_test` are test points of their own; without them the pool is its own test set, or those of
+    its rows that `test` names. `weights` say how much each test point matters and sum to one.
+
+    >>> pool = Pool(torch.zeros(5, 2), labelled=torch.tensor([3]))
+    >>> pool.unlabelled().tolist()
+    [0, 1, 2, 4]
+    """
+
+    x: Float[Tensor, " n *d"]
+    x_test: Float[Tensor, " m *d"] | None = None
+    test: Int[Tensor, " m"] | None = None
+    weights: Float[Tensor, " m"] | None = None
+    labelled: Int[Tensor, " l"] = _NONE
+    x_labelled: Float[Tensor, " a *d"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.x_test is not None and self.test is not None:
+            raise PoolError("expected x_test or test (rows of the pool), got both; give one")
+        for name in ("test", "labelled"):
+            rows = getattr(self, name)
+            if rows is not None and len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < len(self):
+                raise PoolError(f"expected {name} in 0..{len(self) - 1}, got {int(rows.min())}..{int(rows.max())}")
+
+    def __len__(self) -> int:
+        return self.x.shape[0]
+
+    def test_points(self) -> Float[Tensor, " m *d"]:
+        """The inputs at which predictions must be good."""
+        if self.x_test is not None:
+            return self.x_test
+        return self.x if self.test is None else self.x[self.test]
+
+    def test_rows(self) -> Int[Tensor, " m"] | None:
+        """Which pool rows the test points are, or None where they are points of their own."""
+        if self.x_test is not None:
+            return None
+        return torch.arange(len(self)) if self.test is None else self.test
+
+    def test_weights(self) -> Float[Tensor, " m"]:
+        """How much each test point matters; sums to one."""
+        if self.weights is not None:
+            return self.weights
+        m = self.test_points().shape[0]
+        return torch.full((m,), 1 / m, dtype=torch.float64)
+
+    def known(self) -> Float[Tensor, " l *d"]:
+        """Every labelled input, from the pool and from outside."""
+        inside = self.x[self.labelled]
+        return inside if self.x_labelled is None else torch.cat([inside, self.x_labelled])
+
+    def unlabelled(self) -> Int[Tensor, " c"]:
+        """The pool rows that may still be picked."""
+        free = torch.ones(len(self), dtype=torch.bool)
+        free[self.labelled] = False
+        return free.nonzero().squeeze(1)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    r"""What no other choice could have beaten, for every prefix of the picks.
+
+    `lowest` is a floor under the mean variance that *any* $j$ points could leave, for
+    $j = 1, \dots, k$; `share` the fraction of the best possible fall that the picks certainly
+    reach. `needed` maps a share of the variance to remove (0.5, 0.8, ...) to (`k_lo`, `k_hi`): no
+    fewer than `k_lo` labels can do it, our first `k_hi` picks do it (None: more than k).
+    """
+
+    lowest: Float[np.ndarray, " k"]
+    share: Float[np.ndarray, " k"]
+    needed: Mapping[float, tuple[int, int | None]]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Picks in order, each with its gain, and how good they provably are.
+
+    `prior_variance` is the mean variance over the test points with no label at all,
+    `start_variance` with the labels there were, `variance_left` after each pick;
+    `test_before` and `test_after` are the variances of the single test points.
+    """
+
+    indices: Int[np.ndarray, " k"]
+    gains: Float[np.ndarray, " k"]
+    prior_variance: float = nan
+    start_variance: float = nan
+    variance_left: Float[np.ndarray, " k"] = field(default_factory=lambda: np.empty(0))
+    test_before: Float[np.ndarray, " m"] = field(default_factory=lambda: np.empty(0))
+    test_after: Float[np.ndarray, " m"] = field(default_factory=lambda: np.empty(0))
+    costs: Float[np.ndarray, " k"] | None = None
+    certificate: Certificate | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(str(i) for i in self.indices[:5]) + (", ..." if len(self) > 5 else "")
+        parts = [f"{len(self)} picks: [{shown}]"]
+        if len(self.variance_left):
+            parts.append(f"variance {self.start_variance:.4g} -> {self.variance_left[-1]:.4g}")
+        if self.certificate is not None and len(self):
+            parts.append(f"at least {100 * self.certificate.share[-1]:.1f} % of the best possible")
+        return f"Selection({'; '.join(parts)})"
