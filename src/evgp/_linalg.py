@@ -1,0 +1,79 @@
+"""Linear algebra that knows no point: tiles, safe factorisation, arrays in and out."""
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from evgp._errors import NotPositiveDefinite, NumericalWarning
+from evgp._typing import Array
+
+# Jitter is a fraction of the mean diagonal, so that the scale of a kernel changes nothing.
+JITTER = 1e-10
+_TRIES = 6
+
+
+def as_tensor(x: Array) -> Tensor:
+    """A tensor view of NumPy or torch input; integers become float64.
+
+    >>> as_tensor(np.array([1, 2])).dtype
+    torch.float64
+    """
+    tensor = x if isinstance(x, Tensor) else torch.from_numpy(np.ascontiguousarray(x))
+    wide = tensor.dtype in (torch.float32, torch.float64)
+    return tensor.detach() if wide else tensor.detach().to(torch.float64)
+
+
+def like(example: Array, result: Tensor) -> Array:
+    """The result as NumPy where the example was NumPy."""
+    return result if isinstance(example, Tensor) else result.numpy()
+
+
+def tiles(n: int, m: int, rows: int = 512, columns: int = 1024) -> Iterator[tuple[slice, slice]]:
+    """Row and column slices that cover an n x m matrix once.
+
+    >>> [(r.stop - r.start, c.stop - c.start) for r, c in tiles(3, 5, 2, 4)]
+    [(2, 4), (2, 1), (1, 4), (1, 1)]
+    """
+    for top in range(0, n, rows):
+        for left in range(0, m, columns):
+            yield slice(top, min(top + rows, n)), slice(left, min(left + columns, m))
+
+
+def safe_cholesky(a: Float[Tensor, "l l"]) -> Float[Tensor, "l l"]:
+    r"""Lower Cholesky factor, with jitter raised tenfold until it succeeds.
+
+    Jitter starts at $10^{-10}$ of the mean diagonal and warns with the value used.
+
+    >>> safe_cholesky(torch.eye(2, dtype=torch.float64)).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    if not bool(torch.isfinite(a).all()):
+        raise NotPositiveDefinite(
+            f"expected finite covariances, got {int((~torch.isfinite(a)).sum())} that are NaN or "
+            "infinite; check the inputs for huge values, or standardise them"
+        )
+    factor, info = torch.linalg.cholesky_ex(a)
+    if int(info) == 0:
+        return factor
+    scale = float(a.diagonal().mean())
+    for attempt in range(_TRIES):
+        jitter = JITTER * 10**attempt
+        lifted = a.clone()
+        lifted.diagonal().add_(jitter * scale)
+        factor, info = torch.linalg.cholesky_ex(lifted)
+        if int(info) == 0:
+            warnings.warn(
+                f"added jitter of {jitter:.0e} x the mean variance to factorise a covariance of "
+                f"{a.shape[0]} points; raise noise to avoid it",
+                NumericalWarning,
+                stacklevel=2,
+            )
+            return factor
+    raise NotPositiveDefinite(
+        f"expected a positive definite covariance of {a.shape[0]} points, got one that fails even "
+        f"with jitter {JITTER * 10 ** (_TRIES - 1):.0e}; raise noise, or check the kernel"
+    )

@@ -1,0 +1,5 @@
+"""Covariances between inputs."""
+
+from evgp.kernels.analytic import NNGP as NNGP
+from evgp.kernels.analytic import NTK as NTK
+from evgp.kernels.kernel import Kernel as Kernel

@@ -1,0 +1,184 @@
+r"""Infinite-width kernels of a network: NNGP and NTK.
+
+$$ K^{(0)}(x, x') = x \cdot x' / d, \qquad \Theta^{(0)} = 0 $$
+
+pushed through the layers (`evgp.nets`). Everything is computed in float64 in tiles that stay in
+the cache, and stored in the type asked for: in float32 the ReLU angle at coinciding points would
+lose half its digits. Points that are equal to the bit get the exact diagonal value, wherever they
+stand.
+"""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from evgp._errors import NumericalWarning, PoolError
+from evgp._linalg import as_tensor, like, tiles
+from evgp._typing import Array
+from evgp.nets import Erf, Network, Sin
+
+# Beyond this input variance erf and sin have fewer than six correct digits in float64.
+_DELICATE = 1e9
+
+
+@dataclass(frozen=True)
+class NTK:
+    """The neural tangent kernel of a network at infinite width.
+
+    O(n m (d + depth)) time; memory is the result and about 50 MB. `storage` is the type of the
+    result where it should differ from that of the inputs; the computation is always float64.
+
+    >>> from evgp.nets import mlp
+    >>> x = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> NTK(mlp(depth=1, b_std=0.0))(x).round(4)
+    array([[0.5   , 0.0796],
+           [0.0796, 0.5   ]])
+    """
+
+    network: Network
+    storage: torch.dtype | None = None
+
+    def __call__(self, x1: Array, x2: Array | None = None) -> Array:
+        """The n x m matrix; with one argument the symmetric n x n one."""
+        return _matrix(self.network, x1, x2, self.storage, ntk=True)
+
+    def diag(self, x: Array) -> Array:
+        """Each point with itself, exactly: O(n (d + depth))."""
+        return _diagonal(self.network, x, self.storage, ntk=True)
+
+
+@dataclass(frozen=True)
+class NNGP:
+    """The covariance of a network's outputs at initialisation, at infinite width.
+
+    Cost as for `NTK`.
+
+    >>> from evgp.nets import mlp
+    >>> NNGP(mlp(depth=1, b_std=0.0)).diag(np.array([[1.0, 0.0]]))
+    array([0.25])
+    """
+
+    network: Network
+    storage: torch.dtype | None = None
+
+    def __call__(self, x1: Array, x2: Array | None = None) -> Array:
+        """The n x m matrix; with one argument the symmetric n x n one."""
+        return _matrix(self.network, x1, x2, self.storage, ntk=False)
+
+    def diag(self, x: Array) -> Array:
+        """Each point with itself, exactly: O(n (d + depth))."""
+        return _diagonal(self.network, x, self.storage, ntk=False)
+
+
+def _flat(x: Array) -> Float[Tensor, "n d"]:
+    tensor = as_tensor(x)
+    if tensor.ndim < 2 or tensor.shape[1:].numel() == 0:
+        raise PoolError(
+            f"expected inputs of shape (rows, features), got {tuple(tensor.shape)}; "
+            "reshape a single row to (1, features)"
+        )
+    return tensor.reshape(tensor.shape[0], -1)
+
+
+def _variance(x: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+    """Mean square of each row, in float64, without a float64 copy of x."""
+    blocks = [block.double().square().mean(1) for block in x.split(4096)]
+    return torch.cat(blocks) if blocks else x.new_empty(0, dtype=torch.float64)
+
+
+def _check(network: Network, variance: Float[Tensor, " n"]) -> None:
+    if not bool(torch.isfinite(variance).all()):
+        row = int((~torch.isfinite(variance)).nonzero()[0])
+        raise PoolError(
+            f"expected finite inputs of moderate size, got row {row} with NaN, inf or a norm "
+            "beyond 1e150; clean or standardise the inputs"
+        )
+    delicate = any(isinstance(layer, Erf | Sin) for layer in network.layers)
+    if delicate and len(variance) and float(variance.max()) > _DELICATE:
+        warnings.warn(
+            f"inputs with mean square up to {float(variance.max()):.1e} leave an erf or sin kernel "
+            "few correct digits; standardise them",
+            NumericalWarning,
+            stacklevel=4,
+        )
+
+
+def _diagonal(network: Network, x: Array, storage: torch.dtype | None, *, ntk: bool) -> Array:
+    flat = _flat(x)
+    variance = _variance(flat)
+    _check(network, variance)
+    both = network.diagonal(variance)
+    return like(x, both[ntk].to(storage or flat.dtype))
+
+
+def _matrix(
+    network: Network, x1: Array, x2: Array | None, storage: torch.dtype | None, *, ntk: bool
+) -> Array:
+    symmetric = x2 is None or x2 is x1
+    a = _flat(x1)
+    b = a if x2 is None or symmetric else _flat(x2)
+    if a.shape[1] != b.shape[1]:
+        raise PoolError(f"expected inputs with as many features, got {a.shape[1]} and {b.shape[1]}")
+    va = _variance(a)
+    vb = va if symmetric else _variance(b)
+    for variance in (va,) if symmetric else (va, vb):
+        _check(network, variance)
+    out = torch.empty(len(a), len(b), dtype=storage or a.dtype)
+    exact = network.diagonal(va)[int(ntk)]
+    twins = _twins(a, b, va, vb, symmetric)
+    for rows, columns in tiles(len(a), len(b)):
+        if symmetric and columns.stop <= rows.start:
+            continue
+        cov = (a[rows].double() @ b[columns].double().T).div_(a.shape[1])
+        moments = network.propagate(cov, va[rows], vb[columns])
+        tile = moments.ntk if ntk else moments.nngp
+        if twins is not None:
+            same = twins[0][rows, None] == twins[1][None, columns]
+            tile = torch.where(same, exact[rows, None], tile)
+        out[rows, columns] = tile
+        if symmetric:
+            out[columns, rows] = tile.T
+    if symmetric:
+        out.diagonal().copy_(exact)
+        _mirror_(out)
+    return like(x1, out)
+
+
+def _mirror_(out: Float[Tensor, "n n"]) -> None:
+    """Make tiles on the diagonal symmetric to the bit; the others already are."""
+    for start in range(0, len(out), 1024):
+        block = out[start : start + 1024, start : start + 1024]
+        block.copy_(block.triu() + block.triu(1).T)
+
+
+def _twins(
+    a: Float[Tensor, "n d"],
+    b: Float[Tensor, "m d"],
+    va: Float[Tensor, " n"],
+    vb: Float[Tensor, " m"],
+    symmetric: bool,
+) -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]] | None:
+    """Group numbers such that equal numbers mean equal rows; None where all rows differ.
+
+    O((n + m) log(n + m)) comparisons; rows whose variance is unique are never compared.
+    """
+    every = va if symmetric else torch.cat([va, vb])
+    _, inverse, counts = torch.unique(every, return_inverse=True, return_counts=True)
+    maybe = (counts[inverse] > 1).nonzero().squeeze(1)
+    if len(maybe) == 0:
+        return None
+    n = len(a)
+    groups = torch.arange(len(every))
+    inside = [a[maybe[maybe < n]].double(), b[maybe[maybe >= n] - n].double()]
+    # Adding zero turns -0.0 into 0.0, so that equal rows have equal bytes.
+    rows = np.ascontiguousarray(torch.cat(inside).numpy() + 0.0)
+    keys = rows.view(np.dtype((np.void, rows.shape[1] * 8))).ravel()
+    _, first, index = np.unique(keys, return_index=True, return_inverse=True)
+    if len(first) == len(rows):
+        return None
+    groups[maybe] = maybe[torch.from_numpy(first[index])]
+    return groups[:n], groups if symmetric else groups[n:]

@@ -1,0 +1,21 @@
+"""What the rest of the package asks of a kernel."""
+
+from typing import Protocol, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """Covariance between two batches of inputs."""
+
+    def __call__(
+        self, x1: Float[Tensor, " n *d"], x2: Float[Tensor, " m *d"] | None = None
+    ) -> Float[Tensor, "n m"]:
+        """The n x m matrix; with one argument the symmetric n x n one."""
+        ...
+
+    def diag(self, x: Float[Tensor, " n *d"]) -> Float[Tensor, " n"]:
+        """Each point with itself: the diagonal of the symmetric matrix, exactly."""
+        ...

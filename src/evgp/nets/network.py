@@ -1,0 +1,126 @@
+"""Networks: one description that is built finite and propagated infinite."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor, nn
+
+from evgp._errors import NetworkError
+from evgp.nets.layers import (
+    Activation,
+    Dense,
+    Erf,
+    Gelu,
+    Identity,
+    Layer,
+    LeakyRelu,
+    Moments,
+    Sin,
+)
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": LeakyRelu(0.0),
+    "leaky_relu": LeakyRelu(0.1),
+    "gelu": Gelu(),
+    "erf": Erf(),
+    "sin": Sin(),
+    "identity": Identity(),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Network:
+    """An architecture that can be built finite and propagated infinite.
+
+    >>> mlp(depth=1, activation="erf")
+    Network(depth=1, width=512, activation=erf, w_std=1, b_std=0.1)
+    """
+
+    layers: tuple[Layer, ...]
+
+    def build(self, shape: tuple[int, ...], *, generator: Generator) -> nn.Module:
+        """A finite torch module for inputs of this shape, freshly initialised.
+
+        >>> net = mlp(depth=1, width=8).build((3,), generator=torch.Generator().manual_seed(0))
+        >>> net(torch.zeros(5, 3)).shape
+        torch.Size([5, 1])
+        """
+        fan = 1
+        for size in shape:
+            fan *= size
+        modules: list[nn.Module] = [nn.Flatten()]
+        for layer in self.layers:
+            module, fan = layer.module(fan, generator=generator)
+            modules.append(module)
+        return nn.Sequential(*modules)
+
+    def propagate(
+        self,
+        cov: Float[Tensor, "n m"],
+        var1: Float[Tensor, " n"],
+        var2: Float[Tensor, " m"],
+    ) -> Moments:
+        """Output covariances from those of the inputs; overwrites `cov`.
+
+        O(n m depth) time, a few n x m buffers of memory.
+        """
+        moments = Moments(cov, torch.zeros_like(cov), var1, var2)
+        for layer in self.layers:
+            layer.propagate_(moments)
+        return moments
+
+    def diagonal(
+        self, var: Float[Tensor, " n"]
+    ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+        """NNGP and NTK of each point with itself, from the variances of the inputs."""
+        ntk = torch.zeros_like(var)
+        for layer in self.layers:
+            var, ntk = layer.diagonal(var, ntk)
+        return var, ntk
+
+    def __repr__(self) -> str:
+        dense = [layer for layer in self.layers if isinstance(layer, Dense)]
+        activations = [str(layer) for layer in self.layers if isinstance(layer, Activation)]
+        shown = "-".join(dict.fromkeys(activations)) or "none"
+        width = dense[0].width if activations else "none"
+        return (
+            f"Network(depth={len(activations)}, width={width}, activation={shown}, "
+            f"w_std={dense[0].w_std:g}, b_std={dense[0].b_std:g})"
+        )
+
+
+def mlp(
+    depth: int = 2,
+    width: int = 512,
+    activation: str | Activation = "relu",
+    w_std: float = 1.0,
+    b_std: float = 0.1,
+    *,
+    outputs: int = 1,
+) -> Network:
+    """A fully connected network with `depth` hidden layers, in NTK parametrisation.
+
+    Activations are plain, not rescaled: relu, leaky_relu (slope 0.1, or `LeakyRelu(slope)`), gelu,
+    erf, sin, identity.
+
+    >>> mlp(depth=3, activation="gelu")
+    Network(depth=3, width=512, activation=gelu, w_std=1, b_std=0.1)
+    """
+    if isinstance(activation, str):
+        if activation not in ACTIVATIONS:
+            known = ", ".join(ACTIVATIONS)
+            raise NetworkError(f"expected an activation among {known}; got {activation!r}")
+        activation = ACTIVATIONS[activation]
+    for name, value, least in (("depth", depth, 0), ("width", width, 1), ("outputs", outputs, 1)):
+        if value < least:
+            raise NetworkError(f"expected {name} >= {least}, got {value}")
+    for name, scale in (("w_std", w_std), ("b_std", b_std)):
+        if not 0 <= scale < float("inf"):
+            raise NetworkError(f"expected {name} to be finite and not negative, got {scale}")
+    if w_std == 0:
+        raise NetworkError("expected w_std > 0, got 0; such a network ignores its input")
+    hidden: list[Layer] = []
+    for _ in range(depth):
+        hidden += [Dense(width, w_std, b_std), activation]
+    return Network((*hidden, Dense(outputs, w_std, b_std)))
