@@ -1,0 +1,132 @@
+"""The figures of the page: SVG written by hand, coloured by the style sheet."""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from evgp.report import words
+from evgp.report.axes import Axis, grid, join, path, percent, stretched, tag
+from evgp.report.summary import Pick, Summary
+
+NUMBERED = 60
+RATIO = 1.5  # width over height of the map, as in page.css, so that both ways have one scale
+LAYERS = 6
+
+
+def curve(summary: Summary) -> Markup:
+    """Mean variance left against labels, with the band in which the best choice must lie."""
+    if not summary.left:
+        return Markup("")
+    x, y = curve_axes(summary)
+    ours, best = list(enumerate(summary.left)), list(enumerate(summary.best))
+    drawn = [tag("path", class_="ours", d=path(x, y, ours))]
+    if best:
+        band = tag("path", class_="band", d=path(x, y, [*ours, *reversed(best)]) + "Z")
+        drawn = [band, tag("path", class_="floor", d=path(x, y, best)), *drawn]
+    cursor = tag(
+        "g",
+        tag("line", class_="hair", y1=0, y2="100%"),
+        tag("circle", class_="floor-dot", r=4),
+        tag("circle", class_="ours-dot", r=5),
+        class_="cursor",
+    )
+    return join([grid(x, y), _targets(summary, y), stretched(*drawn), cursor])
+
+
+def curve_axes(summary: Summary) -> tuple[Axis, Axis]:
+    """Labels from none to all picks; variance from zero to where it starts."""
+    high = max(summary.left, default=0.0)
+    return Axis(0, max(1, len(summary.picks)), whole=True), Axis(0, 1.04 * high or 1.0)
+
+
+def _targets(summary: Summary, y: Axis) -> Markup:
+    """The lines that answer how many labels are needed."""
+    parts: list[Markup] = []
+    last = 0.0
+    for need in summary.needs:
+        top = 100 - y.at((1 - need.share) * (summary.prior or 0.0))
+        if top < 0:
+            continue
+        # Two names that would touch part: the lower one goes below its line.
+        at, below, last = percent(top), top - last < 8, top
+        parts += [
+            tag("line", class_="target", x1=0, x2="100%", y1=at, y2=at),
+            tag("text", words.percent(need.share) + " removed", class_="target-name", x="100%", y=at, dy=10 if below else -4,
+                text_anchor="end"),
+        ]  # fmt: skip
+    return join(parts)
+
+
+def scatter(summary: Summary) -> Markup:
+    """The pool on its plane, the picks on top, the first of them highest and numbered."""
+    points = summary.scatter.points
+    x, y = scatter_axes(summary)
+    # Dots of one path never darken each other; a few layers let crowds show.
+    layers = [
+        tag("path", class_="pool", d="".join(path(x, y, [point]) + "h0" for point in part))
+        for part in (points[i::LAYERS] for i in range(LAYERS))
+        if part
+    ]
+    picks = [_pick(summary, pick, x, y) for pick in reversed(summary.picks)]
+    focus = tag("g", tag("circle", r=13), tag("text", dy=".35em"), class_="focus")
+    return join([stretched(*layers), tag("g", *picks, class_="picks"), focus])
+
+
+def scatter_axes(summary: Summary) -> tuple[Axis, Axis]:
+    """Ranges that hold every point, widened until both directions have the same scale."""
+    at = [*summary.scatter.points, *(pick.at for pick in summary.picks)] or [(0.0, 0.0)]
+    spans = [(min(values), max(values)) for values in zip(*at, strict=True)]
+    centres = [(low + high) / 2 for low, high in spans]
+    wide, tall = (high - low for low, high in spans)
+    half = 0.53 * max(tall, wide / RATIO) or 1.0
+    (a, b), reach = centres, RATIO * half
+    return Axis(a - reach, a + reach), Axis(b - half, b + half)
+
+
+def _pick(summary: Summary, pick: Pick, x: Axis, y: Axis) -> Markup:
+    left, top = percent(x.at(pick.at[0])), percent(100 - y.at(pick.at[1]))
+    name = tag("title", f"{pick.rank}: {pick.id}, gain {words.number(pick.gain)}")
+    if pick.rank > NUMBERED:
+        return tag("circle", name, cx=left, cy=top, r=2.75)
+    return tag(
+        "g",
+        name,
+        tag("circle", cx=left, cy=top, r=9),
+        tag("text", str(pick.rank), x=left, y=top, dy=".35em"),
+    )
+
+
+def histogram(summary: Summary) -> Markup:
+    """Test points by variance: grey before, in colour after."""
+    found = summary.histogram
+    if found is None:
+        return Markup("")
+    x, y = Axis(0, found.edges[-1]), Axis(0, 1.05 * max(*found.before, *found.after), whole=True)
+    before = _bars(found.edges, found.before, x, y, "before")
+    after = _bars(found.edges, found.after, x, y, "after")
+    medians = [
+        tag(
+            "line", class_=f"median {name}", x1=(at := percent(x.at(value))), x2=at, y1=0, y2="100%"
+        )
+        for name, value in zip(("before", "after"), found.medians, strict=True)
+    ]
+    return join([grid(x, y), before, after, *medians, tag("rect", class_="bin", height="100%")])
+
+
+def _bars(edges: Sequence[float], counts: Sequence[int], x: Axis, y: Axis, name: str) -> Markup:
+    bars = [
+        tag("rect", x=percent(x.at(edges[i])), y=percent(100 - y.at(count)),
+            width=percent(100 / len(counts)), height=percent(y.at(count)))
+        for i, count in enumerate(counts)
+        if count
+    ]  # fmt: skip
+    return tag("g", *bars, class_=name)
+
+
+def share(value: float, most: float) -> str:
+    """The length of a bar, in percent of the longest.
+
+    >>> share(0.02, 0.08)
+    '25%'
+    """
+    return percent(100 * max(0.0, value) / most) if most > 0 else "0%"

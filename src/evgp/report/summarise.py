@@ -1,0 +1,209 @@
+"""From a selection to the plain data of its report."""
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from math import isfinite
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from evgp._errors import PoolError
+from evgp.pool import Selection
+from evgp.report.components import backdrop, project
+from evgp.report.summary import Histogram, Need, Pick, Scatter, Summary
+
+SHARES = (0.5, 0.8, 0.9, 0.95)
+SHOWN = 12
+LONGEST = 200
+CHARACTERS = 800_000
+BINS = 32
+
+
+@runtime_checkable
+class Column(Protocol):
+    """Anything with a length whose items are found by position: a list, an array."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+def summarise(
+    selection: Selection,
+    *,
+    x: Float[np.ndarray, "n d"],
+    ids: Sequence[str] | None = None,
+    columns: Mapping[str, Column] | None = None,
+    network: str = "",
+    source: str = "",
+    command: str = "",
+    notes: Sequence[str] = (),
+    seed: int = 0,
+) -> Summary:
+    r"""Everything the report of a selection says, as plain data.
+
+    `ids` and the values of `columns` run over the whole pool, like `x`; only those of the picks are
+    read and kept, as they are written. Costs $O(\min(n, 20000)\, d)$ for the map and $O(k)$ per
+    column; what is kept does not grow with the pool.
+
+    >>> left = np.array([0.4])
+    >>> chosen = Selection(np.array([1]), np.array([0.6]), 1.0, 1.0, left)
+    >>> summary = summarise(chosen, x=np.eye(2), ids=["ann", "bob"], columns={"age": [31, 58]})
+    >>> summary.picks[0].id, summary.picks[0].cells, summary.removed
+    ('bob', ('58',), 0.6)
+    """
+    columns = columns or {}
+    _check(len(x), selection, ids, columns)
+    cells, carried = _cells(selection, columns)
+    scatter, at = _scatter(x, selection, seed)
+    certificate = selection.certificate if len(selection) else None
+    start = _finite(selection.start_variance)
+    criterion = selection.settings.get("criterion", "")
+    return Summary(
+        source=_text(source),
+        network=_text(network),
+        criterion=_text(criterion),
+        command=_text(command, longest=None),
+        version=_version(),
+        rows=len(x),
+        inputs=x.shape[1],
+        test_points=len(selection.test_before),
+        has_ids=ids is not None,
+        prior=_finite(selection.prior_variance) if start is not None else None,
+        start=start,
+        picks=_picks(selection, ids, at, cells),
+        floor=None if certificate is None else tuple(certificate.lowest.tolist()),
+        share=None if certificate is None else tuple(certificate.share.tolist()),
+        needs=_needs(selection),
+        scatter=scatter,
+        histogram=_histogram(selection),
+        columns=tuple(_text(name) for name in list(columns)[:carried]),
+        shown=_shown(cells, carried),
+        left_out=len(columns) - carried,
+        settings=tuple((_text(key), _text(item)) for key, item in selection.settings.items()),
+        warnings=tuple(dict.fromkeys(map(_text, (*selection.warnings, *notes)))),
+    )
+
+
+def _check(
+    n: int, selection: Selection, ids: Sequence[str] | None, columns: Mapping[str, Column]
+) -> None:
+    if len(selection) and int(selection.indices.max()) >= n:
+        raise PoolError(f"expected picks below {n}, got {int(selection.indices.max())}; x must be "
+                        "the pool that was picked from")  # fmt: skip
+    if ids is not None and len(ids) != n:
+        raise PoolError(f"expected {n} ids, one for each row of x, got {len(ids)}")
+    for name, values in columns.items():
+        if len(values) != n:
+            raise PoolError(f"expected {n} values in column {name!r}, got {len(values)}")
+
+
+def _picks(
+    selection: Selection,
+    ids: Sequence[str] | None,
+    at: Float[np.ndarray, "k 2"],
+    cells: Sequence[tuple[str, ...]],
+) -> tuple[Pick, ...]:
+    left = selection.variance_left.tolist() or [None] * len(selection)
+    costs = [None] * len(selection) if selection.costs is None else selection.costs.tolist()
+    rows = selection.indices.tolist()
+    return tuple(
+        Pick(
+            rank=j + 1,
+            row=row,
+            id=str(row) if ids is None else _text(ids[row]),
+            gain=float(selection.gains[j]),
+            left=left[j],
+            cost=costs[j],
+            at=(float(at[j, 0]), float(at[j, 1])),
+            cells=cells[j],
+        )
+        for j, row in enumerate(rows)
+    )
+
+
+def _cells(
+    selection: Selection, columns: Mapping[str, Column]
+) -> tuple[list[tuple[str, ...]], int]:
+    """The picks' cells, column by column until the page would grow too heavy."""
+    rows, room = selection.indices.tolist(), CHARACTERS
+    kept: list[list[str]] = []
+    for values in columns.values():
+        column = [_text(values[row]) for row in rows]
+        room -= sum(len(cell) + 3 for cell in column)
+        if kept and room < 0:
+            break
+        kept.append(column)
+    return [tuple(column[j] for column in kept) for j in range(len(rows))], len(kept)
+
+
+def _shown(cells: Sequence[tuple[str, ...]], carried: int) -> tuple[int, ...]:
+    """The first dozen columns in which the picks differ, or the first dozen."""
+    differ = [c for c in range(carried) if len({row[c] for row in cells}) > 1]
+    rest = [c for c in range(carried) if c not in set(differ)]
+    return tuple(sorted((differ + rest)[:SHOWN]))
+
+
+def _scatter(
+    x: Float[np.ndarray, "n d"], selection: Selection, seed: int
+) -> tuple[Scatter, Float[np.ndarray, "k 2"]]:
+    behind = backdrop(len(x), selection.indices, seed=seed)
+    at, explained = project(x, np.concatenate([behind, selection.indices]), seed=seed)
+    points = tuple((float(a), float(b)) for a, b in at[: len(behind)])
+    sampled = len(behind) + len(selection) < len(x)
+    return Scatter(points, explained, sampled), at[len(behind) :]
+
+
+def _needs(selection: Selection) -> tuple[Need, ...]:
+    """The certificate's answer; without one, only what the picks themselves show."""
+    if selection.certificate is not None:
+        needed = selection.certificate.needed
+        return tuple(Need(share, *needed[share]) for share in sorted(needed))
+    prior = selection.prior_variance
+    if not len(selection.variance_left) or not isfinite(prior):
+        return ()
+    curve = np.concatenate([[selection.start_variance], selection.variance_left])
+    done = [np.flatnonzero(curve <= (1 - share) * prior) for share in SHARES]
+    return tuple(
+        Need(share, None, int(at[0]) if len(at) else None)
+        for share, at in zip(SHARES, done, strict=True)
+    )
+
+
+def _histogram(selection: Selection) -> Histogram | None:
+    before, after = selection.test_before, selection.test_after
+    if not len(before) or not len(after):
+        return None
+    both = np.maximum(np.concatenate([before, after]), 0)  # rounding may leave -1e-17
+    # One far test point would squeeze all others into a bin: the last bin takes all beyond.
+    high = min(float(both.max()), 1.5 * float(np.quantile(both, 0.99))) or float(both.max()) or 1.0
+    edges = np.linspace(0.0, high, BINS + 1)
+    counts = [np.histogram(part.clip(0, high), edges)[0].tolist() for part in (before, after)]
+    medians = (float(np.median(before)), float(np.median(after)))
+    highest = float(both.max())
+    return Histogram(tuple(edges.tolist()), tuple(counts[0]), tuple(counts[1]), medians, highest)
+
+
+def _text(value: object, *, longest: int | None = LONGEST) -> str:
+    """A value as it is written, unless it is long: floats keep eight digits, text 200 characters.
+
+    Missing is empty, and what UTF-8 cannot hold becomes a question mark.
+    """
+    plain = value.item() if isinstance(value, np.generic) else value
+    text = "" if plain is None else str(plain)
+    if isinstance(plain, float) and len(text) > 12:
+        text = f"{plain:.8g}"
+    if longest is not None and len(text) > longest:
+        text = text[: longest - 1] + "…"
+    return text.encode("utf-8", "replace").decode()
+
+
+def _version() -> str:
+    try:
+        return version("evgp")
+    except PackageNotFoundError:  # run from its sources, never installed
+        return ""
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if isfinite(value) else None

@@ -1,0 +1,166 @@
+"""Numbers and sentences for people: the only place where the report speaks."""
+
+from math import floor, isfinite, log10
+
+from evgp.report.summary import Need, Summary
+
+THIN = "\u202f"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number with a few significant digits.
+
+    >>> number(1234.5678), number(0.012345), number(3e-7), number(None)
+    ('1,235', '0.01234', '3e-7', '–')
+    """
+    if value is None or not isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e7:
+        mantissa, power = f"{value:.{digits - 1}e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
+    return f"{value:,.{max(0, digits - 1 - floor(log10(abs(value))))}f}"
+
+
+def percent(share: float | None, *, down: bool = False) -> str:
+    """A share in percent; rounded down where it is a promise, never up to all of it.
+
+    >>> percent(0.8876), percent(0.8876, down=True), percent(0.9996), percent(1.0)
+    ('88.8\u202f%', '88.7\u202f%', '99.9\u202f%', '100\u202f%')
+    """
+    if share is None or not isfinite(share):
+        return "–"
+    tenths = floor(1000 * share + 1e-9) if down or 0.999 < share < 1 else round(1000 * share)
+    return (f"{tenths // 10}" if tenths % 10 == 0 else f"{tenths / 10:.1f}") + f"{THIN}%"
+
+
+def several(count: int, one: str) -> str:
+    """A count with its noun.
+
+    >>> several(1, "row"), several(1797, "row")
+    ('1 row', '1,797 rows')
+    """
+    return f"{count:,} {one}" + ("" if count == 1 else "s")
+
+
+def title(summary: Summary) -> str:
+    """What to do, in one line."""
+    k = len(summary.picks)
+    return "Label this row first" if k == 1 else f"Label these {k:,} rows first"
+
+
+def lead(summary: Summary) -> list[str]:
+    """What was chosen, why, and how good it provably is: up to three sentences."""
+    k = len(summary.picks)
+    where = f" of {summary.source}" if summary.source else ""
+    these = "this one" if k == 1 else f"these {k:,}"
+    of = f"Of the {several(summary.rows, 'row')}{where}, {these}"
+    alone = f"The only row{where}"
+    return [
+        f"{alone if summary.rows == 1 else of} {_why(summary, k)}.",
+        *([_fall(summary)] if summary.removed is not None else []),
+        *([_promise(summary, k)] if summary.reached is not None else []),
+    ]
+
+
+def _why(summary: Summary, k: int) -> str:
+    if summary.share is None and summary.criterion:
+        return f"{'was' if k == 1 else 'were'} chosen by the criterion {summary.criterion}"
+    chosen = "was chosen" if k == 1 else "were chosen"
+    points = f" at the {several(summary.test_points, 'test point')}" if summary.test_points else ""
+    return f"{chosen} to leave a network least unsure of its predictions{points}"
+
+
+def _fall(summary: Summary) -> str:
+    had = ", which earlier labels left," if summary.had_labels else " without labels"
+    return (
+        f"The mean variance falls from {number(summary.start)}{had} to {number(summary.end)}: "
+        f"{percent(summary.removed)} of it is gone."
+    )
+
+
+def _promise(summary: Summary, k: int) -> str:
+    rivals = "the same money" if summary.cost is not None else f"any {several(k, 'row')}"
+    share = percent(summary.reached, down=True)
+    return f"That is provably at least {share} of the fall that {rivals} could bring."
+
+
+def answer(need: Need, k: int) -> str:
+    """How many labels a share needs.
+
+    >>> answer(Need(0.5, 12, 17), 40), answer(Need(0.9, 31, None), 40)
+    ('between 12 and 17', 'more than 40; no fewer than 31')
+    >>> answer(Need(0.5, 9, 9), 40), answer(Need(0.95, 52, None), 40), answer(Need(0.5, 0, 0), 40)
+    ('9, the fewest possible', 'at least 52', 'none, it is done')
+    """
+    if need.enough == 0:
+        return "none, it is done"
+    if need.enough is None:
+        if need.fewest is not None and need.fewest > k:
+            return f"at least {need.fewest:,}"
+        return f"more than {k:,}" + (f"; no fewer than {need.fewest:,}" if need.fewest else "")
+    if need.fewest is None:
+        return f"{need.enough:,} of these picks"
+    if need.fewest == need.enough:
+        return f"{need.enough:,}, the fewest possible"
+    return f"between {need.fewest:,} and {need.enough:,}"
+
+
+def gain(summary: Summary) -> str:
+    """What the gain of a pick means."""
+    if summary.share is None and summary.criterion:
+        what = f"what a pick brings by the criterion {summary.criterion}"
+    else:
+        what = "the fall in mean variance that a pick brings"
+    return (
+        f"Gain is {what} once all before it are labelled, so the first few are a sensible "
+        "smaller batch."
+    )
+
+
+def guarantee(summary: Summary) -> list[str]:
+    """What the certificate promises and what it does not, each in a sentence or two."""
+    if summary.share is None:
+        return [
+            "Nothing is certified here: the certificate exists for the expected variance only, and "
+            "these picks were chosen by another criterion or without it.",
+            _LIMITS.format(points=_points(summary)),
+        ]
+    rivals = (
+        "whatever the same money buys" if summary.cost is not None else "whatever rows you take"
+    )
+    return [
+        f"Labels can remove no more variance than the largest eigenvalues of the test covariance "
+        f"hold, one for each label, {rivals}; the picks reach at least "
+        f"{percent(summary.reached, down=True)} of that limit, which may itself be out of reach.",
+        _LIMITS.format(points=_points(summary)),
+    ]
+
+
+_LIMITS = (
+    "Variances and bounds hold for this kernel and {points} only: they say nothing of noise in the "
+    "labels, of how well the kernel suits your data, or of the error of a network once trained."
+)
+
+
+def _points(summary: Summary) -> str:
+    count = summary.test_points
+    return (
+        "the test points used"
+        if not count
+        else f"th{'is' if count == 1 else 'ese'} {several(count, 'test point')}"
+    )
+
+
+def column(values: list[float]) -> list[str]:
+    """Numbers of one column, with the decimals that give the largest of them four digits.
+
+    >>> column([0.0831, 0.002]), column([250.0, 3.0]), column([3e-9])
+    (['0.08310', '0.00200'], ['250.0', '3.0'], ['3e-9'])
+    """
+    high = max((abs(value) for value in values if isfinite(value)), default=0.0)
+    if not 1e-4 <= high < 1e7:
+        return [number(value) for value in values]
+    places = max(0, 3 - floor(log10(high)))
+    return [f"{value:,.{places}f}" if isfinite(value) else "–" for value in values]
