@@ -1,0 +1,12 @@
+"""From files to matrices, and back to files."""
+
+from evgp.datasets.encode import Encoder as Encoder
+from evgp.datasets.files import atomic as atomic
+from evgp.datasets.files import check_writable as check_writable
+from evgp.datasets.files import write_rows as write_rows
+from evgp.datasets.files import write_text as write_text
+from evgp.datasets.labelled import Labelled as Labelled
+from evgp.datasets.labelled import ids as ids
+from evgp.datasets.labelled import read_labelled as read_labelled
+from evgp.datasets.tables import Table as Table
+from evgp.datasets.tables import read_table as read_table

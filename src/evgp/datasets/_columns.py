@@ -1,0 +1,159 @@
+"""How one column becomes numbers: scaled, or one 0/1 column for each category."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import frexp, ldexp
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Bool, Float, Int
+
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Number:
+    r"""A column of numbers or times, $(x / s - \mu) / \sigma$ with the pool's values.
+
+    The scale $s$ is a power of two near the largest magnitude in the pool, so that squares of huge
+    or tiny numbers neither overflow nor vanish, and dividing by it rounds nothing.
+    """
+
+    name: str
+    scale: float
+    mean: float
+    std: float
+    fill: float
+    scaled: bool = True
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns it becomes."""
+        return (self.name,)
+
+    def encode(self, values: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 1"]:
+        """The scaled column."""
+        return ((values / self.scale - self.mean) / self.std)[:, None]
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column of words, as one 0/1 column for each word the pool knows."""
+
+    name: str
+    values: tuple[str, ...]
+    fill: str
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns it becomes."""
+        return tuple(f"{self.name}={value}" for value in self.values)
+
+    def encode(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n d"]:
+        """Rows with a single one, or none where the word is unknown (-1)."""
+        return (codes[:, None] == np.arange(len(self.values))).astype(np.float64)
+
+    def codes(self, words: pa.ChunkedArray) -> Int[np.ndarray, " n"]:
+        """Position of each word among those the pool knows, or -1."""
+        found = pc.index_in(words, value_set=pa.array(self.values, pa.string()))
+        return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+
+
+Column = Number | Category
+
+
+def number(name: str, values: Float[np.ndarray, " n"], fill: float, scaled: bool) -> Number:
+    """The scaling of a pool's column: two passes in float64, without overflow.
+
+    >>> number("a", np.array([1.0, 3.0]), fill=2.0, scaled=True).encode(np.array([1.0, 3.0, 5.0]))
+    array([[-1.],
+           [ 1.],
+           [ 3.]])
+    """
+    if not scaled:
+        return Number(name, 1.0, 0.0, 1.0, fill, scaled=False)
+    scale = ldexp(1.0, frexp(float(np.abs(values).max()))[1] - 1)
+    y = values / scale
+    mean = float(y.mean())
+    mean += float((y - mean).mean())
+    return Number(name, scale, mean, float(np.sqrt(np.mean((y - mean) ** 2))), fill)
+
+
+def is_constant(column: Number, values: Float[np.ndarray, " n"]) -> bool:
+    """Whether the column says nothing: one value, or one up to rounding."""
+    return bool(values.min() == values.max() or column.std <= 8 * np.finfo(float).eps)
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether cells of this kind are plain numbers."""
+    return (
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def is_time(kind: pa.DataType) -> bool:
+    """Whether cells of this kind are dates, times or durations."""
+    return pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+
+
+def is_category(kind: pa.DataType) -> bool:
+    """Whether cells of this kind are words."""
+    if pa.types.is_dictionary(kind):
+        return is_category(kind.value_type) or is_number(kind.value_type)
+    return (
+        pa.types.is_boolean(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+    )
+
+
+def to_numbers(column: pa.ChunkedArray) -> Float[np.ndarray, " n"]:
+    """Numbers, dates (in seconds) or nothing, as float64 with NaN for missing cells."""
+    kind = column.type
+    per_unit = 1.0
+    if is_time(kind):
+        column, per_unit = _ticks(column)
+    elif pa.types.is_float16(kind):
+        column = column.cast(pa.float32())
+    # Whole numbers beyond 2^53 are rounded to the nearest float64, which is what is wanted here.
+    values = column.cast(pa.float64(), safe=False).to_numpy()
+    return np.asarray(values, dtype=np.float64) * per_unit
+
+
+def to_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Words as plain strings, missing cells as nulls."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.cast(pa.string())
+
+
+def missing(column: pa.ChunkedArray) -> Bool[np.ndarray, " n"]:
+    """Which cells are empty."""
+    return np.asarray(column.is_null().to_numpy(), dtype=bool)
+
+
+def _ticks(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, float]:
+    """Whole numbers of a unit, and that unit in seconds."""
+    kind = column.type
+    if pa.types.is_date32(kind):
+        return column.cast(pa.int32()), _DAY
+    if pa.types.is_date64(kind):
+        return column.cast(pa.int64()), 1e-3
+    seconds = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[kind.unit]
+    width = pa.int32() if pa.types.is_time32(kind) else pa.int64()
+    return column.cast(width), seconds
+
+
+def shown(rows: Sequence[int] | Int[np.ndarray, " r"]) -> str:
+    """The first few rows of a longer list.
+
+    >>> shown([4, 8, 15, 16])
+    'rows 4, 8, 15, ...'
+    """
+    listed = ", ".join(str(row) for row in rows[:3])
+    return ("row " if len(rows) == 1 else "rows ") + listed + (", ..." if len(rows) > 3 else "")

@@ -1,0 +1,150 @@
+"""Text with separators (CSV, TSV), and what its errors mean."""
+
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from evgp._errors import DatasetError
+
+_SHOWN = {"\t": "tab"}
+_RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", re.DOTALL)
+_HEAD = 2**20
+# A row must fit into a block: wide enough for half a million columns.
+_BLOCK = 2**23
+
+
+def read_separated(
+    path: Path, delimiter: str, packed: bool, text: Sequence[str], guessed: bool
+) -> pa.Table:
+    """Read one file; `guessed` says that nobody chose the delimiter, so it may be wrong."""
+    delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(delimiter, delimiter)
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n"':
+        raise DatasetError(f"expected a delimiter of one character, or 'tab', got {delimiter!r}")
+    content = _unpacked(path) if packed else None
+    first = _first_line(path, content)
+    try:
+        data = _parse(path, content, delimiter, text)
+        data = data.rename_columns(_clean(data.column_names))
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, "other bytes in the column names") from error
+    except pa.ArrowInvalid as error:
+        if guessed:
+            _check_delimiter(path, first, delimiter)
+        raise _explained(path, content, delimiter, str(error)) from error
+    if guessed and data.num_columns == 1:
+        _check_delimiter(path, first, delimiter)
+    _check_header(path, data.column_names)
+    for name, column in zip(data.column_names, data.columns, strict=True):
+        if pa.types.is_binary(column.type):
+            raise _not_utf8(path, f"other bytes in column {name!r}")
+    return data
+
+
+def _parse(
+    path: Path, content: pa.Buffer | None, delimiter: str, text: Sequence[str], **options: object
+) -> pa.Table:
+    source = path if content is None else pa.BufferReader(content)
+    return pyarrow.csv.read_csv(
+        source,
+        read_options=pyarrow.csv.ReadOptions(**({"block_size": _BLOCK} | options)),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            strings_can_be_null=True, column_types={name: pa.string() for name in text}
+        ),
+    )
+
+
+def _unpacked(path: Path) -> pa.Buffer:
+    """A gzip file in memory, stopped when it grows beyond half of what is free."""
+    limit = psutil.virtual_memory().available // 2
+    chunks, size = [], 0
+    try:
+        with pa.input_stream(path, compression="gzip") as stream:
+            while chunk := stream.read(2**24):
+                size += len(chunk)
+                if size > limit:
+                    raise DatasetError(
+                        f"{path}: unpacks to more than {limit / 1e9:,.1f} GB, half of the memory "
+                        "that is free; unpack it and read fewer rows"
+                    )
+                chunks.append(chunk)
+    except (OSError, zlib.error, pa.ArrowException) as error:
+        raise DatasetError(
+            f"{path}: expected a gzip file, got one that is cut short or damaged; pack it again"
+        ) from error
+    return pa.py_buffer(b"".join(chunks))
+
+
+def _first_line(path: Path, content: pa.Buffer | None) -> str:
+    if content is not None:
+        head = content.slice(0, min(_HEAD, content.size)).to_pybytes()
+    else:
+        with path.open("rb") as stream:
+            head = stream.read(_HEAD)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise _not_utf8(path, "UTF-16", "utf-16")
+    if not head.strip():
+        raise DatasetError(f"{path}: expected a table, got an empty file")
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()
+    return next(line for line in lines if line.strip())
+
+
+def _check_delimiter(path: Path, first: str, delimiter: str) -> None:
+    for other in ";\t|,":
+        if other != delimiter and other in first and delimiter not in first:
+            shown = _SHOWN.get(other, other)
+            raise DatasetError(
+                f"{path}: expected columns divided by {_SHOWN.get(delimiter, delimiter)!r}, got "
+                f"{shown!r}; add --delimiter {shown!r}"
+            )
+
+
+def _explained(path: Path, content: pa.Buffer | None, delimiter: str, message: str) -> DatasetError:
+    if "straddl" in message:
+        return DatasetError(f"{path}: a row is longer than {_BLOCK:,} bytes; is a quote left open?")
+    if _RAGGED.search(message):
+        # Only one thread counts lines.
+        try:
+            _parse(path, content, delimiter, (), use_threads=False)
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            message = str(error)
+        if found := _RAGGED.search(message):
+            line, expected, got = found.groups()
+            where = f"line {int(line):,}" if line else "a line"
+            return DatasetError(
+                f"{path}: expected {expected} columns in each line, as in the first, got {got} in "
+                f"{where}; mend that line, or check the delimiter"
+            )
+    if "Empty CSV" in message or "cannot infer number of columns" in message:
+        return DatasetError(f"{path}: expected rows of data, got column names only")
+    return DatasetError(f"{path}: cannot be read as a table ({message.splitlines()[0]})")
+
+
+def _clean(names: Sequence[str]) -> list[str]:
+    return [name.strip() or f"Unnamed: {j}" for j, name in enumerate(names)]
+
+
+def _check_header(path: Path, names: Sequence[str]) -> None:
+    """A first line of numbers is data, unless it simply counts the columns."""
+    if list(names) in ([str(j) for j in range(a, a + len(names))] for a in (0, 1)):
+        return
+    cast = pc.match_substring_regex(pa.array(names), r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+    if pc.all(cast).as_py():
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        raise DatasetError(
+            f"{path}: expected column names in the first line, got numbers ({shown}); put a line "
+            "of names first"
+        )
+
+
+def _not_utf8(path: Path, what: str, coding: str = "latin1") -> DatasetError:
+    return DatasetError(
+        f"{path}: expected text in UTF-8, got {what}; convert it, for example with "
+        f"iconv -f {coding} -t utf-8"
+    )

@@ -1,0 +1,195 @@
+"""NumPy files, read without trust.
+
+`np.load` allocates what a header claims, whatever the file holds, and unpacks an archive whatever
+it grows to. Here the claim is compared with the file first, and nothing is ever unpickled.
+"""
+
+import zipfile
+import zlib
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import psutil
+from jaxtyping import Float
+
+from evgp._errors import DatasetError
+
+# Deflate packs at most 1032 to 1, and only a constant comes near it: no data to choose from does.
+_BOMB_RATIO = 900
+_BOMB_BYTES = 32 * 2**20
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """Bytes in order: a file, or a member of an archive."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+    def tell(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Header:
+    """What an npy file says about itself."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    columns_first: bool
+
+    def nbytes(self) -> int:
+        """Bytes the array takes, in exact integers."""
+        return prod(self.shape) * self.dtype.itemsize
+
+
+def read_npy(path: str | Path) -> Float[np.ndarray, "n d"]:
+    """The 2-D array of numbers in an npy file, in float64."""
+    path = Path(path)
+    with path.open("rb") as stream:
+        header = _header(stream, str(path))
+        _check(header, str(path))
+        held = path.stat().st_size - stream.tell()
+        if held < header.nbytes():
+            raise DatasetError(
+                f"{path}: the header promises {header.nbytes():,} bytes of numbers, the file holds "
+                f"{held:,}; it is cut short or damaged, so save it again"
+            )
+        check_memory(8 * prod(header.shape), str(path))
+        return _numbers(stream.read(header.nbytes()), header, str(path))
+
+
+def read_npz(path: str | Path, array: str | None = None) -> Float[np.ndarray, "n d"]:
+    """One 2-D array of numbers from an npz archive, in float64; `array` chooses it by name."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            headers = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            info = headers[_choose(archive, array, str(path))]
+            return _member(archive, info, str(path))
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise DatasetError(
+            f"{path}: expected an npz archive, got a damaged or foreign file ({error}); save it "
+            "again with numpy.savez"
+        ) from error
+
+
+def check_memory(need: int, source: str) -> None:
+    """Refuse what would take more than half of the memory that is free now."""
+    free = psutil.virtual_memory().available
+    if need > free // 2:
+        raise DatasetError(
+            f"{source}: reading it needs {need / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB of memory "
+            "are free; read fewer rows or columns"
+        )
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> Float[np.ndarray, "n d"]:
+    source = f"{path}[{info.filename.removesuffix('.npy')}]"
+    with archive.open(info) as stream:
+        header = _header(stream, source)
+        _check(header, source)
+        need, held = header.nbytes(), info.file_size - stream.tell()
+        if held < need:
+            raise DatasetError(
+                f"{source}: the header promises {need:,} bytes of numbers, the archive holds "
+                f"{held:,}; it is cut short or damaged, so save it again"
+            )
+        if need > _BOMB_BYTES and need > _BOMB_RATIO * max(info.compress_size, 1):
+            raise DatasetError(
+                f"{source}: {info.compress_size:,} bytes would unpack to {need:,}, which no real "
+                "data do; save the array again with numpy.savez"
+            )
+        check_memory(8 * prod(header.shape), source)
+        return _numbers(stream.read(need), header, source)
+
+
+def _choose(archive: zipfile.ZipFile, array: str | None, path: str) -> str:
+    shapes = dict(_shapes(archive, path))
+    if array is not None:
+        if array.removesuffix(".npy") in shapes:
+            return array.removesuffix(".npy")
+        raise DatasetError(
+            f"{path}: expected an array named {array!r}, got {_listed(shapes)}; "
+            "choose one with --array"
+        )
+    tables = [name for name, shape in shapes.items() if len(shape) == 2]
+    if len(tables) == 1:
+        return tables[0]
+    raise DatasetError(
+        f"{path}: expected one 2-D array, got {_listed(shapes)}; choose one with --array"
+    )
+
+
+def _shapes(archive: zipfile.ZipFile, path: str) -> list[tuple[str, tuple[int, ...]]]:
+    found = []
+    for info in archive.infolist():
+        if info.filename.endswith(".npy"):
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise DatasetError(f"{path}: packed in a way NumPy never does; save it again")
+            with archive.open(info) as stream:
+                name = info.filename.removesuffix(".npy")
+                found.append((name, _header(stream, f"{path}[{name}]").shape))
+    return found
+
+
+def _listed(shapes: dict[str, tuple[int, ...]]) -> str:
+    shown = [f"{name} {'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes.items()]
+    return (
+        ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "") or "none"
+    )
+
+
+def _header(stream: Stream, source: str) -> Header:
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            shape, columns_first, dtype = np.lib.format.read_array_header_1_0(stream)
+        else:
+            shape, columns_first, dtype = np.lib.format.read_array_header_2_0(stream)
+    except (ValueError, SyntaxError, TypeError, KeyError) as error:
+        raise DatasetError(
+            f"{source}: expected a NumPy array file, got something else or a damaged header; "
+            "save it again with numpy.save"
+        ) from error
+    if any(size < 0 for size in shape):
+        raise DatasetError(f"{source}: the header claims a negative size {shape}; save it again")
+    return Header(tuple(shape), dtype, columns_first)
+
+
+def _check(header: Header, source: str) -> None:
+    shape = "x".join(map(str, header.shape)) or "a scalar"
+    if header.dtype.hasobject:
+        raise DatasetError(
+            f"{source}: holds Python objects, which are never unpickled here; save plain numbers: "
+            "numpy.save(path, x.astype(float))"
+        )
+    if header.dtype.kind not in "fiub":
+        what = "complex numbers" if header.dtype.kind == "c" else f"{header.dtype}"
+        raise DatasetError(
+            f"{source}: expected real numbers, got {what}; save real numbers, or a CSV or Parquet "
+            "file if there are several kinds of columns"
+        )
+    if len(header.shape) == 1:
+        raise DatasetError(
+            f"{source}: expected rows x columns, got one axis of {shape}; if each number is a row, "
+            "save x.reshape(-1, 1)"
+        )
+    if len(header.shape) != 2:
+        raise DatasetError(
+            f"{source}: expected rows x columns, got {shape}; flatten each row: "
+            "save x.reshape(len(x), -1)"
+        )
+    if 0 in header.shape:
+        raise DatasetError(f"{source}: expected rows and columns, got {shape}; it holds no numbers")
+
+
+def _numbers(data: bytes, header: Header, source: str) -> Float[np.ndarray, "n d"]:
+    if len(data) < header.nbytes():
+        raise DatasetError(
+            f"{source}: ended after {len(data):,} of {header.nbytes():,} bytes; save it again"
+        )
+    flat = np.frombuffer(data, dtype=header.dtype)
+    x = flat.reshape(header.shape, order="F" if header.columns_first else "C")
+    # A number beyond float64 becomes inf here, and is reported as such with its column and row.
+    with np.errstate(over="ignore"):
+        return x.astype(np.float64)

@@ -1,0 +1,258 @@
+"""From named columns to a matrix: numbers scaled and words one-hot, both as the pool says."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from jaxtyping import Bool, Float
+
+from evgp._errors import DatasetError, DataWarning
+from evgp.datasets import _looks
+from evgp.datasets._columns import (
+    Category,
+    Column,
+    Number,
+    is_category,
+    is_constant,
+    is_number,
+    is_time,
+    missing,
+    number,
+    shown,
+    to_numbers,
+    to_words,
+)
+from evgp.datasets.tables import Table
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """What was learnt from the pool's columns, to be applied to any table with the same names.
+
+    >>> table = Table(pa.table({"size": [1, 3, 3, 1], "kind": ["a", "b", "a", "a"]}), "pool.csv")
+    >>> encoder = Encoder.fit(table)
+    >>> encoder.names
+    ('size', 'kind=a', 'kind=b')
+    >>> encoder.transform(table)[:2]
+    array([[-1.,  1.,  0.],
+           [ 1.,  0.,  1.]])
+    """
+
+    columns: tuple[Column, ...]
+    ignored: tuple[str, ...] = ()
+    impute: bool = False
+    notes: tuple[str, ...] = ()
+    source: str = "the pool"
+
+    @classmethod
+    def fit(
+        cls,
+        table: Table,
+        *,
+        id: str | None = None,
+        drop: Sequence[str] = (),
+        impute: bool = False,
+        max_categories: int = 50,
+        standardise: bool = True,
+    ) -> "Encoder":
+        """Learn scaling and categories; `notes` says what looks odd.
+
+        Without `standardise` numbers stay as they are, and so do constant columns.
+        """
+        if len(table) < 2:
+            raise DatasetError(
+                f"{table.source}: expected at least 2 rows to choose from, got {len(table)}"
+            )
+        left_out = ((id,) if id is not None else ()) + tuple(drop)
+        for name in left_out:
+            table.column(name)
+        names = [name for name in table.names if name not in left_out]
+        notes = _refuse_holes(table, names, impute)
+        columns, constant = [], []
+        for name in names:
+            made = _learn(table, name, max_categories, standardise, notes)
+            if made is None:
+                constant.append(name)
+            else:
+                columns.append(made)
+        if constant:
+            notes.append(f"dropped {_count(constant, 'constant column')}")
+        if not columns:
+            raise DatasetError(
+                f"{table.source}: expected a column that differs between rows, got none after "
+                f"leaving out {len(left_out)} and dropping {len(constant)} constant; nothing is "
+                "left to choose by"
+            )
+        encoder = cls(tuple(columns), (*left_out, *constant), impute, tuple(notes), table.source)
+        doubled = _looks.copies(encoder._matrix(table, []))
+        if doubled:
+            notes.append(f"{doubled:,} of {len(table):,} rows are copies of others")
+        return replace(encoder, notes=tuple(notes))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features, column by column."""
+        return tuple(name for column in self.columns for name in column.features)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the table's columns that the features come from."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The columns of words: those to be read from a CSV as text."""
+        return tuple(column.name for column in self.columns if isinstance(column, Category))
+
+    def transform(self, table: Table) -> Float[np.ndarray, "n d"]:
+        """The features of a table, matched by column name, with the pool's scaling and categories.
+
+        What differs from the pool without stopping the work is a `DataWarning`.
+        """
+        here, known = set(table.names), {*self.sources, *self.ignored}
+        absent = [name for name in self.sources if name not in here]
+        if absent:
+            raise DatasetError(
+                f"{table.source}: expected the columns of {self.source}, got none named "
+                f"{_quoted(absent)}"
+            )
+        notes = _refuse_holes(table, self.sources, self.impute)
+        extra = [name for name in table.names if name not in known]
+        if extra:
+            notes.append(f"ignored {_count(extra, 'column')} that {self.source} does not have")
+        x = self._matrix(table, notes)
+        for note in notes:
+            warnings.warn(f"{table.source}: {note}", DataWarning, stacklevel=2)
+        return x
+
+    def _matrix(self, table: Table, notes: list[str]) -> Float[np.ndarray, "n d"]:
+        x = np.empty((len(table), len(self.names)))
+        start = 0
+        for column in self.columns:
+            stop = start + len(column.features)
+            x[:, start:stop] = self._encode(column, table, notes)
+            start = stop
+        return x
+
+    def _encode(self, column: Column, table: Table, notes: list[str]) -> Float[np.ndarray, "n d"]:
+        cells = table.column(column.name)
+        if isinstance(column, Number):
+            if not (is_number(cells.type) or is_time(cells.type)):
+                raise DatasetError(
+                    f"{table.source}: expected numbers in column {column.name!r}, as in "
+                    f"{self.source}, got {cells.type}"
+                )
+            values = to_numbers(cells)
+            return column.encode(np.where(np.isfinite(values), values, column.fill))
+        if not (is_category(cells.type) or is_number(cells.type)):
+            raise DatasetError(
+                f"{table.source}: expected words in column {column.name!r}, as in {self.source}, "
+                f"got {cells.type}"
+            )
+        codes = column.codes(pc.fill_null(to_words(cells), column.fill))
+        unknown = int((codes < 0).sum())
+        if unknown:
+            notes.append(
+                f"{unknown:,} cells of column {column.name!r} hold words that {self.source} does "
+                "not have; they count as none of its categories"
+            )
+        return column.encode(codes)
+
+
+def _learn(
+    table: Table, name: str, most: int, standardise: bool, notes: list[str]
+) -> Column | None:
+    """One column of the pool, or None where it says nothing; adds to `notes`."""
+    cells = table.column(name)
+    if is_number(cells.type) or is_time(cells.type):
+        values = to_numbers(cells)
+        finite = values[np.isfinite(values)]
+        if not len(finite):
+            return None
+        fill = float(np.median(finite))
+        values = np.where(np.isfinite(values), values, fill)
+        made = number(name, values, fill, standardise)
+        if standardise and is_constant(made, values):
+            return None
+        if is_time(cells.type):
+            notes.append(f"column {name!r} holds times, taken as seconds")
+        notes += _looks.of_column(name, cells)
+        notes += _looks.of_values(name, values, made)
+        return made
+    if is_category(cells.type):
+        return _learn_words(table, name, most, notes)
+    raise DatasetError(
+        f"{table.source}: expected numbers or words in column {name!r}, got {cells.type}; spread "
+        f"it over plain columns, or leave it out with --drop {name!r}"
+    )
+
+
+def _learn_words(table: Table, name: str, most: int, notes: list[str]) -> Category | None:
+    cells = table.column(name)
+    words = to_words(cells)
+    counts = {
+        pair["values"]: pair["counts"] for pair in words.drop_null().value_counts().to_pylist()
+    }
+    if len(counts) < 2:
+        return None
+    hint = _looks.of_words(name, words)
+    if len(counts) == len(table) and not pa.types.is_boolean(cells.type):
+        raise DatasetError(
+            f"{table.source}: expected numbers or categories in column {name!r}, got another word "
+            f"in each of {len(table):,} rows; " + (hint or f"use --id {name!r} or --drop {name!r}")
+        )
+    if len(counts) > most:
+        raise DatasetError(
+            f"{table.source}: expected at most {most} categories in column {name!r}, got "
+            f"{len(counts):,}; " + (hint or f"use --drop {name!r}, or raise --max-categories")
+        )
+    if hint:
+        notes.append(f"{hint} (taken as {len(counts)} categories)")
+    notes += _looks.of_column(name, cells)
+    return Category(
+        name, tuple(sorted(counts)), min(counts, key=lambda word: (-counts[word], word))
+    )
+
+
+def _refuse_holes(table: Table, names: Sequence[str], impute: bool) -> list[str]:
+    """Raise for missing and infinite cells, with columns and rows, or note that they are filled."""
+    found = []
+    total = 0
+    for name in names:
+        cells = table.column(name)
+        for what, where in _holes(cells).items():
+            rows = np.flatnonzero(where)
+            if len(rows):
+                total += len(rows)
+                found.append(f"{len(rows):,} {what} in column {name!r} ({shown(rows)})")
+    if not found:
+        return []
+    listed = "; ".join(found[:5]) + (
+        f"; and {len(found) - 5} more columns" if len(found) > 5 else ""
+    )
+    if impute:
+        return [f"filled {total:,} cells with the pool's median or most frequent word: {listed}"]
+    raise DatasetError(
+        f"{table.source}: expected a value in each cell, got {listed} (rows count from 0); mend "
+        "them, or fill them with --impute"
+    )
+
+
+def _holes(cells: pa.ChunkedArray) -> dict[str, Bool[np.ndarray, " n"]]:
+    if is_number(cells.type) or is_time(cells.type):
+        values = to_numbers(cells)
+        return {"missing or NaN": np.isnan(values), "infinite": np.isinf(values)}
+    return {"missing": missing(cells)}
+
+
+def _count(names: Sequence[str], what: str) -> str:
+    return f"{len(names)} {what}{'s' if len(names) > 1 else ''} ({_quoted(names)})"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names[:8]) + (
+        f" and {len(names) - 8} more" if len(names) > 8 else ""
+    )

@@ -1,0 +1,142 @@
+"""Files that are whole or not there: every output of this package is written through here."""
+
+import csv
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from math import isfinite
+from pathlib import Path
+
+from evgp._errors import DatasetError
+
+Columns = Mapping[str, Sequence[object]]
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """A temporary sibling to write to; it becomes `path` on success and vanishes on any failure.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic(Path(folder, "note.txt")) as part:
+    ...         _ = part.write_text("whole")
+    ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
+    [('note.txt', 'whole')]
+    """
+    # A link stays a link: what it points to is replaced.
+    target = Path(os.path.realpath(path))
+    part = target.with_name(f".evgp-{secrets.token_hex(8)}.part")
+    try:
+        yield part
+        _flush(part)
+        part.replace(target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            part.unlink()
+        raise
+    _flush(target.parent)
+
+
+def write_rows(path: str | Path, columns: Columns) -> None:
+    """Write named columns as CSV, TSV, JSON lines or Parquet, by the end of the file's name.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_rows(Path(folder, "picks.jsonl"), {"rank": [1, 2], "gain": [0.5, 0.25]})
+    ...     print(Path(folder, "picks.jsonl").read_text(), end="")
+    {"rank": 1, "gain": 0.5}
+    {"rank": 2, "gain": 0.25}
+    """
+    check_writable(path)
+    with atomic(path) as part:
+        _WRITERS[Path(path).suffix.lower()](part, columns)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text in UTF-8, whole or not at all."""
+    with atomic(path) as part:
+        part.write_text(text, encoding="utf-8", newline="\n")
+
+
+def check_writable(path: str | Path, suffixes: Sequence[str] = ()) -> None:
+    """Refuse a path that could not be written, before anything is computed.
+
+    >>> check_writable("picks.xlsx")
+    Traceback (most recent call last):
+    ...
+    evgp._errors.DatasetError: picks.xlsx: expected a name in .csv, .tsv, .jsonl or .parquet
+    """
+    path = Path(path)
+    known = tuple(suffixes) or tuple(_WRITERS)
+    if path.is_dir():
+        raise DatasetError(f"{path}: expected a file to write to, got a directory; add a file name")
+    if path.suffix.lower() not in known:
+        shown = ", ".join(known[:-1]) + " or " + known[-1] if len(known) > 1 else known[0]
+        raise DatasetError(f"{path}: expected a name in {shown}")
+    if path.exists() and not path.is_file():
+        raise DatasetError(f"{path}: expected a plain file to write to, got a device or pipe")
+    parent = Path(os.path.realpath(path)).parent
+    if not parent.is_dir():
+        raise DatasetError(f"{path}: the folder {parent} does not exist; create it first")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise DatasetError(f"{path}: the folder {parent} may not be written to")
+
+
+def write_separated(stream: object, columns: Columns, delimiter: str) -> None:
+    """Write a header and rows to an open text stream; numbers keep every digit.
+
+    >>> import sys
+    >>> write_separated(sys.stdout, {"rank": [1], "id": ["a,b"]}, delimiter=",")
+    rank,id
+    1,"a,b"
+    """
+    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")  # type: ignore[arg-type]
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+
+
+def _write_csv(part: Path, columns: Columns) -> None:
+    with part.open("w", encoding="utf-8", newline="") as stream:
+        write_separated(stream, columns, ",")
+
+
+def _write_tsv(part: Path, columns: Columns) -> None:
+    with part.open("w", encoding="utf-8", newline="") as stream:
+        write_separated(stream, columns, "\t")
+
+
+def _write_jsonl(part: Path, columns: Columns) -> None:
+    with part.open("w", encoding="utf-8", newline="") as stream:
+        for cells in zip(*columns.values(), strict=True):
+            row = {name: _plain(cell) for name, cell in zip(columns, cells, strict=True)}
+            stream.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+
+
+def _write_parquet(part: Path, columns: Columns) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({name: pa.array(cells) for name, cells in columns.items()}), part)
+
+
+def _plain(cell: object) -> object:
+    """JSON knows no NaN."""
+    return None if isinstance(cell, float) and not isfinite(cell) else cell
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+_WRITERS: Mapping[str, Callable[[Path, Columns], None]] = {
+    ".csv": _write_csv,
+    ".tsv": _write_tsv,
+    ".jsonl": _write_jsonl,
+    ".parquet": _write_parquet,
+}

@@ -1,0 +1,183 @@
+"""Tables from files: CSV, TSV, Parquet, Arrow and NumPy, each with errors a person can act on."""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+from jaxtyping import Float
+
+from evgp._errors import DatasetError
+from evgp.datasets._columns import is_number, to_numbers
+from evgp.datasets._separated import read_separated
+from evgp.datasets.arrays import check_memory, read_npy, read_npz
+
+_SEPARATED = {".csv": ",", ".tsv": "\t", ".txt": ","}
+_ARROW = (".arrow", ".feather", ".ipc")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns of equal length, and the name of where they came from.
+
+    >>> table = Table(pa.table({"a": [1, 2], "b": ["x", "y"]}), source="two.csv")
+    >>> len(table), table.names
+    (2, ('a', 'b'))
+    """
+
+    data: pa.Table
+    source: str
+
+    def __post_init__(self) -> None:
+        doubled = [name for name, count in Counter(self.data.column_names).items() if count > 1]
+        if doubled:
+            raise DatasetError(
+                f"{self.source}: expected different column names, got {_quoted(doubled)} more than "
+                "once; rename the columns"
+            )
+
+    def __len__(self) -> int:
+        return int(self.data.num_rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names in order."""
+        return tuple(self.data.column_names)
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column by name."""
+        if self.data.schema.get_field_index(name) < 0:
+            raise DatasetError(
+                f"{self.source}: expected a column {name!r}, got {_quoted(self.names)}"
+            )
+        return self.data.column(name)
+
+    def numbers(self, name: str) -> Float[np.ndarray, " n"]:
+        """One column as float64, where every cell must be a number.
+
+        >>> Table(pa.table({"price": [1, 2]}), source="two.csv").numbers("price")
+        array([1., 2.])
+        """
+        column = self.column(name)
+        if not is_number(column.type):
+            raise DatasetError(
+                f"{self.source}: expected numbers in column {name!r}, got {column.type}"
+            )
+        values = to_numbers(column)
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad):
+            raise DatasetError(
+                f"{self.source}: expected a number in each row of column {name!r}, got {len(bad)} "
+                f"missing or infinite, first in row {bad[0]} (rows count from 0)"
+            )
+        return values
+
+
+def read_table(
+    path: str | Path,
+    *,
+    delimiter: str | None = None,
+    array: str | None = None,
+    text: Sequence[str] = (),
+) -> Table:
+    """Read a table of any known kind, by the end of its name.
+
+    `delimiter` is for CSV, `array` names an array of an npz archive, and the columns in `text` are
+    taken from a CSV as they are written, so that an id keeps its leading zeros.
+    """
+    path = Path(path)
+    _check_file(path)
+    suffix, packed = _suffix(path)
+    try:
+        if suffix in _SEPARATED:
+            data = read_separated(
+                path, delimiter or _SEPARATED[suffix], packed, text, delimiter is None
+            )
+        elif suffix == ".npy":
+            data = _named(read_npy(path))
+        elif suffix == ".npz":
+            data = _named(read_npz(path, array))
+        else:
+            data = _parquet(path) if suffix == ".parquet" else _arrow(path)
+    except OSError as error:
+        # Arrow reports a damaged file as an OSError without a number.
+        if error.errno is None:
+            raise _damaged(path, suffix) from error
+        raise DatasetError(f"{path}: cannot be read: {os.strerror(error.errno).lower()}") from error
+    except pa.ArrowException as error:
+        raise _damaged(path, suffix) from error
+    if data.num_rows == 0:
+        raise DatasetError(f"{path}: expected rows of data, got column names only")
+    return Table(data, str(path))
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise DatasetError(f"{path}: expected a file, got a directory; name one file in it")
+    if not path.exists():
+        raise DatasetError(f"{path}: no such file; check the path")
+    if not path.is_file():
+        raise DatasetError(f"{path}: expected a plain file, got a device or pipe; save it first")
+    if not os.access(path, os.R_OK):
+        raise DatasetError(f"{path}: this file may not be read; change its permissions")
+    if path.stat().st_size == 0:
+        raise DatasetError(f"{path}: expected a table, got an empty file")
+
+
+def _suffix(path: Path) -> tuple[str, bool]:
+    packed = path.suffix.lower() == ".gz"
+    suffix = Path(path.stem).suffix.lower() if packed else path.suffix.lower()
+    known = tuple(_SEPARATED) if packed else (*_SEPARATED, ".parquet", *_ARROW, ".npy", ".npz")
+    if suffix not in known:
+        raise DatasetError(
+            f"{path}: expected a name that ends in .csv, .tsv (also with .gz), .parquet, .arrow, "
+            ".feather, .npy or .npz; save the table as one of these"
+        )
+    return suffix, packed
+
+
+def _named(x: Float[np.ndarray, "n d"]) -> pa.Table:
+    # Column by column in memory, so that Arrow can hold the columns without a copy.
+    x = np.asfortranarray(x)
+    return pa.table({f"x{j}": x[:, j] for j in range(x.shape[1])})
+
+
+def _parquet(path: Path) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        known = file.metadata
+        check_memory(8 * known.num_rows * known.num_columns, str(path))
+        return file.read()
+
+
+def _arrow(path: Path) -> pa.Table:
+    with path.open("rb") as stream:
+        magic = stream.read(6)
+    if magic.startswith(b"FEA1"):
+        return pyarrow.feather.read_table(path)
+    with pa.OSFile(str(path)) as source:
+        opened = pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream
+        with opened(source) as reader:
+            data = reader.read_all()
+    # Offsets in the file are claims too.
+    data.validate(full=True)
+    return data
+
+
+def _damaged(path: Path, suffix: str) -> DatasetError:
+    kind = {".parquet": "a Parquet", ".npy": "an npy", ".npz": "an npz"}.get(suffix, "an Arrow")
+    if suffix in _SEPARATED:
+        kind = "a text"
+    return DatasetError(
+        f"{path}: expected {kind} file, got one that is cut short, damaged or of another kind; "
+        "write it again"
+    )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:8])
+    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,0 +1,148 @@
+"""NumPy files that are honest are read; those that lie are refused before they cost anything."""
+
+import io
+import struct
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evgp._errors import DatasetError
+from evgp.datasets.arrays import read_npy, read_npz
+
+X = np.arange(12.0).reshape(4, 3)
+
+
+def forged(shape: str, dtype: str = "<f8", data: bytes = b"\0" * 64) -> bytes:
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (-(len(header) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "longdouble", "int8", "uint64", "bool", ">f4", ">i8"]
+)
+def test_every_kind_of_number_becomes_float64(tmp_path: Path, dtype: str) -> None:
+    np.save(tmp_path / "x.npy", X.astype(dtype))
+    x = read_npy(tmp_path / "x.npy")
+    assert x.dtype == np.float64
+    np.testing.assert_array_equal(x, X.astype(dtype).astype(float))
+
+
+def test_columns_first_is_understood(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.asfortranarray(X))
+    np.testing.assert_array_equal(read_npy(tmp_path / "x.npy"), X)
+
+
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.array([[1, "a"]], dtype=object), "Python objects"),
+        (X + 1j, "complex numbers"),
+        (np.array([["a", "b"]]), "expected real numbers"),
+        (np.array([["2020-01-01"]], dtype="M8[D]"), "expected real numbers"),
+        (np.zeros(3, dtype=[("a", "f8"), ("b", "f8")]), "expected real numbers"),
+        (X[0], r"reshape\(-1, 1\)"),
+        (X.reshape(2, 2, 3), r"2x2x3; flatten each row"),
+        (np.array(3.0), "a scalar"),
+        (np.empty((0, 3)), "holds no numbers"),
+        (np.empty((3, 0)), "holds no numbers"),
+    ],
+)
+def test_what_is_no_table_of_numbers_is_refused(tmp_path: Path, array: object, said: str) -> None:
+    np.save(tmp_path / "x.npy", array, allow_pickle=True)
+    with pytest.raises(DatasetError, match=said):
+        read_npy(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (forged("(2500000000, 1000)"), "the header promises 20,000,000,000,000 bytes"),
+        (forged("(9223372036854775807, 9223372036854775807)"), "the header promises"),
+        (forged("(-2, 4)"), "negative size"),
+        (forged("(8, 1)", data=b"\0" * 63), "the header promises 64 bytes of numbers, the file"),
+        (forged("(8, 1)")[:40], "damaged header"),
+        (b"not an array at all", "damaged header"),
+        (b"\x80\x04N.", "damaged header"),
+        (b"\x93NUMPY\x01\x00\xff\xff{", "damaged header"),
+        (b"\x93NUMPY\x09\x00", "damaged header"),
+    ],
+)
+def test_a_lying_npy_is_refused_without_allocating(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    (tmp_path / "x.npy").write_bytes(content)
+    tracemalloc.start()
+    with pytest.raises(DatasetError, match=said):
+        read_npy(tmp_path / "x.npy")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**22
+
+
+def test_the_only_table_of_an_archive_is_taken(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=X, y=X[0])
+    np.testing.assert_array_equal(read_npz(tmp_path / "x.npz"), X)
+    np.savez_compressed(tmp_path / "x.npz", a=X, b=X + 1)
+    np.testing.assert_array_equal(read_npz(tmp_path / "x.npz", "b"), X + 1)
+
+
+def test_a_choice_of_tables_is_asked_for(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=X, b=X, c=X[0])
+    with pytest.raises(DatasetError, match=r"got a 4x3, b 4x3, c 3; choose one with --array"):
+        read_npz(tmp_path / "x.npz")
+    with pytest.raises(DatasetError, match="expected an array named 'z'"):
+        read_npz(tmp_path / "x.npz", "z")
+
+
+def test_a_bomb_is_refused(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((5000, 1000)))
+    assert (tmp_path / "bomb.npz").stat().st_size < 10**5
+    tracemalloc.start()
+    with pytest.raises(DatasetError, match="would unpack to 40,000,000, which no real data do"):
+        read_npz(tmp_path / "bomb.npz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**22
+
+
+@pytest.mark.parametrize("shape", ["(2500000000, 1000)", "(9, 1)"])
+def test_a_lying_archive_is_refused(tmp_path: Path, shape: str) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("x.npy", forged(shape))
+    with pytest.raises(DatasetError, match="the header promises"):
+        read_npz(tmp_path / "x.npz")
+
+
+def test_objects_in_an_archive_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.array([[1, "a"]], dtype=object))
+    with pytest.raises(DatasetError, match="Python objects"):
+        read_npz(tmp_path / "x.npz")
+
+
+def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
+    whole = io.BytesIO()
+    np.savez_compressed(whole, x=np.random.default_rng(0).normal(size=(50, 40)))
+    for content in (b"", b"PK", whole.getvalue()[:-30], _spoiled(whole.getvalue())):
+        (tmp_path / "x.npz").write_bytes(content)
+        with pytest.raises(DatasetError, match="damaged"):
+            read_npz(tmp_path / "x.npz")
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "x.npy", X)
+
+    class Little:
+        available = 100
+
+    monkeypatch.setattr("psutil.virtual_memory", Little)
+    with pytest.raises(DatasetError, match="of memory are free"):
+        read_npy(tmp_path / "x.npy")
+
+
+def _spoiled(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + b"\xff" * 20 + content[middle + 20 :]

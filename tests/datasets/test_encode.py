@@ -1,0 +1,281 @@
+"""Columns become numbers as the pool says, and what looks odd is said."""
+
+import datetime as dt
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from evgp._errors import DatasetError, DataWarning
+from evgp.datasets import Encoder, Table
+
+
+def table(source: str = "pool.csv", **columns: object) -> Table:
+    return Table(pa.table(columns), source)
+
+
+POOL = table(size=[1.0, 2.0, 4.0, 5.0], kind=["a", "b", "a", "a"])
+
+numbers = arrays(
+    np.float64,
+    st.tuples(st.integers(2, 30), st.integers(1, 4)),
+    elements=st.floats(allow_nan=False, allow_infinity=False, width=64),
+)
+words = st.lists(st.sampled_from(["red", "green", "blue", ""]), min_size=5, max_size=30)
+
+
+@settings(deadline=None, max_examples=60)
+@given(x=numbers)
+def test_numbers_get_mean_zero_and_unit_deviation(x: np.ndarray) -> None:
+    # Whatever their size: the smallest and the largest floats included.
+    with np.errstate(over="ignore"):
+        scaled = x / np.maximum(np.abs(x).max(axis=0), np.finfo(float).tiny)
+    assume((np.ptp(scaled, axis=0) > 1e-6).any())
+    made = Encoder.fit(table(**{f"x{j}": column for j, column in enumerate(x.T)}))
+    wide = [j for j, column in enumerate(made.columns) if column.std > 1e-6]
+    z = made.transform(table(**{f"x{j}": column for j, column in enumerate(x.T)}))[:, wide]
+    np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(z.std(axis=0), 1, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=30)
+@given(kinds=words, seed=st.integers(0, 100))
+def test_shuffled_rows_give_shuffled_features(kinds: list[str], seed: int) -> None:
+    assume(1 < len(set(kinds)))
+    random = np.random.default_rng(seed)
+    rows = random.permutation(len(kinds))
+    pool = table(size=random.normal(size=len(kinds)), kind=kinds)
+    shuffled = Table(pool.data.take(rows), "pool.csv")
+    made = Encoder.fit(pool)
+    np.testing.assert_array_equal(made.transform(pool)[rows], made.transform(shuffled))
+    again = Encoder.fit(shuffled)
+    assert again.names == made.names
+    np.testing.assert_allclose(again.transform(shuffled), made.transform(shuffled), atol=1e-12)
+
+
+@settings(deadline=None, max_examples=30)
+@given(kinds=words)
+def test_one_hot_rows_sum_to_one(kinds: list[str]) -> None:
+    assume(1 < len(set(kinds)))
+    pool = table(kind=kinds)
+    x = Encoder.fit(pool).transform(pool)
+    assert set(np.unique(x)) == {0.0, 1.0}
+    np.testing.assert_array_equal(x.sum(axis=1), 1.0)
+
+
+def test_without_standardise_numbers_stay() -> None:
+    pool = table(a=[1.0, 2.0], b=[7, 7])
+    np.testing.assert_array_equal(
+        Encoder.fit(pool, standardise=False).transform(pool), [[1, 7], [2, 7]]
+    )
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([1, 2, 4], pa.int8()),
+        pa.array([1, 2, 4], pa.uint64()),
+        pa.array(np.array([1, 2, 4], np.float16)),
+        pa.array([Decimal(1), Decimal(2), Decimal(4)]),
+        pa.array([dt.date(1970, 1, 2), dt.date(1970, 1, 3), dt.date(1970, 1, 5)]),
+        pa.array([1, 2, 4], pa.timestamp("ns", tz="Europe/Berlin")),
+        pa.array([1, 2, 4], pa.duration("ms")),
+        pa.array([1, 2, 4], pa.time32("s")),
+    ],
+    ids=lambda cells: str(cells.type),
+)
+def test_every_kind_of_number_is_scaled_alike(cells: pa.Array) -> None:
+    pool = table(a=cells)
+    expected = Encoder.fit(table(a=[1.0, 2.0, 4.0])).transform(table(a=[1.0, 2.0, 4.0]))
+    np.testing.assert_allclose(Encoder.fit(pool).transform(pool), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array(["a", "b", "a"]),
+        pa.array(["a", "b", "a"], pa.large_string()),
+        pa.array(["a", "b", "a"], pa.string_view()),
+        pa.array(["a", "b", "a"]).dictionary_encode(),
+        pa.array([7, 8, 7]).dictionary_encode(),
+        pa.array([False, True, False]),
+    ],
+    ids=lambda cells: str(cells.type)[:20],
+)
+def test_every_kind_of_word_is_one_hot(cells: pa.Array) -> None:
+    pool = table(a=cells)
+    np.testing.assert_array_equal(Encoder.fit(pool).transform(pool), [[1, 0], [0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([[1.0], [2.0]]),
+        pa.array([{"x": 1}, {"x": 2}]),
+        pa.array([b"a", b"b"]),
+        pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())),
+    ],
+    ids=lambda cells: str(cells.type)[:10],
+)
+def test_nested_and_binary_columns_are_refused_by_name(cells: pa.Array) -> None:
+    with pytest.raises(DatasetError, match=r"expected numbers or words in column 'odd'.*--drop"):
+        Encoder.fit(table(odd=cells, a=[1, 2]))
+    assert Encoder.fit(table(odd=cells, a=[1, 2]), drop=["odd"]).names == ("a",)
+
+
+def test_holes_are_named_with_column_count_and_rows() -> None:
+    pool = table(
+        a=[1.0, None, float("nan"), 2.0, None],
+        b=[1.0, float("inf"), 2.0, -float("inf"), 3.0],
+        c=["x", None, "y", "x", "y"],
+    )
+    with pytest.raises(DatasetError) as caught:
+        Encoder.fit(pool)
+    assert str(caught.value) == (
+        "pool.csv: expected a value in each cell, got 3 missing or NaN in column 'a' (rows 1, 2, 4)"
+        "; 2 infinite in column 'b' (rows 1, 3); 1 missing in column 'c' (row 1) (rows count from "
+        "0); mend them, or fill them with --impute"
+    )
+
+
+def test_many_holes_make_one_sentence() -> None:
+    with pytest.raises(DatasetError, match="and 7 more columns"):
+        Encoder.fit(table(**{f"x{j}": [None, 1.0] for j in range(12)}))
+
+
+def test_holes_are_filled_on_request() -> None:
+    pool = table(a=[1.0, None, 3.0, float("inf"), 4.0], c=["x", None, "y", "x", "y"], d=[None] * 5)
+    made = Encoder.fit(pool, impute=True)
+    assert made.notes[0].startswith("filled 8 cells with the pool's median or most frequent word")
+    with pytest.warns(DataWarning, match="filled 2 cells"):
+        x = made.transform(table(a=[3.0, None], c=["x", None], d=[None, 1]))
+    np.testing.assert_array_equal(x[0], x[1])
+
+
+def test_constant_columns_are_dropped_and_reported() -> None:
+    made = Encoder.fit(table(a=[1, 2], b=[3, 3], c=["x", "x"], d=[1.0, 1.0 + 2**-52]))
+    assert made.names == ("a",)
+    assert "dropped 3 constant columns ('b', 'c', 'd')" in made.notes
+
+
+def test_nothing_left_is_an_error() -> None:
+    with pytest.raises(DatasetError, match="nothing is left to choose by"):
+        Encoder.fit(table(a=[1, 1], b=[1, 2]), drop=["b"])
+
+
+def test_one_row_is_an_error() -> None:
+    with pytest.raises(DatasetError, match="expected at least 2 rows to choose from, got 1"):
+        Encoder.fit(table(a=[1]))
+
+
+def test_unknown_names_are_an_error() -> None:
+    with pytest.raises(DatasetError, match="expected a column 'key', got 'size', 'kind'"):
+        Encoder.fit(POOL, id="key")
+    with pytest.raises(DatasetError, match="expected a column 'key'"):
+        Encoder.fit(POOL, drop=["key"])
+
+
+def test_too_many_categories_are_refused() -> None:
+    kinds = [f"k{j % 60}" for j in range(120)]
+    with pytest.raises(
+        DatasetError,
+        match="at most 50 categories in column 'kind', got 60; use --drop 'kind', or raise",
+    ):
+        Encoder.fit(table(kind=kinds))
+    assert len(Encoder.fit(table(kind=kinds), max_categories=60).names) == 60
+
+
+def test_a_column_of_names_is_no_category() -> None:
+    with pytest.raises(DatasetError, match="another word in each of 4 rows; use --id 'name' or"):
+        Encoder.fit(table(name=["ann", "bob", "cy", "di"], a=[1, 2, 3, 4]))
+    assert Encoder.fit(table(name=["ann", "bob"], a=[1, 2]), id="name").names == ("a",)
+
+
+def test_numbers_that_are_not_quite_get_a_hint() -> None:
+    with pytest.raises(DatasetError, match=r"most of column 'age' are numbers, but '\?' is not"):
+        Encoder.fit(table(age=["31", "?", "44", "58"]))
+    with pytest.raises(DatasetError, match="seems to hold decimal commas"):
+        Encoder.fit(table(age=["3,1", "4,4", "5,8"]))
+    made = Encoder.fit(table(age=["31", "?", "44", "44"]))
+    assert "but '?' is not (taken as 3 categories)" in made.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "said"),
+    [
+        ("seen", list(range(100, 112)), "looks like an id (another whole number in each row)"),
+        ("customer_id", [1, 1, 2, 2], "is named like an id"),
+        ("uuid", ["a", "b", "a", "b"], "is named like an id"),
+        ("Unnamed: 0", [1, 1, 2, 2], "is named like an id"),
+        ("Label", [0, 1, 0, 1], "is named like the label"),
+        ("y", [0.5, 1.5, 0.5, 1.5], "is named like the label"),
+        ("species_class", ["a", "b", "a", "b"], "is named like the label"),
+        ("big", [1e30, 1.0, 2.0, 3.0], "holds huge values (row 0: 1e+30)"),
+        ("far", [50.0] + [0.0, 1.0] * 1000, "41 standard deviations from the mean (row 0: 50)"),
+        ("when", [dt.date(2020, 1, day) for day in (1, 2, 3, 3)], "holds times, taken as seconds"),
+    ],
+)
+def test_odd_columns_are_noted(name: str, cells: list[object], said: str) -> None:
+    notes = Encoder.fit(table(**{name: cells})).notes
+    assert any(said in note for note in notes), notes
+
+
+@pytest.mark.parametrize("name", ["width", "yield", "classy", "paid", "identity", "keyboard"])
+def test_plain_columns_are_not_noted(name: str) -> None:
+    assert Encoder.fit(table(**{name: [0.5, 1.5, 2.5]})).notes == ()
+
+
+def test_copies_are_counted() -> None:
+    made = Encoder.fit(table(a=[1, 2, 1, 1], b=["x", "y", "x", "y"]))
+    assert made.notes == ("1 of 4 rows are copies of others",)
+    x = np.random.default_rng(0).integers(0, 2, size=(500, 20)).astype(float)
+    made = Encoder.fit(table(**{f"x{j}": x[:, j] for j in range(20)}))
+    assert (
+        f"{500 - len(np.unique(x, axis=0))} of 500 rows are copies" in str(made.notes)
+        or len(np.unique(x, axis=0)) == 500
+    )
+
+
+def test_another_table_is_matched_by_name_with_the_pools_scaling() -> None:
+    made = Encoder.fit(POOL)
+    x = made.transform(table("test.csv", kind=["b", "a"], size=[3, 5]))
+    np.testing.assert_allclose(x, [[0, 0, 1], [2 / np.sqrt(2.5), 1, 0]])
+
+
+def test_missing_columns_are_named() -> None:
+    with pytest.raises(
+        DatasetError, match=r"test.csv: expected the columns of pool.csv, got none "
+    ):
+        Encoder.fit(POOL).transform(table("test.csv", size=[1.0]))
+
+
+def test_unknown_words_count_as_none_and_are_said() -> None:
+    with pytest.warns(DataWarning, match=r"test.csv: 2 cells of column 'kind' hold words that"):
+        x = Encoder.fit(POOL).transform(table("test.csv", size=[3.0, 3, 3], kind=["z", "a", "y"]))
+    np.testing.assert_array_equal(x[:, 1:], [[0, 0], [1, 0], [0, 0]])
+
+
+def test_extra_columns_are_ignored_and_said() -> None:
+    made = Encoder.fit(table(a=[1, 2], b=[3, 3], key=[1, 2]), id="key")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made.transform(table("test.csv", a=[1], b=[9], key=[1]))
+    with pytest.warns(
+        DataWarning, match=r"ignored 1 column \('more'\) that pool.csv does not have"
+    ):
+        made.transform(table("test.csv", a=[1], more=[2]))
+
+
+def test_another_kind_of_column_is_refused() -> None:
+    made = Encoder.fit(POOL)
+    with pytest.raises(DatasetError, match=r"expected numbers in column 'size', as in pool\.csv"):
+        made.transform(table("test.csv", size=["x"], kind=["a"]))
+    with pytest.raises(DatasetError, match=r"expected words in column 'kind', as in pool\.csv"):
+        made.transform(table("test.csv", size=[1], kind=[[1]]))
+    with pytest.raises(DatasetError, match="1 missing or NaN in column 'size'"):
+        made.transform(table("pool.csv", size=[None], kind=["a"]))

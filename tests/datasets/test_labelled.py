@@ -1,0 +1,139 @@
+"""Files of labelled rows are understood, and it is said how."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evgp._errors import DatasetError
+from evgp.datasets import Encoder, Labelled, Table, ids, read_labelled
+
+POOL = Table(
+    pa.table({"key": ["01", "02", "x3", "x4"], "a": [1.0, 2.0, 3.0, 5.0], "b": [0, 1, 1, 0]}),
+    "pool.csv",
+)
+ENCODER = Encoder.fit(POOL, id="key")
+NAMES = ids(POOL, "key")
+
+
+def read(folder: Path, content: str, name: str = "known.csv", id: str | None = "key") -> Labelled:
+    (folder / name).write_text(content)
+    return read_labelled(folder / name, ENCODER, NAMES if id else range(4), id=id)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("known.txt", "x3\n01\n"),
+        ("known.txt", "key\nx3\n\n01\nx3\n"),
+        ("known", "x3\r\n01\r\n"),
+        ("known.csv", "key\nx3\n01\n"),
+        ("known.csv", '"x3"\n"01"\n'),
+        ("known.csv", "key,label\nx3,7\n01,8\n"),
+        ("known.csv", "rank,id,gain,variance_left\n1,x3,0.5,0.4\n2,01,0.1,0.3\n"),
+        ("known.tsv", "label\tkey\n7\tx3\n8\t01\n"),
+        ("known.csv", "key,a,b,label\nx3,3,1,7\n01,1,0,8\n"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::evgp._errors.DataWarning")
+def test_ids_are_found(tmp_path: Path, name: str, content: str) -> None:
+    found = read(tmp_path, content, name)
+    assert found.rows == (2, 0)
+    assert found.x is None
+    assert "read as 2 " in found.note
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("known.txt", "2\n0\n"),
+        ("known.csv", "index\n2\n0\n"),
+        ("known.csv", "2\n0\n"),
+        ("known.csv", "rank,index,gain,variance_left\n1,2,0.5,0.4\n2,0,0.1,0.3\n"),
+    ],
+)
+def test_row_numbers_are_found(tmp_path: Path, name: str, content: str) -> None:
+    found = read(tmp_path, content, name, id=None)
+    assert found.rows == (2, 0)
+    assert "row numbers (counted from 0)" in found.note
+
+
+def test_a_parquet_of_ids_is_understood(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"key": ["x4"]}), tmp_path / "known.parquet")
+    assert read_labelled(tmp_path / "known.parquet", ENCODER, NAMES, id="key").rows == (3,)
+
+
+def test_a_table_of_rows_is_encoded_as_the_pool(tmp_path: Path) -> None:
+    found = read(tmp_path, "b,a\n1,2\n0,9\n", id=None)
+    assert found.rows == ()
+    assert "2 labelled rows from outside the pool" in found.note
+    assert found.x is not None
+    np.testing.assert_array_equal(found.x[0], ENCODER.transform(POOL)[1])
+
+
+def test_a_table_may_hold_rows_of_the_pool_and_others(tmp_path: Path) -> None:
+    found = read(tmp_path, "key,a,b\nnew,9,0\n02,2,1\n")
+    assert found.rows == (1,)
+    assert found.x is not None and len(found.x) == 1
+    assert "1 labelled rows of the pool and 1 labelled rows from outside" in found.note
+
+
+def test_a_pool_of_one_column_is_not_taken_for_ids(tmp_path: Path) -> None:
+    pool = Table(pa.table({"a": [1.0, 2.0, 3.0]}), "pool.csv")
+    (tmp_path / "known.csv").write_text("a\n1\n2\n")
+    found = read_labelled(tmp_path / "known.csv", Encoder.fit(pool), range(3))
+    assert found.rows == () and found.x is not None
+
+
+@pytest.mark.parametrize(
+    ("content", "id", "said"),
+    [
+        (
+            "x3\nzz\nqq\n",
+            "key",
+            r"expected values of 'key', got 2 that the pool does not have \(zz",
+        ),
+        (
+            "2\n4\n",
+            None,
+            r"expected row numbers in 0\.\.3, got 1 that the pool does not have \(4\)",
+        ),
+        ("-1\n", None, r"row numbers in 0\.\.3"),
+        (
+            "c,d\n1,2\n",
+            "key",
+            "expected the columns of pool.csv, or a column 'key' or 'id', got c, d",
+        ),
+        ("", "key", "got an empty file"),
+    ],
+)
+def test_what_is_not_understood_gets_a_sentence(
+    tmp_path: Path, content: str, id: str | None, said: str
+) -> None:
+    with pytest.raises(DatasetError, match=said):
+        read(tmp_path, content, id=id)
+
+
+def test_a_missing_file_gets_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="no such file"):
+        read_labelled(tmp_path / "nowhere.csv", ENCODER, NAMES, id="key")
+    (tmp_path / "known.txt").write_bytes(b"caf\xe9\n")
+    with pytest.raises(DatasetError, match="in UTF-8"):
+        read_labelled(tmp_path / "known.txt", ENCODER, NAMES, id="key")
+
+
+def test_ids_are_different_and_present() -> None:
+    def named(*cells: object) -> Table:
+        return Table(pa.table({"key": pa.array(cells)}), "pool.csv")
+
+    assert ids(named("7", "-8"), "key") == [7, -8]
+    assert ids(named("7", "08"), "key") == ["7", "08"]
+    assert ids(named(7, 8), "key") == [7, 8]
+    with pytest.raises(DatasetError, match=r"got 2 more than once in column 'key' \('a', 'b'\)"):
+        ids(named("a", "b", "a", "b", "c"), "key")
+    with pytest.raises(DatasetError, match=r"got 1 missing in column 'key' \(row 1; rows count"):
+        ids(named("a", None), "key")
+    with pytest.raises(DatasetError, match="expected words or numbers in id column 'key'"):
+        ids(named([1], [2]), "key")

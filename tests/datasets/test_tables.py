@@ -1,0 +1,181 @@
+"""Every kind of file is read alike, and every broken one gets a sentence."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from evgp._errors import DatasetError
+from evgp.datasets import Encoder, Table, read_table
+
+
+def written(folder: Path, content: bytes | str, name: str = "pool.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "got an empty file"),
+        ("\n \n", "got an empty file"),
+        ("a,b\n", "got column names only"),
+        ("a,b", "got column names only"),
+        ("a,b\n1,2\n3,4,5\n", "expected 2 columns in each line, as in the first, got 3 in line 3"),
+        ("a,b\n1,2\n3\n", "got 1 in line 3"),
+        ("a,a,b\n1,2,3\n", "expected different column names, got 'a' more than once"),
+        ("a;b\n1;2\n3;4\n", "add --delimiter ';'"),
+        ("a;b\n1,5;2,5\n3,5;4,5\n", "add --delimiter ';'"),
+        ("a\tb\n1\t2\n", "add --delimiter 'tab'"),
+        ("a|b\n1|2\n", r"add --delimiter '\|'"),
+        (
+            "5.1,3.5\n4.9,3.0\n",
+            r"expected column names in the first line, got numbers \(5.1, 3.5\)",
+        ),
+        (b"a,b\n1,caf\xe9\n2,x\n", "expected text in UTF-8, got other bytes in column 'b'"),
+        (b"caf\xe9,b\n1,2\n", "expected text in UTF-8, got other bytes in the column names"),
+        ("a,b\n1,2\n".encode("utf-16"), "expected text in UTF-8, got UTF-16"),
+        ('a,b\n"1,2\n3,4\n', "expected 2 columns in each line"),
+    ],
+)
+def test_a_broken_csv_gets_a_sentence(tmp_path: Path, content: bytes | str, said: str) -> None:
+    with pytest.raises(DatasetError, match=said):
+        read_table(written(tmp_path, content))
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.arrow", "t.ipc"])
+@pytest.mark.parametrize("cut", [0.3, 0.9, "text"])
+def test_a_cut_file_gets_a_sentence(tmp_path: Path, name: str, cut: float | str) -> None:
+    path = tmp_path / name
+    table = pa.table({"a": np.arange(500.0)})
+    if name == "t.parquet":
+        pq.write_table(table, path)
+    else:
+        pyarrow.feather.write_feather(table, str(path))
+    whole = path.read_bytes()
+    path.write_bytes(b"a,b\n1,2\n" if cut == "text" else whole[: int(float(cut) * len(whole))])
+    with pytest.raises(DatasetError, match="cut short, damaged or of another kind"):
+        read_table(path)
+
+
+def test_what_is_no_file_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DatasetError, match="got a directory; name one file"):
+        read_table(tmp_path)
+    with pytest.raises(DatasetError, match=r"no such file; check the path"):
+        read_table(tmp_path / "nowhere.csv")
+    with pytest.raises(DatasetError, match=r"expected a name that ends in \.csv"):
+        read_table(written(tmp_path, "x", "pool.xlsx"))
+    path = written(tmp_path, "a,b\n1,2\n")
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(DatasetError, match="may not be read"):
+        read_table(path)
+
+
+def test_a_file_that_turns_unreadable_gets_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    np.save(tmp_path / "x.npy", np.eye(2))
+    monkeypatch.setattr("evgp.datasets.tables.read_npy", refuse)
+    with pytest.raises(DatasetError, match="cannot be read: permission denied"):
+        read_table(tmp_path / "x.npy")
+
+
+def test_a_csv_may_have_marks_blanks_quotes_and_spaces(tmp_path: Path) -> None:
+    content = b'\xef\xbb\xbfa, b,,c\r\n1,"x\ny",7,\r\n\r\n2,"z, z",8,0.5\r\n'
+    table = read_table(written(tmp_path, content))
+    assert table.names == ("a", "b", "Unnamed: 2", "c")
+    assert table.data.to_pydict()["b"] == ["x\ny", "z, z"]
+    assert table.data.to_pydict()["c"] == [None, 0.5]
+
+
+def test_a_header_that_counts_is_a_header(tmp_path: Path) -> None:
+    assert read_table(written(tmp_path, "0,1,2\n4,5,6\n")).names == ("0", "1", "2")
+
+
+def test_a_delimiter_can_be_chosen(tmp_path: Path) -> None:
+    assert read_table(written(tmp_path, "a;b\n1;2\n"), delimiter=";").names == ("a", "b")
+    assert read_table(written(tmp_path, "a\tb\n1\t2\n"), delimiter="tab").names == ("a", "b")
+    assert read_table(written(tmp_path, "a\tb\n1\t2\n", "pool.tsv")).names == ("a", "b")
+    with pytest.raises(DatasetError, match="expected a delimiter of one character"):
+        read_table(written(tmp_path, "a;b\n1;2\n"), delimiter=";;")
+
+
+def test_a_packed_csv_is_read(tmp_path: Path) -> None:
+    whole = gzip.compress(b"a,b\n1,2\n3,4\n")
+    assert len(read_table(written(tmp_path, whole, "pool.csv.gz"))) == 2
+    for content in (whole[:-12], b"a,b\n1,2\n"):
+        with pytest.raises(DatasetError, match="expected a gzip file"):
+            read_table(written(tmp_path, content, "pool.csv.gz"))
+
+
+def test_a_packed_csv_that_grows_too_large_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Little:
+        available = 1000
+
+    path = written(tmp_path, gzip.compress(b"a,b\n" + b"1,2\n" * 1000), "pool.csv.gz")
+    monkeypatch.setattr("psutil.virtual_memory", Little)
+    with pytest.raises(DatasetError, match="unpacks to more than"):
+        read_table(path)
+
+
+def test_text_columns_keep_their_zeros(tmp_path: Path) -> None:
+    table = read_table(written(tmp_path, "id,a\n007,1\n010,2\n"), text=("id", "absent"))
+    assert table.column("id").to_pylist() == ["007", "010"]
+
+
+def test_a_row_may_be_very_long(tmp_path: Path) -> None:
+    lines = "".join(f"{letter * 3_000_000},1\n" for letter in "abcde")
+    assert len(read_table(written(tmp_path, "note,a\n" + lines))) == 5
+
+
+def test_numbers_are_asked_for_by_name() -> None:
+    table = Table(pa.table({"price": [1.0, None], "kind": ["a", "b"]}), "pool.csv")
+    with pytest.raises(DatasetError, match="got 1 missing or infinite, first in row 1"):
+        table.numbers("price")
+    with pytest.raises(DatasetError, match="expected numbers in column 'kind', got string"):
+        table.numbers("kind")
+    with pytest.raises(DatasetError, match="expected a column 'cost', got 'price', 'kind'"):
+        table.numbers("cost")
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    x=arrays(
+        np.float64,
+        st.tuples(st.integers(2, 6), st.integers(1, 4)),
+        elements=st.floats(-1e6, 1e6, allow_subnormal=False),
+    )
+)
+def test_every_format_gives_the_same_matrix(tmp_path: Path, x: np.ndarray) -> None:
+    x[0], x[1] = 0.0, 1.0
+    table = pa.table({f"x{j}": x[:, j] for j in range(x.shape[1])})
+    pyarrow.csv.write_csv(table, tmp_path / "t.csv")
+    pq.write_table(table, tmp_path / "t.parquet")
+    pyarrow.feather.write_feather(table, str(tmp_path / "t.feather"))
+    with pa.ipc.new_stream(tmp_path / "t.arrow", table.schema) as stream:
+        stream.write_table(table)
+    np.save(tmp_path / "t.npy", x)
+    np.savez(tmp_path / "t.npz", x=x)
+    made = []
+    for kind in ("csv", "parquet", "feather", "arrow", "npy", "npz"):
+        read = read_table(tmp_path / f"t.{kind}")
+        assert read.names == tuple(table.column_names)
+        made.append(Encoder.fit(read).transform(read))
+    for other in made[1:]:
+        np.testing.assert_array_equal(made[0], other)
