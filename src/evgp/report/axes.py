@@ -29,7 +29,7 @@ class Axis:
         return 100 * (value - self.low) / (self.high - self.low)
 
     def ticks(self, most: int = 6) -> list[float]:
-        """At most so many round numbers, evenly spaced."""
+        """Round numbers, at most so many steps apart."""
         step = self.step(most)
         first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
         return [step * i for i in range(first, last + 1)]

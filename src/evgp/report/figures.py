@@ -49,11 +49,12 @@ def _targets(summary: Summary, y: Axis) -> Markup:
             continue
         # Two names that would touch part: the lower one goes below its line.
         at, below, last = percent(top), top - last < 8, top
+        name = words.percent(need.share) + " removed"
+        end = {"x": "100%", "y": at, "dy": 10 if below else -4, "text_anchor": "end"}
         parts += [
             tag("line", class_="target", x1=0, x2="100%", y1=at, y2=at),
-            tag("text", words.percent(need.share) + " removed", class_="target-name", x="100%", y=at, dy=10 if below else -4,
-                text_anchor="end"),
-        ]  # fmt: skip
+            tag("text", name, class_="target-name", **end),
+        ]
     return join(parts)
 
 
@@ -69,7 +70,7 @@ def scatter(summary: Summary) -> Markup:
     ]
     picks = [_pick(summary, pick, x, y) for pick in reversed(summary.picks)]
     focus = tag("g", tag("circle", r=13), tag("text", dy=".35em"), class_="focus")
-    return join([stretched(*layers), tag("g", *picks, class_="picks"), focus])
+    return join([stretched(*layers), tag("g", *picks, class_="chosen"), focus])
 
 
 def scatter_axes(summary: Summary) -> tuple[Axis, Axis]:
@@ -78,7 +79,7 @@ def scatter_axes(summary: Summary) -> tuple[Axis, Axis]:
     spans = [(min(values), max(values)) for values in zip(*at, strict=True)]
     centres = [(low + high) / 2 for low, high in spans]
     wide, tall = (high - low for low, high in spans)
-    half = 0.53 * max(tall, wide / RATIO) or 1.0
+    half = 0.56 * max(tall, wide / RATIO) or 1.0
     (a, b), reach = centres, RATIO * half
     return Axis(a - reach, a + reach), Axis(b - half, b + half)
 

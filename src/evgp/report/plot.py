@@ -22,8 +22,8 @@ def plot_selection(summary: Summary) -> "Figure":
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
     _curve(left, summary)
     _map(right, summary)
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
+    left.spines[["top", "right"]].set_visible(False)
+    right.spines[:].set_visible(False)
     return figure
 
 
@@ -42,11 +42,11 @@ def _curve(axes: "Axes", summary: Summary) -> None:
 
 def _map(axes: "Axes", summary: Summary) -> None:
     picks = tuple(pick.at for pick in summary.picks)
-    for points, size, colour in ((summary.scatter.points, 4, POOL), (picks, 34, OURS)):
+    for points, size, colour in ((summary.scatter.points, 4, POOL), (picks, 44, OURS)):
         across, up = [a for a, _ in points], [b for _, b in points]
         axes.scatter(across, up, s=size, color=colour, linewidths=0)
     for pick in summary.picks[:60]:
-        axes.annotate(str(pick.rank), pick.at, color="white", size=4.5, ha="center", va="center")
+        axes.annotate(str(pick.rank), pick.at, color="white", size=5, ha="center", va="center")
     first, second = summary.scatter.explained
     axes.set_xlabel(f"first component ({first:.0%} of the spread)")
     axes.set_ylabel(f"second component ({second:.0%})")

@@ -10,8 +10,8 @@ THIN = "\u202f"
 def number(value: float | None, digits: int = 4) -> str:
     """A number with a few significant digits.
 
-    >>> number(1234.5678), number(0.012345), number(3e-7), number(None)
-    ('1,235', '0.01234', '3e-7', '–')
+    >>> number(1234.5678), number(0.0123), number(3e-7), number(None)
+    ('1,235', '0.01230', '3e-7', '–')
     """
     if value is None or not isfinite(value):
         return "–"
@@ -21,6 +21,15 @@ def number(value: float | None, digits: int = 4) -> str:
         mantissa, power = f"{value:.{digits - 1}e}".split("e")
         return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
     return f"{value:,.{max(0, digits - 1 - floor(log10(abs(value))))}f}"
+
+
+def amount(value: float | None) -> str:
+    """Money as it was given, without the dust of adding it up.
+
+    >>> amount(0.1 + 0.2), amount(1250.0), amount(None)
+    ('0.3', '1,250', '–')
+    """
+    return "–" if value is None else f"{value:,.10g}"
 
 
 def percent(share: float | None, *, down: bool = False) -> str:
