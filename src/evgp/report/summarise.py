@@ -78,7 +78,9 @@ def summarise(
         scatter=scatter,
         histogram=_histogram(selection),
         columns=tuple(_text(name) for name in list(columns)[:carried]),
-        shown=_shown(cells, carried),
+        shown=_shown(
+            cells, carried, [] if ids is None else [ids[row] for row in selection.indices]
+        ),
         left_out=len(columns) - carried,
         settings=tuple((_text(key), _text(item)) for key, item in selection.settings.items()),
         warnings=tuple(dict.fromkeys(map(_text, (*selection.warnings, *notes)))),
@@ -137,11 +139,12 @@ def _cells(
     return [tuple(column[j] for column in kept) for j in range(len(rows))], len(kept)
 
 
-def _shown(cells: Sequence[tuple[str, ...]], carried: int) -> tuple[int, ...]:
-    """The first dozen columns in which the picks differ, or the first dozen."""
-    differ = [c for c in range(carried) if len({row[c] for row in cells}) > 1]
-    rest = [c for c in range(carried) if c not in set(differ)]
-    return tuple(sorted((differ + rest)[:SHOWN]))
+def _shown(cells: Sequence[tuple[str, ...]], carried: int, names: Sequence[str]) -> tuple[int, ...]:
+    """A dozen columns, first those in which the picks differ, without the one that is the id."""
+    columns = [[row[c] for row in cells] for c in range(carried)]
+    told = [c for c in range(carried) if columns[c] != names]
+    told.sort(key=lambda c: len(set(columns[c])) <= 1)
+    return tuple(sorted(told[:SHOWN]))
 
 
 def _scatter(

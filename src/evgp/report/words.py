@@ -95,17 +95,21 @@ def _promise(summary: Summary, k: int) -> str:
     return f"That is provably at least {share} of the fall that {rivals} could bring."
 
 
-def answer(need: Need, k: int) -> str:
-    """How many labels a share needs.
+def answer(need: Need, k: int, rows: int) -> str:
+    """How many of a pool's rows must be labelled, where k are picked.
 
-    >>> answer(Need(0.5, 12, 17), 40), answer(Need(0.9, 31, None), 40)
+    >>> answer(Need(0.5, 12, 17), 40, 99), answer(Need(0.9, 31, None), 40, 99)
     ('between 12 and 17', 'more than 40; no fewer than 31')
-    >>> answer(Need(0.5, 9, 9), 40), answer(Need(0.95, 52, None), 40), answer(Need(0.5, 0, 0), 40)
-    ('9, the fewest possible', 'at least 52', 'none, it is done')
+    >>> answer(Need(0.5, 9, 9), 40, 99), answer(Need(0.95, 52, None), 40, 99)
+    ('9, the fewest possible', 'at least 52')
+    >>> answer(Need(0.5, 0, 0), 40, 99), answer(Need(0.95, 100, None), 40, 99)
+    ('none, it is done', 'out of reach of this pool')
     """
     if need.enough == 0:
         return "none, it is done"
     if need.enough is None:
+        if need.fewest is not None and need.fewest > rows:
+            return "out of reach of this pool"
         if need.fewest is not None and need.fewest > k:
             return f"at least {need.fewest:,}"
         return f"more than {k:,}" + (f"; no fewer than {need.fewest:,}" if need.fewest else "")
