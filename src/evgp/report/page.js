@@ -131,7 +131,7 @@
     el("which-id").textContent = data.ids[i];
     el("which-gain").textContent = number(data.gains[i]);
     if (el("which-left")) el("which-left").textContent = number(data.left[i]);
-    if (el("which-cost")) el("which-cost").textContent = (+data.costs[i].toPrecision(10)).toLocaleString("en", { maximumFractionDigits: 10 });
+    if (el("which-cost")) el("which-cost").textContent = (+data.costs[i].toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 9 });
     if (!el("which-cells")) return;
     [...el("which-cells").children].forEach((line, c) => { line.lastElementChild.textContent = data.cells[i][c]; });
   }

@@ -62,7 +62,7 @@ def summarise(
     return Summary(
         source=_text(source),
         network=_text(network),
-        criterion=_text(criterion),
+        criterion=_text(criterion).removesuffix("()"),
         command=_text(command, longest=None),
         version=_version(),
         rows=len(x),
@@ -82,7 +82,11 @@ def summarise(
             cells, carried, [] if ids is None else [ids[row] for row in selection.indices]
         ),
         left_out=len(columns) - carried,
-        settings=tuple((_text(key), _text(item)) for key, item in selection.settings.items()),
+        settings=tuple(
+            (_text(key), _text(item))
+            for key, item in selection.settings.items()
+            if item is not None
+        ),
         warnings=tuple(dict.fromkeys(map(_text, (*selection.warnings, *notes)))),
     )
 

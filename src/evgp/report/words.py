@@ -29,7 +29,7 @@ def amount(value: float | None) -> str:
     >>> amount(0.1 + 0.2), amount(1250.0), amount(None)
     ('0.3', '1,250', '–')
     """
-    return "–" if value is None else f"{value:,.10g}"
+    return "–" if value is None else f"{value:,.6g}"
 
 
 def percent(share: float | None, *, down: bool = False) -> str:
@@ -105,19 +105,25 @@ def answer(need: Need, k: int, rows: int) -> str:
     >>> answer(Need(0.5, 0, 0), 40, 99), answer(Need(0.95, 100, None), 40, 99)
     ('none, it is done', 'out of reach of this pool')
     """
+    if need.enough is None:
+        return _not_yet(need, k, rows)
     if need.enough == 0:
         return "none, it is done"
-    if need.enough is None:
-        if need.fewest is not None and need.fewest > rows:
-            return "out of reach of this pool"
-        if need.fewest is not None and need.fewest > k:
-            return f"at least {need.fewest:,}"
-        return f"more than {k:,}" + (f"; no fewer than {need.fewest:,}" if need.fewest else "")
     if need.fewest is None:
         return f"{need.enough:,} of these picks"
     if need.fewest == need.enough:
         return f"{need.enough:,}, the fewest possible"
     return f"between {need.fewest:,} and {need.enough:,}"
+
+
+def _not_yet(need: Need, k: int, rows: int) -> str:
+    if need.fewest is None:
+        return f"more than {k:,} of these picks"
+    if need.fewest > rows:
+        return "out of reach of this pool"
+    if need.fewest > k:
+        return f"at least {need.fewest:,}"
+    return f"more than {k:,}; no fewer than {need.fewest:,}"
 
 
 def gain(summary: Summary) -> str:
