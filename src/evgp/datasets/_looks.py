@@ -1,13 +1,15 @@
 """What looks unlike it was meant: ids and labels among the features, copies, wild values."""
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Float
 
-from evgp.datasets._columns import Number
+from evgp.datasets._columns import Column, Number
+from evgp.datasets.tables import Table
 
 _ID = re.compile(r"(^|[_\W])(id|key|index|idx|uuid|guid|row|unnamed: \d+)$", re.I)
 _LABEL = re.compile(
@@ -18,40 +20,44 @@ _HUGE = 1e15
 _FAR = 30.0
 
 
-def of_column(name: str, column: pa.ChunkedArray) -> list[str]:
-    """Notes on a column that may be an id or the label."""
-    found = []
-    n = len(column)
-    if pa.types.is_integer(column.type) and n >= 10 and pc.count_distinct(column).as_py() == n:
-        found.append(
-            f"column {name!r} looks like an id (another whole number in each row): if it is one, "
-            f"use --id {name!r} or --drop {name!r}"
-        )
-    elif _ID.search(name):
-        found.append(f"column {name!r} is named like an id: if it is one, use --drop {name!r}")
-    if _LABEL.match(name):
-        found.append(
-            f"column {name!r} is named like the label: if it is, use --drop {name!r}, for a label "
-            "must not steer what gets labelled"
-        )
-    return found
+def of_pool(table: Table, columns: Sequence[Column], x: Float[np.ndarray, "n d"]) -> list[str]:
+    """Notes on columns that may be ids or the label, on wild values, and on copies."""
+    counting, ids, labels, wild = [], [], [], []
+    start = 0
+    for column in columns:
+        cells, name = table.column(column.name), column.name
+        if pa.types.is_integer(cells.type) and _all_differ(cells):
+            counting.append(name)
+        elif _ID.search(name):
+            ids.append(name)
+        if _LABEL.match(name):
+            labels.append(name)
+        if isinstance(column, Number) and (row := _wild(column, x[:, start])) is not None:
+            wild.append(f"column {name!r} row {row}: {cells[row].as_py()}")
+        start += len(column.features)
+    copied = copies(x)
+    found = {
+        "another whole number in each row, as in an id (--id or --drop leaves it out)": counting,
+        "named like an id (--id or --drop leaves it out)": ids,
+        "named like the label, which must not steer the picks (--drop leaves it out)": labels,
+    }
+    notes = [f"column {quoted(names)}: {what}" for what, names in found.items() if names]
+    if wild:
+        more = f", and in {len(wild) - 3} columns more" if len(wild) > 3 else ""
+        notes.append(f"values far from all others ({'; '.join(wild[:3])}{more}): are they meant?")
+    if copied:
+        notes.append(f"{copied:,} of {len(x):,} rows are copies of others")
+    return notes
 
 
-def of_values(name: str, values: Float[np.ndarray, " n"], column: Number) -> list[str]:
-    """Notes on numbers that may be slips or codes for "missing"."""
-    if np.abs(values).max() >= _HUGE:
-        row = int(np.abs(values).argmax())
-        return [
-            f"column {name!r} holds huge values (row {row}: {values[row]:.3g}): are they meant?"
-        ]
-    far = np.abs(column.encode(values)[:, 0])
-    if column.scaled and far.max() >= _FAR:
-        row = int(far.argmax())
-        return [
-            f"column {name!r} has a value {far[row]:.0f} standard deviations from the mean "
-            f"(row {row}: {values[row]:.3g}): is it meant?"
-        ]
-    return []
+def quoted(names: Sequence[str]) -> str:
+    """The first few names of a longer list.
+
+    >>> quoted(["a", "b"])
+    "'a', 'b'"
+    """
+    shown = ", ".join(repr(name) for name in names[:8])
+    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def of_words(name: str, words: pa.ChunkedArray) -> str:
@@ -84,3 +90,16 @@ def copies(x: Float[np.ndarray, "n d"]) -> int:
         bits = (bits ^ (bits >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
         total += (bits ^ (bits >> np.uint64(33))) * (2 * multiplier + np.uint64(1))
     return len(x) - len(np.unique(total))
+
+
+def _all_differ(cells: pa.ChunkedArray) -> bool:
+    # In a short table whole numbers often differ by chance.
+    return len(cells) >= 10 and pc.count_distinct(cells).as_py() == len(cells)
+
+
+def _wild(column: Number, values: Float[np.ndarray, " n"]) -> int | None:
+    """The row of a huge value, or of one far from the mean; None without such."""
+    row = int(np.abs(values).argmax())
+    if not column.scaled:
+        return row if abs(values[row]) >= _HUGE else None
+    return row if column.scale >= _HUGE / 2 or abs(values[row]) >= _FAR else None

@@ -86,10 +86,8 @@ class Encoder:
                 f"leaving out {len(left_out)} and dropping {len(constant)} constant; nothing is "
                 "left to choose by"
             )
-        encoder = cls(tuple(columns), (*left_out, *constant), impute, tuple(notes), table.source)
-        doubled = _looks.copies(encoder._matrix(table, []))
-        if doubled:
-            notes.append(f"{doubled:,} of {len(table):,} rows are copies of others")
+        encoder = cls(tuple(columns), (*left_out, *constant), impute, (), table.source)
+        notes += _looks.of_pool(table, columns, encoder._matrix(table, []))
         return replace(encoder, notes=tuple(notes))
 
     @property
@@ -117,7 +115,7 @@ class Encoder:
         if absent:
             raise DatasetError(
                 f"{table.source}: expected the columns of {self.source}, got none named "
-                f"{_quoted(absent)}"
+                f"{_looks.quoted(absent)}"
             )
         notes = _refuse_holes(table, self.sources, self.impute)
         extra = [name for name in table.names if name not in known]
@@ -179,8 +177,6 @@ def _learn(
             return None
         if is_time(cells.type):
             notes.append(f"column {name!r} holds times, taken as seconds")
-        notes += _looks.of_column(name, cells)
-        notes += _looks.of_values(name, values, made)
         return made
     if is_category(cells.type):
         return _learn_words(table, name, most, notes)
@@ -211,7 +207,6 @@ def _learn_words(table: Table, name: str, most: int, notes: list[str]) -> Catego
         )
     if hint:
         notes.append(f"{hint} (taken as {len(counts)} categories)")
-    notes += _looks.of_column(name, cells)
     return Category(
         name, tuple(sorted(counts)), min(counts, key=lambda word: (-counts[word], word))
     )
@@ -249,10 +244,4 @@ def _holes(cells: pa.ChunkedArray) -> dict[str, Bool[np.ndarray, " n"]]:
 
 
 def _count(names: Sequence[str], what: str) -> str:
-    return f"{len(names)} {what}{'s' if len(names) > 1 else ''} ({_quoted(names)})"
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names[:8]) + (
-        f" and {len(names) - 8} more" if len(names) > 8 else ""
-    )
+    return f"{len(names)} {what}{'s' if len(names) > 1 else ''} ({_looks.quoted(names)})"

@@ -1,13 +1,13 @@
 """Which rows have a name, and which have a label already."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from evgp._errors import DatasetError
 from evgp.datasets._columns import missing, shown
@@ -19,8 +19,8 @@ from evgp.datasets.tables import Table, read_table
 class Labelled:
     """Rows of the pool that are labelled, labelled rows from outside, and how a file was read."""
 
-    rows: tuple[int, ...] = ()
-    x: Float[np.ndarray, "l d"] | None = None
+    rows: Int[np.ndarray, " l"] = field(default_factory=lambda: np.empty(0, np.int64))
+    x: Float[np.ndarray, "a d"] | None = None
     note: str = ""
 
 
@@ -91,10 +91,10 @@ def _rows_of(table: Table, encoder: Encoder, names: Sequence[object], id: str | 
     """Rows with the pool's columns: those the pool has by id, and those from outside."""
     at = {str(name): row for row, name in enumerate(names)} if id is not None else {}
     keys = [str(key) for key in table.column(id).to_pylist()] if id is not None else []
-    inside = tuple(dict.fromkeys(at[key] for key in keys if key in at))
+    inside = _rows(at[key] for key in keys if key in at)
     outside = [row for row in range(len(table)) if not keys or keys[row] not in at]
     x = encoder.transform(Table(table.data.take(outside), table.source)) if outside else None
-    parts = [f"{len(inside):,} labelled rows of the pool"] if inside else []
+    parts = [f"{len(inside):,} labelled rows of the pool"] if len(inside) else []
     parts += [f"{len(outside):,} labelled rows from outside the pool"] if outside else []
     return Labelled(inside, x, f"{table.source}: read as {' and '.join(parts)}")
 
@@ -116,7 +116,7 @@ def _single_column(path: Path, encoder: Encoder) -> list[str] | None:
 
 def _find(
     words: Sequence[str], names: Sequence[object], id: str | None, path: Path
-) -> tuple[int, ...]:
+) -> Int[np.ndarray, " l"]:
     at = {str(name): row for row, name in enumerate(names)}
     # A first line that is no id, above lines that are, is a heading.
     if words[0] not in at and len(words) > 1 and words[1] in at:
@@ -129,10 +129,15 @@ def _find(
             f"{path}: expected {expected}, got {len(strange):,} that the pool does not have "
             f"({listed})"
         )
-    return tuple(dict.fromkeys(at[word] for word in words))
+    return _rows(at[word] for word in words)
 
 
-def _what(rows: Sequence[int], id: str | None) -> str:
+def _rows(rows: Iterable[int]) -> Int[np.ndarray, " l"]:
+    """Each row once, in order."""
+    return np.array(list(dict.fromkeys(rows)), dtype=np.int64)
+
+
+def _what(rows: Int[np.ndarray, " l"], id: str | None) -> str:
     kind = "row numbers (counted from 0)" if id is None else f"values of {id!r}"
     return f"{len(rows):,} {kind} that are labelled"
 

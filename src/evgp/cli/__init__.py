@@ -1,0 +1,1 @@
+"""Parsing and printing; everything else is a library call."""

@@ -1,0 +1,111 @@
+"""Options that several commands share, each with its help."""
+
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import typer
+
+Activations: TypeAlias = Literal["relu", "leaky_relu", "gelu", "erf", "sin", "identity"]
+Criteria: TypeAlias = Literal["ev", "median", "p90", "max", "mi"]
+Greedies: TypeAlias = Literal["auto", "exact", "lazy", "stochastic", "exchange"]
+Storages: TypeAlias = Literal["auto", "float64", "float32"]
+
+PoolFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="POOL",
+        help="Table to choose from: .csv, .tsv (also .gz), .parquet, .arrow, .feather, .npy, .npz.",
+        show_default=False,
+    ),
+]
+Count = Annotated[
+    int | None, typer.Option("-k", metavar="N", help="How many rows to pick.", show_default=False)
+]
+Id = Annotated[
+    str | None,
+    typer.Option("--id", metavar="COLUMN", help="Column that names each row; never a feature."),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        metavar="COLUMN",
+        help="Column to leave out, such as the label; repeat it, or divide names by commas.",
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option("--delimiter", metavar="CHAR", help="What divides CSV columns, as ';' or 'tab'."),
+]
+ArrayName = Annotated[
+    str | None, typer.Option("--array", metavar="NAME", help="Which array of an .npz file to read.")
+]
+Costs = Annotated[
+    str | None,
+    typer.Option("--costs", metavar="COLUMN", help="Column with the price of labelling each row."),
+]
+Budget = Annotated[
+    float | None,
+    typer.Option("--budget", metavar="MONEY", help="Spend at most this much; needs --costs."),
+]
+LabelledFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--labelled",
+        metavar="FILE",
+        help="What is labelled already: ids, row numbers (from 0), or rows with the same columns.",
+    ),
+]
+TestFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--test",
+        metavar="FILE",
+        help="Rows where predictions must be good, with the same columns; else the pool itself.",
+    ),
+]
+Thin = Annotated[
+    int | None,
+    typer.Option("--thin", metavar="N", help="Keep N well-spread test points; saves memory."),
+]
+Depth = Annotated[int, typer.Option("--depth", metavar="N", help="Hidden layers of the network.")]
+Activation = Annotated[Activations, typer.Option("--activation", help="Activation of the network.")]
+WStd = Annotated[
+    float, typer.Option("--w-std", metavar="X", help="Deviation of the network's first weights.")
+]
+BStd = Annotated[
+    float, typer.Option("--b-std", metavar="X", help="Deviation of the network's first biases.")
+]
+CriterionName = Annotated[
+    Criteria,
+    typer.Option(
+        "--criterion",
+        help="Variance to lower: mean, median, 90th percentile or largest; or information to gain.",
+    ),
+]
+GreedyName = Annotated[
+    Greedies,
+    typer.Option("--greedy", help="How to search; auto takes the best that is affordable."),
+]
+Noise = Annotated[
+    float,
+    typer.Option(
+        "--noise", metavar="X", help="Noise of a label, as a fraction of the mean prior variance."
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Same seed, same picks.")]
+StorageName = Annotated[
+    Storages, typer.Option("--storage", help="Precision of the large matrix; float32 halves it.")
+]
+Impute = Annotated[
+    bool, typer.Option("--impute", help="Fill missing cells with the median or commonest word.")
+]
+MaxCategories = Annotated[
+    int,
+    typer.Option("--max-categories", metavar="N", min=2, help="Most words a column may hold."),
+]
+NoStandardise = Annotated[
+    bool, typer.Option("--no-standardise", help="Take numbers as they are, unscaled.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only errors on stderr.")]

@@ -1,0 +1,129 @@
+"""What a person or a pipe sees, and what they see when something fails."""
+
+import errno
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from math import floor, isfinite
+from typing import ParamSpec
+
+import typer
+
+from evgp._errors import EvgpError
+
+P = ParamSpec("P")
+Progress = Callable[[str, int, int], None]
+
+
+def guarded(command: Callable[P, None]) -> Callable[P, None]:
+    """Turn what a user can mend into one line on stderr and an exit code."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except EvgpError as error:
+            fail(str(error))
+        except KeyboardInterrupt:
+            fail("stopped; nothing was written", code=130)
+        except MemoryError:
+            fail("ran out of memory; `evgp plan` says what would fit")
+        except OSError as error:
+            # A reader that has seen enough, as in `evgp pick ... | head`, is no failure of ours.
+            if error.errno == errno.EPIPE:
+                raise
+            fail(f"{error.filename or 'a file'}: {error.strerror or error}")
+
+    return run
+
+
+def fail(message: str, code: int = 1) -> None:
+    """One line on stderr, then the end."""
+    typer.echo(f"evgp: {' '.join(message.split())}", err=True)
+    raise typer.Exit(code)
+
+
+def note(notes: Sequence[str], *, quiet: bool) -> None:
+    """Lines on stderr, for the person."""
+    for text in () if quiet else notes:
+        typer.echo(f"note: {clean(text)}", err=True)
+
+
+def show(columns: Mapping[str, Sequence[object]]) -> None:
+    """A table on stdout: drawn for a terminal, tab-separated for a pipe."""
+    from evgp.datasets.files import write_separated
+
+    if not sys.stdout.isatty():
+        write_separated(sys.stdout, columns, "\t")
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for name, cells in columns.items():
+        words = all(isinstance(cell, str) for cell in cells)
+        table.add_column(name.replace("_", " "), justify="left" if words else "right")
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*(Text(_cell(cell)) for cell in row))
+    Console().print(table)
+
+
+def show_json(document: Mapping[str, object]) -> None:
+    """One JSON document on stdout; what JSON has no number for is null."""
+    typer.echo(json.dumps(_plain(document), indent=2, ensure_ascii=False, default=str))
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Progress]:
+    """A bar on stderr that a library call can move; none for a pipe."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda stage, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Bar(*parts, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        tasks = {}
+
+        def move(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                for task in tasks.values():
+                    bar.update(task, visible=False)
+                tasks[stage] = bar.add_task(stage, total=total)
+            bar.update(tasks[stage], completed=done, total=total)
+
+        yield move
+
+
+def percent(share: float) -> str:
+    """A share in whole percent, rounded down: a promise is never rounded up.
+
+    >>> percent(0.9199), percent(1.0)
+    ('91 %', '100 %')
+    """
+    return f"{floor(100 * share + 1e-9)} %"
+
+
+def clean(text: str) -> str:
+    """Text without control characters, which a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else clean(str(value))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,167 @@
+"""A selection as a table, a JSON document, a paragraph and a page."""
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from evgp._errors import DatasetError
+from evgp.cli._inputs import Inputs
+from evgp.cli._output import percent
+from evgp.datasets import check_writable, write_rows, write_text
+from evgp.pool import Selection
+
+
+@dataclass(frozen=True)
+class Picked:
+    """What was picked, from what, and what was noted on the way."""
+
+    selection: Selection
+    inputs: Inputs
+    notes: tuple[str, ...] = ()
+
+    def columns(self) -> dict[str, list[object]]:
+        """The picks in order: rank, id or row number, gain, variance left, cost."""
+        rows = self.selection.indices.tolist()
+        names = self.inputs.names
+        columns: dict[str, list[object]] = {"rank": list(range(1, len(rows) + 1))}
+        if names is None:
+            columns["index"] = rows
+        else:
+            columns["id"] = [names[row] for row in rows]
+        columns["gain"] = self.selection.gains.tolist()
+        columns["variance_left"] = self.selection.variance_left.tolist() or [None] * len(rows)
+        if self.selection.costs is not None:
+            columns["cost"] = self.selection.costs.tolist()
+        return columns
+
+    def document(self) -> dict[str, object]:
+        """Everything, for programs."""
+        certificate, columns = self.selection.certificate, self.columns()
+        columns["index"] = self.selection.indices.tolist()
+        wanted = ("rank", "id", "index", "gain", "variance_left", "cost")
+        absent: list[object] = [None] * len(self.selection)
+        cells = [columns.get(name, absent) for name in wanted]
+        return {
+            "source": self.inputs.table.source,
+            "rows": len(self.inputs.x),
+            "features": list(self.inputs.encoder.names),
+            "picks": [dict(zip(wanted, row, strict=True)) for row in zip(*cells, strict=True)],
+            "prior_variance": self.selection.prior_variance,
+            "start_variance": self.selection.start_variance,
+            "certificate": certificate
+            and {"share": certificate.share, "lowest": certificate.lowest},
+            "needed": certificate
+            and [
+                {"share": share, "at_least": low, "enough": high}
+                for share, (low, high) in sorted(certificate.needed.items())
+            ],
+            "settings": self.selection.settings,
+            "warnings": list(self.notes),
+        }
+
+    def told(self, output: Path | None, report: Path | None) -> str:
+        """The run in one paragraph."""
+        k, certificate, costs = (
+            len(self.selection),
+            self.selection.certificate,
+            self.selection.costs,
+        )
+        text = f"{k:,} of {len(self.inputs.x):,} rows picked"
+        if len(self.selection.variance_left):
+            start, left = self.selection.start_variance, float(self.selection.variance_left[-1])
+            fall = f" ({percent(1 - left / start)} less)" if start > 0 else ""
+            text += f": variance {start:.3g} -> {left:.3g}{fall}"
+        if costs is not None:
+            text += f", for a cost of {costs.sum():,.6g}"
+        if certificate is not None and k:
+            rivals = f"any {k:,} rows" if costs is None else "the same money"
+            text += f", at least {percent(certificate.share[-1])} of what {rivals} could do. "
+            text += (
+                f"Labels needed to remove a share of the variance: {needed(certificate.needed, k)}"
+            )
+        written = [str(path) for path in (output, report) if path is not None]
+        return text + "." + (f" Written: {', '.join(written)}." if written else "")
+
+    def write(self, output: Path | None, report: Path | None, *, network: str) -> None:
+        """Write what was asked for; the page is made before the first file is written."""
+        page = None if report is None else self._page(network)
+        if output is not None:
+            write_rows(output, self.columns())
+        if report is not None and page is not None:
+            write_text(report, page)
+
+    def _page(self, network: str) -> str:
+        from evgp.report import render, summarise
+
+        table, names = self.inputs.table, self.inputs.names
+        summary = summarise(
+            self.selection,
+            x=self.inputs.x,
+            ids=None if names is None else [str(name) for name in names],
+            columns={name: Cells(table.column(name)) for name in table.names},
+            network=network,
+            source=Path(table.source).name,
+            command=shlex.join(["evgp", *sys.argv[1:]]),
+            notes=self.notes,
+        )
+        return render(summary)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A column whose cells are read one at a time, as plain values.
+
+    >>> Cells(pa.chunked_array([[1.5, None]]))[0]
+    1.5
+    """
+
+    column: pa.ChunkedArray
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __getitem__(self, index: int, /) -> object:
+        return self.column[index].as_py()
+
+
+def needed(shares: Mapping[float, tuple[int, int | None]], k: int) -> str:
+    """How many labels each share of the variance needs.
+
+    >>> needed({0.5: (4, 6), 0.8: (9, 9), 0.9: (15, None), 0.95: (60, None)}, k=40)
+    '4 to 6 for 50 %, 9 for 80 %, more than 40 for 90 %, 60 or more for 95 %'
+    """
+    parts = []
+    for share, (low, high) in sorted(shares.items()):
+        if high is None:
+            many = f"{low:,} or more" if low > k else f"more than {k:,}"
+        else:
+            many = f"{high:,}" if low == high else f"{low:,} to {high:,}"
+        parts.append(f"{many} for {round(100 * share)} %")
+    return ", ".join(parts)
+
+
+def check_paths(output: Path | None, report: Path | None, inputs: Sequence[Path | None]) -> None:
+    """Refuse outputs that could not be written, or that would overwrite what is read."""
+    if output is not None:
+        check_writable(output)
+    if report is not None:
+        check_writable(report, (".html", ".htm"))
+    taken = [path for path in inputs if path is not None]
+    for out in (output, report):
+        if out is None:
+            continue
+        for other in taken:
+            if _same(out, other):
+                raise DatasetError(f"{out}: would overwrite {other}; choose another name")
+        taken.append(out)
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)

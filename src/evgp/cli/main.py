@@ -1,0 +1,54 @@
+"""The command `evgp`.
+
+Nothing heavy is imported here, so that help is instant; each command imports what it needs.
+"""
+
+from typing import Annotated
+
+import typer
+
+from evgp.cli.pick import pick
+from evgp.cli.plan import plan
+
+app = typer.Typer(
+    name="evgp",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("pick")(pick)
+app.command("plan")(plan)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from evgp import __version__
+
+        typer.echo(f"evgp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Say which rows of an unlabelled table to label first, before any label exists.
+
+    \b
+    Example:
+      evgp pick pool.csv -k 100 -o picks.csv --report report.html
+    """
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="evgp")
+
+
+if __name__ == "__main__":
+    main()
