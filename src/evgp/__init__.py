@@ -2,8 +2,27 @@
 
 from evgp._errors import EvgpError as EvgpError
 from evgp._errors import EvgpWarning as EvgpWarning
+from evgp.criteria import ExpectedVariance as ExpectedVariance
+from evgp.criteria import MutualInformation as MutualInformation
+from evgp.criteria import Percentile as Percentile
+from evgp.greedy import Exact as Exact
+from evgp.greedy import Exchange as Exchange
+from evgp.greedy import Lazy as Lazy
+from evgp.greedy import Stochastic as Stochastic
+from evgp.kernels import NNGP as NNGP
+from evgp.kernels import NTK as NTK
+from evgp.nets import LeakyRelu as LeakyRelu
+from evgp.nets import Network as Network
+from evgp.nets import mlp as mlp
 from evgp.pool import Certificate as Certificate
 from evgp.pool import Pool as Pool
 from evgp.pool import Selection as Selection
+from evgp.posterior import Prediction as Prediction
+from evgp.posterior import ntkgp as ntkgp
+from evgp.posterior import trained as trained
+from evgp.strategies import EVGP as EVGP
+from evgp.strategies import Plan as Plan
+from evgp.strategies import pick as pick
+from evgp.strategies import plan as plan
 
 __version__ = "0.1.0"

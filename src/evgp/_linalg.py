@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evgp._errors import NotPositiveDefinite, NumericalWarning
-from evgp._typing import Array
+from evgp._typing import AnyArray, Array
 
 # Jitter is a fraction of the mean diagonal, so that the scale of a kernel changes nothing.
 JITTER = 1e-10
@@ -27,9 +27,11 @@ def as_tensor(x: Array) -> Tensor:
     return tensor.detach() if wide else tensor.detach().to(torch.float64)
 
 
-def like(example: Array, result: Tensor) -> Array:
+def like(example: AnyArray, result: Tensor) -> AnyArray:
     """The result as NumPy where the example was NumPy."""
-    return result if isinstance(example, Tensor) else result.numpy()
+    if isinstance(example, Tensor):
+        return result
+    return result.numpy()
 
 
 def tiles(n: int, m: int, rows: int = 512, columns: int = 1024) -> Iterator[tuple[slice, slice]]:

@@ -10,13 +10,11 @@
 | *d | input axes | | s | shard |
 """
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
-from jaxtyping import Float, Int
 from torch import Tensor
 
 Array: TypeAlias = np.ndarray | Tensor
 Storage: TypeAlias = Literal["float64", "float32", "auto"]
-Indices: TypeAlias = Int[np.ndarray, " k"]
-Values: TypeAlias = Float[np.ndarray, " k"]
+AnyArray = TypeVar("AnyArray", np.ndarray, Tensor)  # NumPy in, NumPy out; torch in, torch out

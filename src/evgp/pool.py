@@ -41,8 +41,11 @@ class Pool:
             raise PoolError("expected x_test or test (rows of the pool), got both; give one")
         for name in ("test", "labelled"):
             rows = getattr(self, name)
-            if rows is not None and len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < len(self):
-                raise PoolError(f"expected {name} in 0..{len(self) - 1}, got {int(rows.min())}..{int(rows.max())}")
+            if rows is None or len(rows) == 0:
+                continue
+            low, high = int(rows.min()), int(rows.max())
+            if low < 0 or high >= len(self):
+                raise PoolError(f"expected {name} in 0..{len(self) - 1}, got {low}..{high}")
 
     def __len__(self) -> int:
         return self.x.shape[0]

@@ -3,3 +3,4 @@
 from evgp.kernels.analytic import NNGP as NNGP
 from evgp.kernels.analytic import NTK as NTK
 from evgp.kernels.kernel import Kernel as Kernel
+from evgp.kernels.kernel import Storing as Storing

@@ -9,20 +9,23 @@ stand.
 """
 
 import warnings
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
 from evgp._errors import NumericalWarning, PoolError
 from evgp._linalg import as_tensor, like, tiles
-from evgp._typing import Array
+from evgp._typing import AnyArray, Array
 from evgp.nets import Erf, Network, Sin
 
 # Beyond this input variance erf and sin have fewer than six correct digits in float64.
 _DELICATE = 1e9
+_VARIANCES: MutableMapping[Tensor, tuple[int, Tensor]] = WeakIdKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,11 @@ class NTK:
     network: Network
     storage: torch.dtype | None = None
 
-    def __call__(self, x1: Array, x2: Array | None = None) -> Array:
+    def __call__(self, x1: AnyArray, x2: AnyArray | None = None) -> AnyArray:
         """The n x m matrix; with one argument the symmetric n x n one."""
         return _matrix(self.network, x1, x2, self.storage, ntk=True)
 
-    def diag(self, x: Array) -> Array:
+    def diag(self, x: AnyArray) -> AnyArray:
         """Each point with itself, exactly: O(n (d + depth))."""
         return _diagonal(self.network, x, self.storage, ntk=True)
 
@@ -65,11 +68,11 @@ class NNGP:
     network: Network
     storage: torch.dtype | None = None
 
-    def __call__(self, x1: Array, x2: Array | None = None) -> Array:
+    def __call__(self, x1: AnyArray, x2: AnyArray | None = None) -> AnyArray:
         """The n x m matrix; with one argument the symmetric n x n one."""
         return _matrix(self.network, x1, x2, self.storage, ntk=False)
 
-    def diag(self, x: Array) -> Array:
+    def diag(self, x: AnyArray) -> AnyArray:
         """Each point with itself, exactly: O(n (d + depth))."""
         return _diagonal(self.network, x, self.storage, ntk=False)
 
@@ -81,13 +84,25 @@ def _flat(x: Array) -> Float[Tensor, "n d"]:
             f"expected inputs of shape (rows, features), got {tuple(tensor.shape)}; "
             "reshape a single row to (1, features)"
         )
-    return tensor.reshape(tensor.shape[0], -1)
+    return tensor.flatten(1)
 
 
-def _variance(x: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-    """Mean square of each row, in float64, without a float64 copy of x."""
-    blocks = [block.double().square().mean(1) for block in x.split(4096)]
-    return torch.cat(blocks) if blocks else x.new_empty(0, dtype=torch.float64)
+def _variance(x: Array, flat: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+    """Mean square of each row, in float64, without a float64 copy of x.
+
+    Kept for as long as the tensor lives unchanged: a greedy asks for one column after another.
+    """
+    if not isinstance(x, Tensor):
+        return _mean_square(flat)
+    known = _VARIANCES.get(x)
+    if known is None or known[0] != x._version:
+        known = _VARIANCES[x] = (x._version, _mean_square(flat))
+    return known[1]
+
+
+def _mean_square(flat: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+    blocks = [block.double().square().mean(1) for block in flat.split(4096)]
+    return torch.cat(blocks) if blocks else flat.new_empty(0, dtype=torch.float64)
 
 
 def _check(network: Network, variance: Float[Tensor, " n"]) -> None:
@@ -107,24 +122,24 @@ def _check(network: Network, variance: Float[Tensor, " n"]) -> None:
         )
 
 
-def _diagonal(network: Network, x: Array, storage: torch.dtype | None, *, ntk: bool) -> Array:
+def _diagonal(network: Network, x: AnyArray, storage: torch.dtype | None, *, ntk: bool) -> AnyArray:
     flat = _flat(x)
-    variance = _variance(flat)
+    variance = _variance(x, flat)
     _check(network, variance)
     both = network.diagonal(variance)
     return like(x, both[ntk].to(storage or flat.dtype))
 
 
 def _matrix(
-    network: Network, x1: Array, x2: Array | None, storage: torch.dtype | None, *, ntk: bool
-) -> Array:
+    network: Network, x1: AnyArray, x2: AnyArray | None, storage: torch.dtype | None, *, ntk: bool
+) -> AnyArray:
     symmetric = x2 is None or x2 is x1
     a = _flat(x1)
     b = a if x2 is None or symmetric else _flat(x2)
     if a.shape[1] != b.shape[1]:
         raise PoolError(f"expected inputs with as many features, got {a.shape[1]} and {b.shape[1]}")
-    va = _variance(a)
-    vb = va if symmetric else _variance(b)
+    va = _variance(x1, a)
+    vb = va if x2 is None or symmetric else _variance(x2, b)
     for variance in (va,) if symmetric else (va, vb):
         _check(network, variance)
     out = torch.empty(len(a), len(b), dtype=storage or a.dtype)
@@ -164,21 +179,27 @@ def _twins(
 ) -> tuple[Int[Tensor, " n"], Int[Tensor, " m"]] | None:
     """Group numbers such that equal numbers mean equal rows; None where all rows differ.
 
-    O((n + m) log(n + m)) comparisons; rows whose variance is unique are never compared.
+    O((n + m) log n); only rows that share their variance with another are compared.
     """
-    every = va if symmetric else torch.cat([va, vb])
-    _, inverse, counts = torch.unique(every, return_inverse=True, return_counts=True)
-    maybe = (counts[inverse] > 1).nonzero().squeeze(1)
-    if len(maybe) == 0:
+    if symmetric:
+        _, inverse, counts = torch.unique(va, return_inverse=True, return_counts=True)
+        maybe = [(counts[inverse] > 1).nonzero().squeeze(1), torch.empty(0, dtype=torch.int64)]
+    else:
+        maybe = [torch.isin(v, w).nonzero().squeeze(1) for v, w in ((va, vb), (vb, va))]
+    if len(maybe[0]) == 0:
         return None
-    n = len(a)
-    groups = torch.arange(len(every))
-    inside = [a[maybe[maybe < n]].double(), b[maybe[maybe >= n] - n].double()]
     # Adding zero turns -0.0 into 0.0, so that equal rows have equal bytes.
-    rows = np.ascontiguousarray(torch.cat(inside).numpy() + 0.0)
-    keys = rows.view(np.dtype((np.void, rows.shape[1] * 8))).ravel()
-    _, first, index = np.unique(keys, return_index=True, return_inverse=True)
-    if len(first) == len(rows):
+    rows = torch.cat([a[maybe[0]], b[maybe[1]]]).double().add_(0.0).numpy()
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * 8))).ravel()
+    _, index, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    if counts.max() == 1:
         return None
-    groups[maybe] = maybe[torch.from_numpy(first[index])]
-    return groups[:n], groups if symmetric else groups[n:]
+    groups = torch.from_numpy(index)
+    # Rows outside `maybe` get numbers that nobody shares: negative, and other ones for a and b.
+    left = -1 - torch.arange(len(a))
+    left[maybe[0]] = groups[: len(maybe[0])]
+    if symmetric:
+        return left, left
+    right = -1 - len(a) - torch.arange(len(b))
+    right[maybe[1]] = groups[len(maybe[0]) :]
+    return left, right

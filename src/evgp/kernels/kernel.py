@@ -1,7 +1,9 @@
 """What the rest of the package asks of a kernel."""
 
-from typing import Protocol, runtime_checkable
+from dataclasses import Field
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -18,4 +20,18 @@ class Kernel(Protocol):
 
     def diag(self, x: Float[Tensor, " n *d"]) -> Float[Tensor, " n"]:
         """Each point with itself: the diagonal of the symmetric matrix, exactly."""
+        ...
+
+
+@runtime_checkable
+class Storing(Protocol):
+    """A kernel, as a dataclass, that can store its matrix in another type than it computes in."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    storage: torch.dtype | None
+
+    def __call__(
+        self, x1: Float[Tensor, " n *d"], x2: Float[Tensor, " m *d"] | None = None
+    ) -> Float[Tensor, "n m"]:
+        """As `Kernel`, in the type of `storage`."""
         ...

@@ -304,7 +304,7 @@ def _inverse(scale: Tensor) -> Tensor:
 def _determinant(
     cov: Float[Tensor, "n m"], var1: Float[Tensor, " n"], var2: Float[Tensor, " m"]
 ) -> Float[Tensor, "n m"]:
-    r"""$(1 + v)(1 + v') - k^2$ as $1 + v + v' + v v' (1 - \rho)(1 + \rho)$, which cannot overflow."""
+    r"""$(1 + v)(1 + v') - k^2$ as $1 + v + v' + v v' (1 - \rho)(1 + \rho)$."""
     rho = cov * _inverse(var1.sqrt())[:, None] * _inverse(var2.sqrt())
     rho.clamp_(-1, 1)
     spread = (1 - rho).mul_(1 + rho).mul_(var1[:, None]).mul_(var2)

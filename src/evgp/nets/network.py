@@ -70,9 +70,7 @@ class Network:
             layer.propagate_(moments)
         return moments
 
-    def diagonal(
-        self, var: Float[Tensor, " n"]
-    ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+    def diagonal(self, var: Float[Tensor, " n"]) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
         """NNGP and NTK of each point with itself, from the variances of the inputs."""
         ntk = torch.zeros_like(var)
         for layer in self.layers:

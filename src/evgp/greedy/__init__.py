@@ -1,0 +1,10 @@
+"""From gains to picks."""
+
+from evgp.greedy.exact import Exact as Exact
+from evgp.greedy.exchange import Exchange as Exchange
+from evgp.greedy.greedy import Greedy as Greedy
+from evgp.greedy.greedy import Progress as Progress
+from evgp.greedy.greedy import Purse as Purse
+from evgp.greedy.greedy import silent as silent
+from evgp.greedy.lazy import Lazy as Lazy
+from evgp.greedy.stochastic import Stochastic as Stochastic

@@ -1,0 +1,117 @@
+"""What all greedies share: how much may be taken, and which candidate is best."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Generator, Tensor
+
+from evgp.criteria import Criterion
+from evgp.pool import Selection
+from evgp.posterior import Posterior
+
+Opens = Callable[[Int[Tensor, " c"]], Posterior]
+Progress = Callable[[str, int, int], None]
+
+# Gains closer than this are a tie, and the lowest index wins.
+TIE = 1e-9
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Tell nobody how far we are."""
+
+
+@dataclass(frozen=True)
+class Purse:
+    """How much may be taken: k picks, and what money buys where items have costs.
+
+    `by_rate` ranks candidates by gain per cost instead of gain.
+    """
+
+    k: int
+    costs: Float[Tensor, " c"] | None = None
+    budget: float = inf
+    by_rate: bool = False
+
+    def price(self, rows: list[int]) -> float:
+        """Of these rows together; with nothing priced, nothing is spent."""
+        return 0.0 if self.costs is None else float(self.costs[rows].sum())
+
+    def affords(self, row: int, spent: float) -> bool:
+        """Whether the rest of the money buys this row."""
+        return self.costs is None or float(self.costs[row]) <= self._rest(spent)
+
+    def allowed(self, free: Bool[Tensor, " c"], spent: float) -> Bool[Tensor, " c"]:
+        """Those of the free candidates that the rest of the money buys."""
+        return free if self.costs is None else free & (self.costs <= self._rest(spent))
+
+    def _rest(self, spent: float) -> float:
+        # A part in 1e12 for sums like 0.1 + 0.2, which should fit in 0.3.
+        return self.budget * (1 + 1e-12) - spent
+
+    def rates(self) -> Float[Tensor, " c"] | None:
+        """What gains are divided by, if anything."""
+        return self.costs if self.by_rate else None
+
+
+@runtime_checkable
+class Greedy(Protocol):
+    """From gains to picks."""
+
+    def __call__(
+        self,
+        start: Opens,
+        criterion: Criterion,
+        candidates: Int[Tensor, " c"],
+        purse: Purse,
+        *,
+        generator: Generator,
+        progress: Progress = silent,
+    ) -> Selection:
+        """Picks among the candidates, with their gains."""
+        ...
+
+
+def winner(
+    posterior: Posterior,
+    criterion: Criterion,
+    allowed: Bool[Tensor, " c"],
+    per: Float[Tensor, " c"] | None = None,
+) -> tuple[int, float] | None:
+    """The best allowed row and its gain, verified in float64; None where no row is allowed.
+
+    Running sums may be rounded (float32 storage), so ceilings only say who is worth a look: rows
+    are settled exactly, a few at a time, until no other row can reach the best. Among gains within
+    1e-9 of it the lowest row wins, so that storage, threads and chunks change nothing.
+    """
+    if not bool(allowed.any()):
+        return None
+    scale = torch.ones(len(allowed), dtype=torch.float64) if per is None else per
+    ceilings = torch.where(allowed, criterion.ceilings(posterior) / scale, -inf)
+    settled = torch.full_like(ceilings, -inf)
+    look = 4
+    while True:
+        best = float(settled.max())
+        floor = best - TIE * abs(best)
+        rows = torch.topk(ceilings, min(look, len(ceilings))).indices
+        rows = rows[(ceilings[rows] >= floor) & (ceilings[rows] > -inf)]
+        if len(rows) == 0:
+            break
+        rows = rows.sort().values
+        settled[rows] = criterion.gains(posterior, rows) / scale[rows]
+        ceilings[rows] = -inf
+        look = min(2 * look, 512)
+    row = int((settled >= floor).nonzero()[0])
+    return row, float(settled[row] * scale[row])
+
+
+def selection(
+    candidates: Int[Tensor, " c"], rows: list[int], gains: list[float], purse: Purse
+) -> Selection:
+    """Picks as pool indices."""
+    costs = None if purse.costs is None else purse.costs[rows].numpy()
+    return Selection(candidates[rows].numpy(), np.array(gains, dtype=np.float64), costs=costs)

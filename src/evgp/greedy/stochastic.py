@@ -1,0 +1,62 @@
+"""The stochastic greedy: a random sample of the candidates is looked at before every pick.
+
+Mirzasoleiman et al., Lazier Than Lazy Greedy, AAAI 2015.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int
+from torch import Generator, Tensor
+
+from evgp._errors import PoolError
+from evgp.criteria import Criterion
+from evgp.greedy.greedy import Opens, Progress, Purse, selection, silent, winner
+from evgp.pool import Selection
+
+
+@dataclass(frozen=True)
+class Stochastic:
+    """Take the best of `sample` candidates drawn afresh for each pick.
+
+    With `sample` at least the number of candidates it is `Exact`.
+    """
+
+    sample: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.sample < 1:
+            raise PoolError(f"expected a sample of at least 1 candidate, got {self.sample}")
+
+    def __call__(
+        self,
+        start: Opens,
+        criterion: Criterion,
+        candidates: Int[Tensor, " c"],
+        purse: Purse,
+        *,
+        generator: Generator,
+        progress: Progress = silent,
+    ) -> Selection:
+        """Picks among the candidates, with their gains."""
+        posterior = start(candidates)
+        free = torch.ones(len(candidates), dtype=torch.bool)
+        rows: list[int] = []
+        gains: list[float] = []
+        spent = 0.0
+        while len(rows) < purse.k:
+            left = purse.allowed(free, spent).nonzero().squeeze(1)
+            drawn = left[torch.randperm(len(left), generator=generator)[: self.sample]]
+            seen = torch.zeros_like(free)
+            seen[drawn] = True
+            best = winner(posterior, criterion, seen, purse.rates())
+            if best is None:
+                break
+            row, gain = best
+            posterior.observe_(row)
+            free[row] = False
+            spent += purse.price([row])
+            rows.append(row)
+            gains.append(gain)
+            progress("picking", len(rows), purse.k)
+        return selection(candidates, rows, gains, purse)

@@ -1,0 +1,10 @@
+"""Conditioning, one column at a time."""
+
+from evgp.posterior.condition import Start as Start
+from evgp.posterior.condition import condition as condition
+from evgp.posterior.covariance import TestCovariance as TestCovariance
+from evgp.posterior.dense import DensePosterior as DensePosterior
+from evgp.posterior.posterior import Posterior as Posterior
+from evgp.posterior.regression import Prediction as Prediction
+from evgp.posterior.regression import ntkgp as ntkgp
+from evgp.posterior.regression import trained as trained

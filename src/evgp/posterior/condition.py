@@ -1,0 +1,109 @@
+"""Opening a posterior over candidates, given the labelled points."""
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from evgp.kernels import Kernel, Storing
+from evgp.pool import Pool
+from evgp.posterior.dense import DensePosterior
+
+
+@dataclass
+class Start:
+    """Opens fresh posteriors over given candidates; the large matrix is computed once.
+
+    `noise` is the absolute variance of a label. `storage` is the type of the c x m matrix only:
+    columns, sums and factors are float64.
+    """
+
+    kernel: Kernel
+    pool: Pool
+    noise: float
+    storage: torch.dtype = torch.float64
+    _kept: tuple[Int[Tensor, " c"], Float[Tensor, "c m"]] | None = field(default=None, repr=False)
+
+    def __call__(self, candidates: Int[Tensor, " c"]) -> DensePosterior:
+        """A posterior over these pool rows and the test points."""
+        pool = self.pool
+        rows = pool.test_rows()
+        shared = rows is not None and torch.equal(rows, candidates)
+        x = pool.x if len(candidates) == len(pool) else pool.x[candidates]
+        known = pool.known()
+        return DensePosterior(
+            self.kernel,
+            x,
+            x if shared else pool.test_points(),
+            self.matrix(candidates),
+            noise=self.noise,
+            weights=pool.test_weights(),
+            known=known if len(known) else None,
+            in_test=_places(rows, candidates, len(pool)),
+            test_labelled=None if rows is None else torch.isin(rows, pool.labelled),
+            shared=shared,
+        )
+
+    def matrix(self, candidates: Int[Tensor, " c"]) -> Float[Tensor, "c m"]:
+        """Prior covariance between candidates and test points, kept for the next call."""
+        if self._kept is None or not torch.equal(self._kept[0], candidates):
+            pool = self.pool
+            rows = pool.test_rows()
+            x = pool.x if len(candidates) == len(pool) else pool.x[candidates]
+            if rows is not None and torch.equal(rows, candidates):
+                matrix = stored(self.kernel, x, None, self.storage)
+            else:
+                matrix = stored(self.kernel, x, pool.test_points(), self.storage)
+            if len(candidates) * 4 < len(pool):
+                return matrix  # a replay of few points should not push out the large matrix
+            self._kept = (candidates, matrix)
+        return self._kept[1]
+
+    def test_matrix(self) -> Float[Tensor, "m m"]:
+        """Prior covariance of the test points: that of the candidates where they are the same."""
+        rows = self.pool.test_rows()
+        if rows is not None and self._kept is not None and torch.equal(rows, self._kept[0]):
+            return self._kept[1]
+        return stored(self.kernel, self.pool.test_points(), None, self.storage)
+
+
+def condition(
+    kernel: Kernel, pool: Pool, candidates: Int[Tensor, " c"], *, noise: float
+) -> DensePosterior:
+    """Posterior over candidates and test points, given the labelled points.
+
+    >>> from evgp.kernels import NTK
+    >>> from evgp.nets import mlp
+    >>> pool = Pool(torch.eye(3, dtype=torch.float64), labelled=torch.tensor([2]))
+    >>> posterior = condition(NTK(mlp()), pool, pool.unlabelled(), noise=1e-6)
+    >>> posterior.variance().shape, posterior.test_variance().shape
+    (torch.Size([2]), torch.Size([3]))
+    """
+    return Start(kernel, pool, noise)(candidates)
+
+
+def stored(
+    kernel: Kernel, x1: Tensor, x2: Tensor | None, storage: torch.dtype
+) -> Float[Tensor, "n m"]:
+    """A kernel matrix in the type asked for, without a second copy of it."""
+    if x1.dtype == storage:
+        return kernel(x1, x2)
+    if isinstance(kernel, Storing):
+        return replace(kernel, storage=storage)(x1, x2)
+    other = x1 if x2 is None else x2
+    out = torch.empty(len(x1), len(other), dtype=storage)
+    for i in range(0, len(x1), 1024):
+        out[i : i + 1024] = kernel(x1[i : i + 1024], other)
+    return out
+
+
+def _places(
+    rows: Int[Tensor, " m"] | None, candidates: Int[Tensor, " c"], n: int
+) -> Int[Tensor, " c"] | None:
+    """For each candidate its place among the test points, or -1."""
+    if rows is None:
+        return None
+    place = torch.full((n,), -1)
+    place[rows] = torch.arange(len(rows))
+    return place[candidates]

@@ -1,0 +1,332 @@
+r"""The exact posterior, one Cholesky column at a time.
+
+Let $\Theta'$ be the covariance after the points labelled at the start, and let a pick with
+variance $v_*$ and noise $s$ give the scaled column $a = \mathrm{cov}(\cdot, x_*) / \sqrt{v_* + s}$
+over candidates ($a_C$) and test points ($a_T$). Then, with test weights $w$,
+
+$$ \mathrm{cov} \leftarrow \mathrm{cov} - a a^\top, \qquad
+   f_j \leftarrow f_j - 2 a_{C,j} (C^\top w a_T)_j + a_{C,j}^2 |a_T|_w^2, \qquad
+   C^\top w a_T = \Theta'_{CT} w a_T - B_C^\top (B_T w a_T) $$
+
+where $f_j = \sum_t w_t \mathrm{cov}(x_j, t)^2$ and the rows of $B$ are the columns $a$ so far. The
+large matrix $\Theta_{CT}$ is read once per pick and never written.
+
+Forgetting needs no read at all. With $B = F^{-1} \Theta'_{S\cdot}$, $F F^\top = \Theta'_S + s I$,
+the column that point $i$ would have if it came last is $B^\top u$ with $u \propto F^{-1} e_i$, and
+$\Theta'_{CT} w a_T$ is the same combination of the products kept from earlier picks. A Householder
+reflection that maps $u$ to the last axis then removes it from $B$ in O(k (c + m)).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from evgp._errors import PoolError
+from evgp._linalg import JITTER, safe_cholesky
+from evgp.kernels import Kernel
+from evgp.posterior.informed import Informed
+
+_TILE = 512
+# Rounding of one float32 product, relative to the norms that enter it.
+_EPS = {torch.float32: 2.4e-7, torch.float64: 4e-16}
+
+
+@dataclass
+class _Gap:
+    """A point taken out for now: its column, and the sums to go back to."""
+
+    row: int
+    u: Tensor
+    a_c: Tensor
+    a_t: Tensor
+    saved: tuple[Tensor, ...]
+
+
+class DensePosterior:
+    """Candidates and test points given labelled points, exact.
+
+    Opening costs O(l² (l + c + m)) and one read of the c x m matrix; `observe_` O(k (c + m)), and
+    one read of that matrix when `fall()` is next asked for; `forget_` O(k c). Memory: the matrix
+    as given, and 3 k (c + m) float64.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        x: Float[Tensor, " c *d"],
+        x_test: Float[Tensor, " m *d"],
+        cross: Float[Tensor, "c m"],
+        *,
+        noise: float,
+        weights: Float[Tensor, " m"],
+        known: Float[Tensor, " l *d"] | None = None,
+        in_test: Int[Tensor, " c"] | None = None,
+        test_labelled: Bool[Tensor, " m"] | None = None,
+        shared: bool = False,
+    ) -> None:
+        self._kernel, self._x, self._x_test, self._cross = kernel, x, x_test, cross
+        self._w = weights
+        self._known = known
+        self._in_test = in_test
+        none = torch.zeros(len(x_test), dtype=torch.bool)
+        self._test_labelled = none if test_labelled is None else test_labelled
+        self._shared = shared
+        self._v = kernel.diag(x).double()
+        self._tv = self._v.clone() if shared else kernel.diag(x_test).double()
+        # Jitter keeps a noiseless twin of a pick from dividing by zero.
+        self._s = max(noise, JITTER * float(self._tv.mean()))
+        self._base_c, self._base_t = self._condition(known)
+        self._v -= self._base_c.square().sum(0)
+        self._tv -= self._base_t.square().sum(0)
+        self._eps = _EPS[cross.dtype]
+        self._f = self._start()
+        self._norm = self._f.sqrt()
+        self._slack = self._f * self._eps
+        self._since = torch.zeros(len(x), dtype=torch.int64)
+        self._rows: list[int] = []
+        self._folded = 0
+        self._b_c = torch.empty(0, len(x), dtype=torch.float64)
+        self._b_t = self._b_c if shared else torch.empty(0, len(x_test), dtype=torch.float64)
+        self._h = torch.empty(0, len(x), dtype=torch.float64)
+        self._inverse = torch.empty(0, 0, dtype=torch.float64)
+        self._gap: _Gap | None = None
+        self._cache: dict[int, Tensor] = {}
+        self._informed: Informed | None = None
+
+    # -- what may be asked ------------------------------------------------------------------
+
+    def variance(self) -> Float[Tensor, " c"]:
+        """Of each candidate."""
+        return self._v.clamp(min=0)
+
+    def noise(self) -> Float[Tensor, " c"]:
+        """Variance of a label; the same for every candidate."""
+        return torch.full_like(self._v, self._s)
+
+    def weights(self) -> Float[Tensor, " m"]:
+        """How much each test point matters; sums to one."""
+        return self._w
+
+    def test_variance(self) -> Float[Tensor, " m"]:
+        """Of each test point."""
+        return self._tv.clamp(min=0)
+
+    def slack(self) -> Float[Tensor, " c"]:
+        """How far `fall()` may be from the truth, by rounding in the stored matrix."""
+        self._fold()
+        return self._slack
+
+    def fall(self, rows: Int[Tensor, " r"] | None = None) -> Float[Tensor, " r"]:
+        """Weighted sum over test points of cov²: exact for given rows, running sums for all."""
+        if rows is None:
+            self._fold()
+            return self._f.clamp(min=0)
+        columns = self.covariance(rows)
+        exact = columns.square() @ self._w
+        self._f[rows] = exact
+        self._slack[rows] = exact * _EPS[torch.float64]
+        self._since[rows] = len(self._rows)
+        if len(rows) <= _TILE:
+            self._cache.update(zip(rows.tolist(), columns, strict=True))
+        return exact
+
+    def covariance(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r m"]:
+        """Between candidates and test points, in float64: O(r m (k + l))."""
+        out = self._prior(rows)
+        out = out.addmm(self._base_c[:, rows].T, self._base_t, alpha=-1)
+        k = len(self._rows)
+        out = out.addmm(self._b_c[:k, rows].T, self._b_t[:k], alpha=-1)
+        if self._gap is not None:
+            out += torch.outer(self._gap.a_c[rows], self._gap.a_t)
+        return out
+
+    def informed_variance(self) -> Float[Tensor, " c"]:
+        """Of each candidate if the (other) test outputs were known."""
+        if self._informed is None:
+            self._informed = Informed(
+                self._kernel,
+                self._x,
+                self._x_test,
+                in_test=self._in_test,
+                test_labelled=self._test_labelled,
+                known=self._known,
+                noise=self._s,
+            )
+            for row in self.observed():
+                self._informed.observe_(row)
+        return self._informed.variance()
+
+    def observed(self) -> list[int]:
+        """The rows labelled so far."""
+        gone = self._gap.row if self._gap is not None else None
+        return [row for row in self._rows if row != gone]
+
+    def base(self) -> Float[Tensor, "l m"]:
+        """The columns of the labels at the start over the test points."""
+        return self._base_t
+
+    def columns(self) -> Float[Tensor, "k m"]:
+        """The columns of the picks over the test points."""
+        return self._b_t[: len(self._rows)]
+
+    # -- what changes it --------------------------------------------------------------------
+
+    def observe_(self, row: int) -> None:
+        """Label a candidate: one more column."""
+        if row in self.observed():
+            raise PoolError(f"expected a row not yet observed, got {row}")
+        if self._gap is not None:
+            if self._gap.row == row:
+                self._restore()
+                return
+            self._close()
+        k = len(self._rows)
+        self._grow(k + 1)
+        at = torch.tensor([row])
+        scale = float(self._v[row].clamp(min=0) + self._s) ** 0.5
+        cov_t = self._cache[row] if row in self._cache else self.covariance(at)[0]
+        cov_c = cov_t if self._shared else self._candidates(row)
+        b = self._b_c[:k, row].clone()
+        self._b_c[k] = cov_c / scale
+        if not self._shared:
+            self._b_t[k] = cov_t / scale
+        self._inverse[k, :k] = -(b @ self._inverse[:k, :k]) / scale
+        self._inverse[:k, k] = 0
+        self._inverse[k, k] = 1 / scale
+        self._v -= self._b_c[k].square()
+        self._tv -= self._b_t[k].square()
+        self._rows.append(row)
+        self._cache.clear()
+        if self._informed is not None:
+            self._informed.observe_(row)
+
+    def forget_(self, row: int) -> None:
+        """Take a label back; the next `observe_` fills the gap or closes it."""
+        if self._gap is not None:
+            self._close()
+        if row not in self._rows:
+            raise PoolError(f"expected an observed row, got {row}")
+        self._fold()
+        k, at = len(self._rows), self._rows.index(row)
+        u = self._inverse[:k, at] / self._inverse[:k, at].norm()
+        a_c, a_t = u @ self._b_c[:k], u @ self._b_t[:k]
+        product = u @ self._h[:k] - (self._b_t[:k] @ (self._w * a_t)) @ self._b_c[:k]
+        size = float(self._w @ a_t.square())
+        saved = tuple(t.clone() for t in (self._f, self._slack, self._since, self._v, self._tv))
+        self._gap = _Gap(row, u, a_c, a_t, saved)
+        self._f += a_c * (2 * product + a_c * size)
+        self._slack += self._rounding(a_c, size)
+        self._v += a_c.square()
+        self._tv += a_t.square()
+        self._cache.clear()
+        self._informed = None
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _condition(
+        self, known: Float[Tensor, " l *d"] | None
+    ) -> tuple[Float[Tensor, "l c"], Float[Tensor, "l m"]]:
+        if known is None or len(known) == 0:
+            return self._v.new_empty(0, len(self._x)), self._v.new_empty(0, len(self._x_test))
+        prior = self._kernel(known.double())
+        prior.diagonal().add_(self._s)
+        factor = safe_cholesky(prior)
+        sides = [self._x] if self._shared else [self._x, self._x_test]
+        solved = [
+            torch.linalg.solve_triangular(
+                factor, self._kernel(known.double(), side.double()), upper=False
+            )
+            for side in sides
+        ]
+        return solved[0], solved[-1]
+
+    def _start(self) -> Float[Tensor, " c"]:
+        falls = [
+            self._cross[i : i + _TILE]
+            .double()
+            .addmm(self._base_c[:, i : i + _TILE].T, self._base_t, alpha=-1)
+            .square()
+            @ self._w
+            for i in range(0, len(self._x), _TILE)
+        ]
+        return torch.cat(falls) if falls else self._v.new_empty(0)
+
+    def _prior(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r m"]:
+        if self._cross.dtype == torch.float64:
+            return self._cross[rows]
+        return self._kernel(self._x[rows].double(), self._x_test.double())
+
+    def _candidates(self, row: int) -> Float[Tensor, " c"]:
+        k = len(self._rows)
+        column = self._kernel(self._x[row : row + 1].double(), self._x.double())[0]
+        column = column - self._base_c[:, row] @ self._base_c
+        return column - self._b_c[:k, row] @ self._b_c[:k]
+
+    def _rounding(self, a_c: Float[Tensor, " c"], size: float) -> Float[Tensor, " c"]:
+        return (2 * self._eps * size**0.5) * a_c.abs() * self._norm
+
+    def _fold(self) -> None:
+        """Bring the running sums up to the last pick: one read of the large matrix."""
+        start, stop = self._folded, len(self._rows)
+        if start == stop:
+            return
+        weighted = self._w * self._b_t[start:stop]
+        if stop - start == 1:
+            product = (self._cross @ weighted[0].to(self._cross.dtype))[None].double()
+        else:
+            product = (self._cross @ weighted.to(self._cross.dtype).T).T.double()
+        self._h[start:stop] = product - (weighted @ self._base_t.T) @ self._base_c
+        for k in range(start, stop):
+            a_c, a_t = self._b_c[k], self._b_t[k]
+            size = float(weighted[k - start] @ a_t)
+            inner = self._h[k] - (self._b_t[:k] @ weighted[k - start]) @ self._b_c[:k]
+            change = a_c * (a_c * size - 2 * inner)
+            fresh = self._since <= k  # rows settled later already know of this pick
+            self._f += torch.where(fresh, change, 0.0)
+            self._slack += torch.where(fresh, self._rounding(a_c, size), 0.0)
+        self._folded = stop
+
+    def _restore(self) -> None:
+        assert self._gap is not None
+        self._f, self._slack, self._since, self._v, self._tv = self._gap.saved
+        self._gap = None
+        self._cache.clear()
+        self._informed = None
+
+    def _close(self) -> None:
+        """Rotate the forgotten column to the end of B and drop it."""
+        assert self._gap is not None
+        k, u = len(self._rows), self._gap.u
+        at = self._rows.index(self._gap.row)
+        mirror = u.clone()
+        mirror[-1] += 1.0 if float(u[-1]) >= 0 else -1.0
+        mirror /= mirror.norm()
+        blocks = [self._b_c, self._h, self._inverse] + ([] if self._shared else [self._b_t])
+        for block in blocks:
+            part = block[:k] if block is not self._inverse else block[:k, :k]
+            part.addr_(mirror, mirror @ part, alpha=-2)
+        keep = [i for i in range(k) if i != at]
+        self._inverse[: k - 1, : k - 1] = self._inverse[: k - 1][:, keep]
+        self._rows.pop(at)
+        self._folded = k - 1
+        # Sums are right as they are; settled rows now count the shorter history.
+        self._since.fill_(k - 1)
+        self._gap = None
+
+    def _grow(self, k: int) -> None:
+        room = len(self._b_c)
+        if k <= room:
+            return
+        more = max(16, room)
+        self._b_c = _longer(self._b_c, more)
+        self._b_t = self._b_c if self._shared else _longer(self._b_t, more)
+        self._h = _longer(self._h, more)
+        inverse = self._v.new_zeros(room + more, room + more)
+        inverse[:room, :room] = self._inverse
+        self._inverse = inverse
+
+
+def _longer(block: Float[Tensor, "k c"], more: int) -> Float[Tensor, "q c"]:
+    return torch.cat([block, block.new_empty(more, block.shape[1])])

@@ -1,0 +1,189 @@
+"""What stands at the front door: every input checked once, with a sentence that helps."""
+
+from dataclasses import dataclass
+from math import inf
+from typing import TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from sklearn.cluster import kmeans_plusplus
+from torch import Tensor
+
+from evgp._errors import PoolError
+from evgp._typing import Array
+from evgp.criteria import Criterion, MutualInformation
+from evgp.pool import Pool
+
+Thing = TypeVar("Thing")
+
+
+def named(value: str | Thing, known: dict[str, Thing], what: str) -> Thing:
+    """An object for its name; objects pass."""
+    if not isinstance(value, str):
+        return value
+    if value not in known:
+        raise PoolError(f"expected a {what} among {', '.join(known)}; got {value!r}")
+    return known[value]
+
+
+def inputs(x: Array, name: str, like: Tensor | None = None) -> Float[Tensor, " n *d"]:
+    """Points as float64, finite, one a row."""
+    tensor = _tensor(x, name)
+    if tensor.dtype.is_complex:
+        raise PoolError(f"expected real numbers in {name}, got {tensor.dtype}")
+    if tensor.ndim < 2:
+        raise PoolError(
+            f"expected {name} of shape (rows, features), got {tuple(tensor.shape)}; "
+            "reshape one column to (-1, 1), or one row to (1, -1)"
+        )
+    if len(tensor) == 0 or tensor[0].numel() == 0:
+        raise PoolError(
+            f"expected at least one row and one feature in {name}, got {tuple(tensor.shape)}"
+        )
+    if like is not None and tensor.shape[1:] != like.shape[1:]:
+        raise PoolError(
+            f"expected {name} with features of shape {tuple(like.shape[1:])}, as in x; "
+            f"got {tuple(tensor.shape[1:])}"
+        )
+    tensor = tensor.to(torch.float64)
+    bad = ~torch.isfinite(tensor.reshape(len(tensor), -1))
+    if bool(bad.any()):
+        rows = bad.any(1).nonzero().squeeze(1)
+        first = ", ".join(str(row) for row in rows[:3].tolist())
+        column = int(bad.any(0).nonzero()[0])
+        raise PoolError(
+            f"expected finite numbers in {name}, got {int(bad.sum())} NaN or inf in {len(rows)} "
+            f"rows (first rows {first}; first column {column}); drop or impute them"
+        )
+    return tensor
+
+
+def _tensor(x: Array, name: str) -> Tensor:
+    if isinstance(x, Tensor):
+        return x.detach().cpu()
+    array = np.asarray(x)
+    if array.dtype.kind not in "biufc":
+        raise PoolError(
+            f"expected numbers in {name}, got dtype {array.dtype}; encode categories first"
+        )
+    if array.dtype.kind == "c":
+        return torch.from_numpy(array)
+    return torch.from_numpy(np.array(array, dtype=np.float64))
+
+
+def rows_of(values: Array | None, name: str, n: int) -> Int[Tensor, " l"]:
+    """Row numbers of the pool, each once, in order."""
+    if values is None:
+        return torch.empty(0, dtype=torch.int64)
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    if array.ndim == 1 and array.dtype == bool:
+        if len(array) != n:
+            raise PoolError(f"expected a mask {name} of {n} rows, got {len(array)}")
+        array = np.flatnonzero(array)
+    if array.size == 0:
+        return torch.empty(0, dtype=torch.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise PoolError(
+            f"expected {name} as a list of row numbers, got shape {array.shape} of {array.dtype}"
+        )
+    wrong = array[(array < 0) | (array >= n)]
+    if len(wrong):
+        raise PoolError(
+            f"expected {name} from 0 to {n - 1}, got {len(wrong)} outside (first: {wrong[0]})"
+        )
+    return torch.from_numpy(np.unique(array.astype(np.int64)))
+
+
+def free_rows(candidates: Array | None, known: Int[Tensor, " l"], n: int) -> Int[Tensor, " c"]:
+    """The rows that may be picked: the candidates, less what is labelled."""
+    allowed = torch.zeros(n, dtype=torch.bool)
+    allowed[rows_of(candidates, "candidates", n) if candidates is not None else slice(None)] = True
+    allowed[known] = False
+    free = allowed.nonzero().squeeze(1)
+    if len(free) == 0:
+        raise PoolError(
+            f"expected at least one row to pick, got none: {len(known)} of {n} rows are labelled"
+            + ("" if candidates is None else f" and only {len(candidates)} are candidates")
+        )
+    return free
+
+
+def test_weights(values: Array | None, criterion: Criterion, m: int) -> Float[Tensor, " m"] | None:
+    """Weights that sum to one."""
+    if values is None:
+        return None
+    if isinstance(criterion, MutualInformation):
+        raise PoolError(
+            "expected no test_weights with mutual information, which has no place for them; "
+            "use criterion='ev', or repeat test points"
+        )
+    weights = torch.as_tensor(values, dtype=torch.float64).detach().cpu()
+    if tuple(weights.shape) != (m,):
+        raise PoolError(
+            f"expected {m} test_weights, one a test point; got shape {tuple(weights.shape)}"
+        )
+    if not bool((weights >= 0).all() & torch.isfinite(weights).all()) or float(weights.sum()) <= 0:
+        raise PoolError("expected finite test_weights >= 0 with at least one above 0")
+    return weights / weights.sum()
+
+
+def money(
+    costs: Array | None, budget: float | None, n: int
+) -> tuple[Float[Tensor, " n"] | None, float]:
+    """Prices and the budget, or neither."""
+    if budget is not None and not 0 < budget < inf:
+        raise PoolError(f"expected a budget above 0, got {budget}")
+    if costs is None:
+        if budget is not None:
+            raise PoolError("expected costs with a budget, got none; give one price a row, or k")
+        return None, inf
+    if budget is None:
+        raise PoolError("expected a budget with costs, got none; say how much may be spent")
+    prices = torch.as_tensor(costs, dtype=torch.float64).detach().cpu()
+    if tuple(prices.shape) != (n,):
+        raise PoolError(f"expected {n} costs, one a row; got shape {tuple(prices.shape)}")
+    wrong = ~((prices > 0) & torch.isfinite(prices))
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise PoolError(
+            f"expected positive finite costs, got {int(wrong.sum())} that are not "
+            f"(first: {float(prices[row]):g} in row {row})"
+        )
+    return prices, float(budget)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Each feature with mean 0 and deviation 1 over the points; constant ones become 0."""
+
+    mean: Float[Tensor, " *d"]
+    factor: Float[Tensor, " *d"]
+
+    def __call__(self, x: Float[Tensor, " n *d"]) -> Float[Tensor, " n *d"]:
+        """Points on this scale."""
+        return (x - self.mean) * self.factor
+
+
+def scale_of(points: Float[Tensor, " n *d"]) -> Scale:
+    """The scale of a pool, in two passes."""
+    mean = points.mean(0)
+    deviation = (points - mean).square().mean(0).sqrt()
+    # A column that is constant up to rounding is constant.
+    flat = deviation <= 1e-12 * points.abs().amax(0)
+    return Scale(mean, torch.where(flat, 0.0, 1 / torch.where(flat, 1.0, deviation)))
+
+
+def thinned(pool: Pool, points: int, seed: int) -> Pool:
+    """The pool with this many test points, spread out by k-means++."""
+    x = pool.test_points()
+    if points >= len(x):
+        return pool
+    weights = pool.test_weights()
+    flat = x.reshape(len(x), -1).numpy()
+    _, kept = kmeans_plusplus(flat, points, random_state=seed, sample_weight=weights.numpy())
+    rows = torch.from_numpy(np.unique(kept))
+    part = None if pool.weights is None else weights[rows] / weights[rows].sum()
+    if pool.x_test is None:
+        return Pool(pool.x, None, rows, part, pool.labelled, pool.x_labelled)
+    return Pool(pool.x, x[rows], None, part, pool.labelled, pool.x_labelled)

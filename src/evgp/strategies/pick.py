@@ -1,0 +1,175 @@
+"""The front door: from an array to a selection."""
+
+import warnings
+from dataclasses import replace
+from math import inf
+
+import torch
+
+from evgp._errors import DataWarning, EvgpWarning, PoolError
+from evgp._typing import Array, Storage
+from evgp.criteria import Criterion, ExpectedVariance, MutualInformation, Percentile
+from evgp.greedy import Exact, Exchange, Greedy, Lazy, Progress, Stochastic, silent
+from evgp.kernels import NTK, Kernel
+from evgp.nets import Network, mlp
+from evgp.pool import Pool, Selection
+from evgp.strategies import checks
+from evgp.strategies.evgp import EVGP, most_picks
+from evgp.strategies.plan import choose_greedy, plan, refuse
+
+CRITERIA: dict[str, Criterion] = {
+    "ev": ExpectedVariance(),
+    "median": Percentile(50),
+    "p90": Percentile(90),
+    "max": Percentile(100),
+    "mi": MutualInformation(),
+}
+GREEDIES: dict[str, Greedy | str] = {
+    "auto": "auto",
+    "exact": Exact(),
+    "lazy": Lazy(),
+    "stochastic": Stochastic(),
+    "exchange": Exchange(),
+}
+# Mutual information factorises the test points' covariance; the paper thins them to 1,000.
+_MI_POINTS = 1000
+
+
+def pick(
+    x: Array,
+    k: int | None = None,
+    *,
+    budget: float | None = None,
+    costs: Array | None = None,
+    x_test: Array | None = None,
+    test_weights: Array | None = None,
+    labelled: Array | None = None,
+    x_labelled: Array | None = None,
+    candidates: Array | None = None,
+    network: Network = mlp(),
+    kernel: Kernel | None = None,
+    criterion: str | Criterion = "ev",
+    greedy: str | Greedy = "auto",
+    noise: float = 1e-6,
+    standardise: bool = True,
+    storage: Storage = "float64",
+    thin: int | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Selection:
+    """Which k rows of x to label, in which order, before any label exists.
+
+    The test points are `x_test` (with `test_weights`), or the pool itself; `thin` keeps that many
+    of them by k-means++. `labelled` are rows already labelled, `x_labelled` labelled points outside
+    the pool, `candidates` the only rows that may be picked. With `costs` (one price a row) and a
+    `budget`, picks stay within the money. `standardise` scales each column to mean 0 and deviation
+    1 over the pool. `noise` is a fraction of the mean prior variance. `kernel` takes the place of
+    the network's NTK. What it will cost says `evgp.plan`; a run that would not fit in memory is
+    refused before it starts.
+
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> pick(x, k=5).indices.shape
+    (5,)
+    """
+    rule = checks.named(criterion, CRITERIA, "criterion")
+    how = checks.named(greedy, GREEDIES, "greedy")
+    points = checks.inputs(x, "x")
+    given = None if x_test is None else checks.inputs(x_test, "x_test", like=points)
+    outside = None if x_labelled is None else checks.inputs(x_labelled, "x_labelled", like=points)
+    known = checks.rows_of(labelled, "labelled", len(points))
+    free = checks.free_rows(candidates, known, len(points))
+    weights = checks.test_weights(test_weights, rule, len(points if given is None else given))
+    prices, money = checks.money(costs, budget, len(points))
+    aim = most_picks(k, len(free), None if prices is None else prices[free], money)
+    if not 0 <= noise < inf:
+        raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise}")
+    if storage not in ("float64", "float32", "auto"):
+        raise PoolError(f"expected storage among float64, float32, auto; got {storage!r}")
+    if thin is None and isinstance(rule, MutualInformation):
+        thin = _MI_POINTS
+    if thin is not None and thin < 1:
+        raise PoolError(f"expected thin >= 1 test points, got {thin}")
+    sure = plan(
+        len(points),
+        points[0].numel(),
+        aim,
+        m=None if given is None else len(given),
+        labelled=len(known) + (0 if outside is None else len(outside)),
+        network=network,
+        criterion=rule,
+        greedy=how,
+        storage=storage,
+        thin=thin,
+    )
+    refuse(sure)
+    strategy = EVGP(
+        NTK(network) if kernel is None else kernel,
+        rule,
+        choose_greedy(how, len(free), aim, rule),
+        noise,
+        torch.float32 if sure.storage == "float32" else torch.float64,
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", EvgpWarning)
+        if standardise:
+            scale = checks.scale_of(points)
+            points = scale(points)
+            given = None if given is None else scale(given)
+            outside = None if outside is None else scale(outside)
+        pool = Pool(points, given, None, weights, known, outside)
+        pool = pool if thin is None else checks.thinned(pool, thin, seed)
+        made = strategy(
+            pool,
+            k,
+            costs=prices,
+            budget=money,
+            candidates=free,
+            generator=torch.Generator().manual_seed(seed),
+            progress=progress,
+        )
+        _remark(made)
+    for one in caught:
+        warnings.warn(one.message, stacklevel=2)
+    settings = {
+        "rows": len(points),
+        "features": points[0].numel(),
+        "test_points": len(pool.test_points()),
+        "labelled": len(pool.known()),
+        "candidates": len(free),
+        "k": k,
+        "budget": budget,
+        "network": repr(network) if kernel is None else repr(kernel),
+        "criterion": repr(rule),
+        "greedy": repr(strategy.greedy),
+        "noise": noise,
+        "noise_variance": noise * made.prior_variance,
+        "standardise": standardise,
+        "storage": sure.storage,
+        "thin": thin,
+        "seed": seed,
+    }
+    return replace(made, settings=settings, warnings=tuple(str(one.message) for one in caught))
+
+
+def _remark(made: Selection) -> None:
+    """Say what a reader of the picks should know."""
+    worse = int((made.gains < 0).sum())
+    if worse:
+        warnings.warn(
+            f"{worse} of {len(made)} picks have a negative gain: the criterion is not monotone, "
+            "and fewer labels would serve it better",
+            DataWarning,
+            stacklevel=2,
+        )
+    if (
+        made.prior_variance > 0
+        and len(made)
+        and made.variance_left[-1] < 1e-9 * made.prior_variance
+    ):
+        warnings.warn(
+            "the picks leave no variance at all: the pool has fewer distinct points than picks, "
+            "or the network is linear; fewer labels do the same",
+            DataWarning,
+            stacklevel=2,
+        )

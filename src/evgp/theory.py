@@ -1,0 +1,158 @@
+r"""What is guaranteed: no k points could have done much better.
+
+Let $A$ be the weighted covariance of the test points after the labels at the start. Observing any
+k points, in the pool or not, with noise or without, lowers $\mathrm{tr} A$ by at most
+$\mathrm{top}_k(A)$, the sum of its k largest eigenvalues. Eigenvalues of an unconverged solver are
+too small, which would make that false. So, for any orthonormal $Q$, with $T = Q^\top A Q$, the
+remainder $A_2 = (I - QQ^\top) A (I - QQ^\top)$ and the residual $R = AQ - QT$, we use
+
+$$ \mathrm{top}_k(A) \le \max_{r \le k} \left[ \mathrm{top}_{k-r}(T) + \min(\mathrm{tr} A_2,
+   \sqrt{r}\, |A_2|_F) \right] + \sum_{i \le k} \sigma_i(R), \qquad
+   \mathrm{top}_k(A) \le \mathrm{top}_k(T) + \min(\mathrm{tr} A_2, \sqrt{k}\, |A_2|_F) $$
+
+by Ky Fan's inequality for sums of symmetric matrices: in the first A is split into its diagonal
+blocks $T$, $A_2$ and its off-diagonal part, whose eigenvalues are $\pm \sigma_i(R)$; in the second
+into two matrices with the eigenvalues of $T$ and of $A_2$ (Bourin & Lee 2012). Both are safe
+however far $Q$ is from converged, and close once it has.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from evgp.pool import Certificate
+from evgp.posterior import TestCovariance
+
+SHARES = (0.5, 0.8, 0.9, 0.95)
+_DENSE = 3072
+_ROUNDS = 3
+# What rounding in a float32 matrix may hide, as a share of the bound.
+_ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-12}
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """How much any j points could lower the mean variance, at most."""
+
+    parts: tuple["_Part", ...]
+    total: float
+    rounding: float
+
+    def __call__(self, j: int) -> float:
+        """For j points; never more than all the variance there is."""
+        if j <= 0:
+            return 0.0
+        least = min(part.bound(j) for part in self.parts)
+        return min(least * (1 + self.rounding), self.total)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One choice of Q: its Ritz values, what it misses, and how far it is from invariant."""
+
+    ritz: Float[Tensor, " p1"]  # cumulative, from 0
+    trace: float
+    norm: float
+    residual: Float[Tensor, " p1"]  # cumulative singular values, from 0
+
+    def bound(self, j: int) -> float:
+        p = len(self.ritz) - 1
+        r = torch.arange(j + 1)
+        outside = torch.clamp(self.norm * r.double().sqrt(), max=self.trace)
+        mixed = (self.ritz[(j - r).clamp(max=p)] + outside).max() + self.residual[min(j, p)]
+        added = self.ritz[min(j, p)] + outside[-1]
+        return float(torch.minimum(mixed, added))
+
+
+def ceiling(
+    covariance: TestCovariance, k: int, *, guess: Float[Tensor, "q m"] | None = None
+) -> Ceiling:
+    """The bound for every number of points, sharpest up to k.
+
+    All eigenvalues up to m = 3,072, in O(m³); beyond, block iterations from `guess` (rows that
+    should span the largest directions, such as the columns of the picks) in O(m² k) and 4 m k
+    float64 of memory. Deterministic.
+    """
+    m, total = len(covariance), covariance.trace()
+    rounding = _ROUNDING[covariance.matrix.dtype]
+    if m <= _DENSE:
+        values = torch.linalg.eigvalsh(covariance.dense()).flip(0).clamp(min=0)
+        exact = _Part(_cumulative(values), 0.0, 0.0, torch.zeros(m + 1, dtype=torch.float64))
+        return Ceiling((exact,), total, rounding)
+    size = min(m, k + 64)
+    generator = torch.Generator().manual_seed(0)
+    q = torch.randn(m, size, generator=generator, dtype=torch.float64)
+    if guess is not None:
+        known = (guess * covariance.weights.sqrt()).T[:, : size - 16]
+        q[:, : known.shape[1]] = known
+    q = torch.linalg.qr(q).Q
+    for _ in range(_ROUNDS - 1):
+        q = torch.linalg.qr(covariance.apply(q)).Q
+    image = covariance.apply(q)
+    ritz, turn = torch.linalg.eigh(_symmetric(q.T @ image))
+    ritz, image = ritz.flip(0), image @ turn.flip(1)
+    gram = image.T @ image
+    squares = covariance.squares()
+    sizes = sorted({size, max(1, 3 * size // 4), max(1, size // 2), max(1, size // 4)})
+    parts = tuple(_part(ritz[:p], gram[:p, :p], total, squares) for p in sizes)
+    return Ceiling(parts, total, rounding)
+
+
+def _part(
+    ritz: Float[Tensor, " p"], gram: Float[Tensor, "p p"], total: float, squares: float
+) -> _Part:
+    trace = max(0.0, total - float(ritz.sum()))
+    left = squares - 2 * float(gram.diagonal().sum()) + float(ritz.square().sum())
+    residual = torch.linalg.eigvalsh(_symmetric(gram - ritz.square().diag()))
+    singular = residual.clamp(min=0).sqrt().flip(0)
+    return _Part(_cumulative(ritz), trace, max(0.0, left) ** 0.5, _cumulative(singular))
+
+
+def certify(
+    bound: Callable[[int], float],
+    *,
+    prior: float,
+    start: float,
+    left: Float[np.ndarray, " k"],
+    counts: Sequence[int] | None = None,
+    most: int,
+) -> Certificate:
+    """The certificate of every prefix, from a ceiling.
+
+    `counts` are the numbers of points the same money could buy at most, where items have costs;
+    `most` is the number of points there are.
+    """
+    sizes = range(1, len(left) + 1) if counts is None else counts
+    falls = np.array([min(bound(j), start) for j in sizes])
+    reached = start - left
+    share = np.where(falls > 0, np.clip(reached / np.where(falls > 0, falls, 1), 0, 1), 1.0)
+    needed = {}
+    for part in SHARES:
+        goal = (1 - part) * prior
+        enough = np.flatnonzero(left <= goal)
+        ours = 0 if start <= goal else int(enough[0]) + 1 if len(enough) else None
+        needed[part] = (_fewest(bound, start - goal, most), ours)
+    return Certificate(np.maximum(start - falls, 0.0), share, needed)
+
+
+def _fewest(bound: Callable[[int], float], fall: float, most: int) -> int:
+    """The smallest j whose ceiling reaches this fall; most + 1 where none does."""
+    if fall <= 0:
+        return 0
+    low, high = 0, most + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(middle) >= fall * (1 - 1e-9) else (middle, high)
+    return high
+
+
+def _cumulative(values: Float[Tensor, " p"]) -> Float[Tensor, " p1"]:
+    return torch.cat([values.new_zeros(1), values.cumsum(0)])
+
+
+def _symmetric(a: Float[Tensor, "p p"]) -> Float[Tensor, "p p"]:
+    return (a + a.T) / 2
