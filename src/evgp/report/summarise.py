@@ -54,6 +54,7 @@ def summarise(
     """
     columns = columns or {}
     _check(len(x), selection, ids, columns)
+    columns = _besides(ids, columns, selection)
     cells, carried = _cells(selection, columns)
     scatter, at = _scatter(x, selection, seed)
     certificate = selection.certificate if len(selection) else None
@@ -78,9 +79,7 @@ def summarise(
         scatter=scatter,
         histogram=_histogram(selection),
         columns=tuple(_text(name) for name in list(columns)[:carried]),
-        shown=_shown(
-            cells, carried, [] if ids is None else [ids[row] for row in selection.indices]
-        ),
+        shown=_shown(cells, carried),
         left_out=len(columns) - carried,
         settings=tuple(
             (_text(key), _text(item))
@@ -128,6 +127,21 @@ def _picks(
     )
 
 
+def _besides(
+    ids: Sequence[str] | None, columns: Mapping[str, Column], selection: Selection
+) -> Mapping[str, Column]:
+    """The columns without the one that the ids were taken from."""
+    if ids is None:
+        return columns
+    rows = selection.indices.tolist()
+    names = [_text(ids[row]) for row in rows]
+    return {
+        name: values
+        for name, values in columns.items()
+        if [_text(values[row]) for row in rows] != names
+    }
+
+
 def _cells(
     selection: Selection, columns: Mapping[str, Column]
 ) -> tuple[list[tuple[str, ...]], int]:
@@ -143,12 +157,10 @@ def _cells(
     return [tuple(column[j] for column in kept) for j in range(len(rows))], len(kept)
 
 
-def _shown(cells: Sequence[tuple[str, ...]], carried: int, names: Sequence[str]) -> tuple[int, ...]:
-    """A dozen columns, first those in which the picks differ, without the one that is the id."""
-    columns = [[row[c] for row in cells] for c in range(carried)]
-    told = [c for c in range(carried) if columns[c] != names]
-    told.sort(key=lambda c: len(set(columns[c])) <= 1)
-    return tuple(sorted(told[:SHOWN]))
+def _shown(cells: Sequence[tuple[str, ...]], carried: int) -> tuple[int, ...]:
+    """A dozen columns, first those in which the picks differ."""
+    alike = [len({row[c] for row in cells}) <= 1 for c in range(carried)]
+    return tuple(sorted(sorted(range(carried), key=alike.__getitem__)[:SHOWN]))
 
 
 def _scatter(
