@@ -22,12 +22,13 @@ app.command("pick")(pick)
 app.command("plan")(plan)
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool) -> bool:
     if asked:
         from evgp import __version__
 
         typer.echo(f"evgp {__version__}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

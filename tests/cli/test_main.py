@@ -1,0 +1,115 @@
+"""The command as a person meets it: help, version, interruption, pipes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.main import get_command
+
+import evgp
+from evgp.cli.docs import page
+from evgp.cli.main import app
+
+COMMANDS = list(get_command(app).commands)
+EVGP = (sys.executable, "-m", "evgp.cli.main")
+
+
+def test_every_command_has_help_with_an_example(run) -> None:
+    assert COMMANDS
+    for name in COMMANDS:
+        ran = run(name, "--help")
+        assert ran.code == 0
+        assert "Example" in ran.out and f"evgp {name} " in ran.out
+
+
+def test_every_option_has_help() -> None:
+    for name, command in get_command(app).commands.items():
+        for parameter in command.params:
+            assert getattr(parameter, "help", None), f"{name} {parameter.name}"
+
+
+def test_the_version_is_printed(run) -> None:
+    assert run("--version").out == f"evgp {evgp.__version__}\n"
+
+
+def test_no_command_shows_the_help(run) -> None:
+    ran = run()
+    assert "Commands:" in ran.out + ran.err
+
+
+def test_the_page_on_the_command_line_is_current() -> None:
+    written = Path(__file__).parents[2] / "docs" / "cli.md"
+    assert written.read_text() == page(), "run: python -m evgp.cli.docs docs/cli.md"
+
+
+def test_the_command_line_itself_needs_nothing_heavy() -> None:
+    code = (
+        "import sys, evgp; before = set(sys.modules); import evgp.cli.main; "
+        "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
+    )
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"torch", "pyarrow", "sklearn", "scipy", "numpy", "rich", "matplotlib", "jinja2"}
+    assert heavy.isdisjoint(made.stdout.split())
+
+
+def test_an_interruption_leaves_nothing(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(4000, 6))
+    x[:, 5] = 1.0
+    np.save(tmp_path / "pool.npy", x)
+    running = subprocess.Popen(
+        [*EVGP, "pick", "pool.npy", "-k", "400", "-o", "out.csv", "--report", "out.html"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stderr is not None
+    # The note on the constant column comes just before the picking.
+    assert "dropped 1 constant column" in running.stderr.readline()
+    time.sleep(0.3)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert out == ""
+    assert err == "evgp: stopped; nothing was written\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["pool.npy"]
+
+
+def test_an_interruption_while_writing_leaves_nothing(
+    run, pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(part: Path, columns: object) -> None:
+        part.write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evgp.datasets.files._WRITERS", {".csv": interrupt})
+    ran = run("pick", pool, "-k", 2, "--id", "name", "-o", tmp_path / "out.csv")
+    assert ran.code == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["pool.csv"]
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(pool: Path) -> None:
+    command = f"{' '.join(EVGP)} pick {pool} -k 20 --id name --drop price -q | head -n 2"
+    made = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert made.stdout.count("\n") == 2
+    assert "Traceback" not in made.stderr
+
+
+def test_a_full_disk_is_said_in_one_line(
+    run, pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(part: Path, columns: object) -> None:
+        part.write_text("half")
+        raise OSError(28, "No space left on device", str(part))
+
+    monkeypatch.setattr("evgp.datasets.files._WRITERS", {".csv": full})
+    ran = run("pick", pool, "-k", 2, "--id", "name", "-o", tmp_path / "out.csv", "-q")
+    assert ran.code == 1
+    assert ran.err.count("\n") == 1 and "No space left on device" in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["pool.csv"]

@@ -1,0 +1,188 @@
+"""`evgp pick` does what the library does, and says so."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import evgp
+from evgp.datasets import Encoder, read_table
+
+NAMED = ("--id", "name", "--drop", "price")
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def test_the_picks_are_those_of_the_library(run, pool: Path) -> None:
+    read = read_table(pool)
+    x = Encoder.fit(read, id="name", drop=["price"]).transform(read)
+    expected = evgp.pick(x, 5, standardise=False, storage="auto")
+    ran = run("pick", pool, "-k", 5, *NAMED)
+    assert ran.code == 0
+    picked = table(ran.out)
+    assert [row["id"] for row in picked] == [f"row-{j:02d}" for j in expected.indices]
+    assert [float(row["gain"]) for row in picked] == expected.gains.tolist()
+    assert [float(row["variance_left"]) for row in picked] == expected.variance_left.tolist()
+    assert [row["rank"] for row in picked] == ["1", "2", "3", "4", "5"]
+
+
+def test_without_ids_rows_are_counted_from_zero(run, pool: Path) -> None:
+    named = table(run("pick", pool, "-k", 5, *NAMED).out)
+    counted = table(run("pick", pool, "-k", 5, "--drop", "name,price").out)
+    assert [f"row-{int(row['index']):02d}" for row in counted] == [row["id"] for row in named]
+
+
+def test_the_summary_goes_to_stderr(run, pool: Path) -> None:
+    err = run("pick", pool, "-k", 5, *NAMED).err
+    assert "5 of 40 rows picked: variance" in err
+    assert "% of what any 5 rows could do" in err
+    assert "Labels needed to remove a share of the variance:" in err
+    assert run("pick", pool, "-k", 5, *NAMED, "--quiet").err == ""
+
+
+def test_files_are_written_by_their_name(run, pool: Path, tmp_path: Path) -> None:
+    out = table(run("pick", pool, "-k", 3, *NAMED).out)
+    for name in ("p.csv", "p.tsv", "p.jsonl", "p.parquet"):
+        assert run("pick", pool, "-k", 3, *NAMED, "-o", tmp_path / name).code == 0
+    ids = [row["id"] for row in out]
+    assert [row["id"] for row in csv.DictReader(lines_of(tmp_path / "p.csv"))] == ids
+    assert [json.loads(line)["id"] for line in lines_of(tmp_path / "p.jsonl")] == ids
+    assert pq.ParquetFile(tmp_path / "p.parquet").read()["id"].to_pylist() == ids
+    assert (tmp_path / "p.tsv").read_text() == run("pick", pool, "-k", 3, *NAMED).out
+
+
+def test_a_report_is_written(run, pool: Path, tmp_path: Path) -> None:
+    ran = run("pick", pool, "-k", 3, *NAMED, "--report", tmp_path / "r.html")
+    assert ran.code == 0
+    assert f"Written: {tmp_path / 'r.html'}." in ran.err
+    page = (tmp_path / "r.html").read_text()
+    assert page.lstrip().lower().startswith("<!doctype html")
+    assert all(row["id"] in page for row in table(ran.out))
+
+
+def test_one_json_document_says_everything(run, pool: Path) -> None:
+    ran = run("pick", pool, "-k", 3, *NAMED, "--json")
+    made = json.loads(ran.out)
+    assert list(made["picks"][0]) == ["rank", "id", "index", "gain", "variance_left", "cost"]
+    assert [f"row-{one['index']:02d}" for one in made["picks"]] == [
+        one["id"] for one in made["picks"]
+    ]
+    assert made["rows"] == 40
+    assert made["features"] == ["a", "b", "kind=x", "kind=y", "kind=z"]
+    assert made["picks"][-1]["variance_left"] < made["start_variance"] <= made["prior_variance"]
+    assert len(made["certificate"]["share"]) == 3
+    assert {one["share"] for one in made["needed"]} == {0.5, 0.8, 0.9, 0.95}
+    assert made["settings"]["seed"] == 0
+    assert isinstance(made["warnings"], list)
+
+
+def test_a_budget_is_kept(run, pool: Path) -> None:
+    ran = run("pick", pool, "--budget", 7, "--costs", "price", "--id", "name")
+    picked = table(ran.out)
+    assert picked and sum(float(row["cost"]) for row in picked) <= 7
+    assert "for a cost of" in ran.err
+    prices = [1 + int(row["id"].removeprefix("row-")) % 4 for row in picked]
+    assert [float(row["cost"]) for row in picked] == prices
+
+
+def test_labelled_rows_are_not_picked_again(run, pool: Path, tmp_path: Path) -> None:
+    first = tmp_path / "first.csv"
+    run("pick", pool, "-k", 5, *NAMED, "-o", first)
+    ran = run("pick", pool, "-k", 5, *NAMED, "--labelled", first)
+    before = {row["id"] for row in csv.DictReader(lines_of(first))}
+    assert before.isdisjoint(row["id"] for row in table(ran.out))
+    assert "read as 5 values of 'name' that are labelled" in ran.err
+
+
+def test_labelled_rows_may_come_from_outside(run, pool: Path, tmp_path: Path) -> None:
+    known = tmp_path / "known.csv"
+    known.write_text("kind,b,a,label\nx,10,0.5,1\ny,-900,0.1,0\n")
+    ran = run("pick", pool, "-k", 3, *NAMED, "--labelled", known)
+    assert ran.code == 0
+    assert "2 labelled rows from outside the pool" in ran.err
+    assert "ignored 1 column ('label')" in ran.err
+
+
+def test_test_rows_are_scaled_as_the_pool(run, pool: Path, rows: list[str], tmp_path: Path) -> None:
+    same = tmp_path / "test.csv"
+    same.write_text("\n".join(rows) + "\n")
+    own = table(run("pick", pool, "-k", 4, *NAMED, "--greedy", "exact").out)
+    given = table(run("pick", pool, "-k", 4, *NAMED, "--greedy", "exact", "--test", same).out)
+    assert [row["id"] for row in given] == [row["id"] for row in own]
+    few = tmp_path / "few.csv"
+    few.write_text("a,b,kind\n0,0,x\n0.1,5,new\n")
+    ran = run("pick", pool, "-k", 2, *NAMED, "--test", few)
+    assert ran.code == 0
+    assert "1 cells of column 'kind' hold words that" in ran.err
+
+
+@pytest.mark.parametrize("criterion", ["ev", "median", "p90", "max", "mi"])
+def test_every_criterion_runs(run, pool: Path, criterion: str) -> None:
+    ran = run("pick", pool, "-k", 3, *NAMED, "--criterion", criterion)
+    assert ran.code == 0
+    assert len(table(ran.out)) == 3
+
+
+@pytest.mark.parametrize("greedy", ["auto", "exact", "lazy", "stochastic", "exchange"])
+def test_every_greedy_runs(run, pool: Path, greedy: str) -> None:
+    ran = run("pick", pool, "-k", 3, *NAMED, "--greedy", greedy, "--seed", 3)
+    assert ran.code == 0
+    assert len(table(ran.out)) == 3
+
+
+def test_the_network_is_as_asked(run, pool: Path) -> None:
+    options = ("--depth", 3, "--activation", "erf", "--w-std", 1.5, "--b-std", 0.5)
+    made = json.loads(run("pick", pool, "-k", 2, *NAMED, *options, "--json").out)
+    expected = evgp.mlp(depth=3, activation="erf", w_std=1.5, b_std=0.5)
+    assert made["settings"]["network"] == repr(expected)
+
+
+def test_storage_thinning_and_noise_are_passed_on(run, pool: Path) -> None:
+    options = ("--storage", "float32", "--thin", 10, "--noise", 0.01, "--no-standardise")
+    made = json.loads(run("pick", pool, "-k", 2, *NAMED, *options, "--json").out)
+    settings = made["settings"]
+    assert (settings["storage"], settings["test_points"], settings["noise"]) == (
+        "float32",
+        10,
+        0.01,
+    )
+
+
+def test_every_format_gives_the_same_picks(run, tmp_path: Path) -> None:
+    x = np.random.default_rng(1).normal(size=(30, 3))
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "x.npz", first=x, second=x[:5])
+    lines = [",".join(map(repr, row)) for row in x.tolist()]
+    (tmp_path / "x.csv").write_text("\n".join(["x0,x1,x2", *lines]) + "\n")
+    (tmp_path / "semi.csv").write_text("\n".join(["x0,x1,x2", *lines]).replace(",", ";"))
+    outs = [
+        run("pick", tmp_path / "x.npy", "-k", 4).out,
+        run("pick", tmp_path / "x.npz", "-k", 4, "--array", "first").out,
+        run("pick", tmp_path / "x.csv", "-k", 4).out,
+        run("pick", tmp_path / "semi.csv", "-k", 4, "--delimiter", ";").out,
+    ]
+    assert len(set(outs)) == 1 and outs[0]
+
+
+def test_ids_keep_their_zeros(run, tmp_path: Path) -> None:
+    lines = [f"{j:04d},{j * j % 17},{j % 5}" for j in range(20)]
+    (tmp_path / "pool.csv").write_text("\n".join(["key,a,b", *lines]))
+    picked = table(run("pick", tmp_path / "pool.csv", "-k", 3, "--id", "key").out)
+    assert all(len(row["id"]) == 4 for row in picked)
+
+
+def test_drop_takes_commas_and_repeats(run, pool: Path) -> None:
+    one = run("pick", pool, "-k", 2, "--drop", "name,price,kind")
+    two = run("pick", pool, "-k", 2, "--drop", "name", "--drop", "price", "--drop", "kind")
+    assert one.code == two.code == 0
+    assert one.out == two.out
