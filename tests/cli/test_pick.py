@@ -186,3 +186,13 @@ def test_drop_takes_commas_and_repeats(run, pool: Path) -> None:
     two = run("pick", pool, "-k", 2, "--drop", "name", "--drop", "price", "--drop", "kind")
     assert one.code == two.code == 0
     assert one.out == two.out
+
+
+def test_words_mean_the_same_in_every_file(run, tmp_path: Path) -> None:
+    lines = [f"{j * j % 7},{j % 3},{j % 2 == 0},{'12x'[j % 3]}" for j in range(15)]
+    (tmp_path / "pool.csv").write_text("\n".join(["a,b,flag,code", *lines]))
+    # Alone, this column of words would look like numbers.
+    (tmp_path / "test.csv").write_text("a,b,flag,code\n1,1,True,1\n2,0,False,2\n")
+    ran = run("pick", tmp_path / "pool.csv", "-k", 2, "--test", tmp_path / "test.csv")
+    assert ran.code == 0
+    assert "does not have" not in ran.err

@@ -39,11 +39,15 @@ class Number:
 
 @dataclass(frozen=True)
 class Category:
-    """A column of words, as one 0/1 column for each word the pool knows."""
+    """A column of words, as one 0/1 column for each word the pool knows.
+
+    `written` says that the words stand in the file as they are, unlike true and false.
+    """
 
     name: str
     values: tuple[str, ...]
     fill: str
+    written: bool = True
 
     @property
     def features(self) -> tuple[str, ...]:

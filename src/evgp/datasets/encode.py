@@ -103,7 +103,8 @@ class Encoder:
     @property
     def words(self) -> tuple[str, ...]:
         """The columns of words: those to be read from a CSV as text."""
-        return tuple(column.name for column in self.columns if isinstance(column, Category))
+        words = [column for column in self.columns if isinstance(column, Category)]
+        return tuple(column.name for column in words if column.written)
 
     def transform(self, table: Table) -> Float[np.ndarray, "n d"]:
         """The features of a table, matched by column name, with the pool's scaling and categories.
@@ -195,21 +196,22 @@ def _learn_words(table: Table, name: str, most: int, notes: list[str]) -> Catego
     if len(counts) < 2:
         return None
     hint = _looks.of_words(name, words)
+    leave = f"{hint}: mend it, or use --drop {name!r}" if hint else ""
     if len(counts) == len(table) and not pa.types.is_boolean(cells.type):
         raise DatasetError(
             f"{table.source}: expected numbers or categories in column {name!r}, got another word "
-            f"in each of {len(table):,} rows; " + (hint or f"use --id {name!r} or --drop {name!r}")
+            f"in each of {len(table):,} rows; " + (leave or f"use --id {name!r} or --drop {name!r}")
         )
     if len(counts) > most:
         raise DatasetError(
             f"{table.source}: expected at most {most} categories in column {name!r}, got "
-            f"{len(counts):,}; " + (hint or f"use --drop {name!r}, or raise --max-categories")
+            f"{len(counts):,}; " + (leave or f"use --drop {name!r}, or raise --max-categories")
         )
     if hint:
         notes.append(f"{hint} (taken as {len(counts)} categories)")
-    return Category(
-        name, tuple(sorted(counts)), min(counts, key=lambda word: (-counts[word], word))
-    )
+    commonest = min(counts, key=lambda word: (-counts[word], word))
+    written = not pa.types.is_boolean(cells.type)
+    return Category(name, tuple(sorted(counts)), commonest, written)
 
 
 def _refuse_holes(table: Table, names: Sequence[str], impute: bool) -> list[str]:
