@@ -1,0 +1,233 @@
+"""NNGP and NTK against references, quadrature and finite networks."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evgp import NNGP, NTK, LeakyRelu, mlp
+from evgp._errors import NumericalWarning, PoolError
+from evgp.nets import ACTIVATIONS
+from tests.laws import kernel as law
+
+KERNELS = [
+    kind(mlp(depth, 8, name, w_std, b_std))
+    for kind, depth, name, (w_std, b_std) in product(
+        (NTK, NNGP), (0, 1, 3), ACTIVATIONS, ((1.5, 0.1),)
+    )
+]
+
+PINNED = (
+    np.array(
+        [
+            [
+                1.764052345967664,
+                0.4001572083672233,
+                0.9787379841057392,
+                2.240893199201458,
+                1.8675579901499675,
+            ]
+        ]
+    ),
+    np.array(
+        [
+            [
+                -0.672460447775951,
+                -0.3595531615405413,
+                -0.813146282044454,
+                -1.7262826023316769,
+                0.17742614225375283,
+            ]
+        ]
+    ),
+)
+POINTS = np.array([[1.0, 2.0], [-0.5, 1.0], [0.0, -3.0]])
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_a_kernel_obeys_its_laws(kernel, x) -> None:
+    law.obeys(kernel, x)
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky", "gelu", "erf", "sin"])
+@pytest.mark.parametrize("kind", ["nngp", "ntk"])
+def test_agrees_with_the_reference(activation, kind, reference) -> None:
+    name = {"leaky": "leaky_relu"}.get(activation, activation)
+    count = 0
+    for key in reference.files:
+        if key.startswith("input") or f"|{activation}|" not in key or not key.endswith(kind):
+            continue
+        where, _, depth, i, pair, _ = key.split("|")
+        w_std, b_std = ((2**0.5, 0.0), (1.5, 0.1))[int(i)]
+        network = mlp(int(depth), 8, name, w_std, b_std)
+        points = {axis: reference[f"input|{where}_{axis}"] for axis in "xy"}
+        found = (NTK if kind == "ntk" else NNGP)(network)(points[pair[0]], points[pair[1]])
+        far = (points[pair[0]][:, None] != points[pair[1]][None]).any(2)
+        close = np.abs(found - reference[key]) / np.abs(reference[key])
+        assert close[far].max() < 1e-12
+        if not far.all():
+            # The reference loses half its digits at shared points; ours are exact there.
+            assert close[~far].max() < (1e-7 if activation in ("relu", "leaky") else 1e-12)
+        count += 1
+    assert count >= 12
+
+
+@pytest.mark.parametrize(
+    ("name", "nngp", "ntk"),
+    [
+        ("relu", 1.4334127035705602, 1.1469081144191535),
+        ("leaky_relu", 0.8070128321387409, -0.18947804808915114),
+        ("gelu", 0.9199140776709689, 0.5795972866909185),
+        ("erf", -0.7488788367768477, -2.613908870924694),
+        ("sin", -0.209949033692012, -1.037691674562752),
+    ],
+)
+def test_pinned_values(name, nngp, ntk) -> None:
+    """From neural-tangents 0.6.5 in float64: two hidden layers, w_std 1.5, b_std 0.1."""
+    network = mlp(2, 8, name, 1.5, 0.1)
+    assert NNGP(network)(*PINNED).item() == pytest.approx(nngp, rel=1e-12)
+    assert NTK(network)(*PINNED).item() == pytest.approx(ntk, rel=1e-12)
+
+
+def _quadrature(activation, k) -> tuple[float, float]:
+    """E[phi(u) phi(v)] and E[phi'(u) phi'(v)] on a grid over a normal pair that misses zero."""
+    grid = torch.linspace(-8, 8, 600, dtype=torch.float64)
+    density = torch.exp(-grid.square() / 2)
+    density = density / density.sum()
+    factor = torch.linalg.cholesky(torch.from_numpy(k))
+    a = factor[0, 0] * grid[:, None] + torch.zeros_like(grid)
+    b = factor[1, 0] * grid[:, None] + factor[1, 1] * grid
+    weight = density[:, None] * density
+    values, slopes = [], []
+    for z in (a, b):
+        z = z.clone().requires_grad_()
+        out = activation.forward(z)
+        values.append(out.detach())
+        slopes.append(torch.autograd.grad(out.sum(), z)[0])
+    return (
+        float((weight * values[0] * values[1]).sum()),
+        float((weight * slopes[0] * slopes[1]).sum()),
+    )
+
+
+@pytest.mark.parametrize("activation", [*ACTIVATIONS.values(), LeakyRelu(0.5)], ids=str)
+@settings(max_examples=6, deadline=None)
+@given(v1=st.floats(0.05, 4), v2=st.floats(0.05, 4), rho=st.floats(-0.95, 0.95))
+def test_duals_are_the_integrals_they_stand_for(activation, v1, v2, rho) -> None:
+    cov = rho * (v1 * v2) ** 0.5
+    found = torch.tensor([[cov]], dtype=torch.float64)
+    ends = [torch.tensor([v], dtype=torch.float64) for v in (v1, v2)]
+    slope = activation.dual_(found, *ends)
+    value, tangent = _quadrature(activation, np.array([[v1, cov], [cov, v2]]))
+    assert found.item() == pytest.approx(value, rel=1e-3, abs=1e-3)
+    assert slope.item() == pytest.approx(tangent, rel=1e-3, abs=6e-3)
+
+
+@pytest.mark.parametrize("activation", [*ACTIVATIONS.values(), LeakyRelu(0.5)], ids=str)
+@given(v=st.floats(1e-6, 100))
+def test_the_diagonal_is_the_limit_of_coinciding_points(activation, v) -> None:
+    var = torch.tensor([v], dtype=torch.float64)
+    cov = var[:, None].clone()
+    slope = activation.dual_(cov, var, var)
+    exact = activation.dual_diagonal(var)
+    assert cov.item() == pytest.approx(exact[0].item(), rel=1e-7)
+    assert slope.item() == pytest.approx(exact[1].item(), rel=1e-7)
+
+
+@pytest.mark.parametrize("name", list(ACTIVATIONS))
+def test_wide_networks_tend_to_the_kernels(name) -> None:
+    """Mean over random nets of f f' tends to the NNGP, of grad f . grad f' to the NTK."""
+    network = mlp(2, 256, name, 1.3, 0.2)
+    points = torch.from_numpy(POINTS).float()
+    outputs, tangents = [], []
+    for seed in range(60):
+        module = network.build((2,), generator=torch.Generator().manual_seed(seed))
+        out = module(points).squeeze(1)
+        rows = []
+        for value in out:
+            grads = torch.autograd.grad(value, list(module.parameters()), retain_graph=True)
+            rows.append(torch.cat([grad.flatten() for grad in grads]))
+        jacobian = torch.stack(rows)
+        outputs.append(out.detach())
+        tangents.append(jacobian @ jacobian.T)
+    tangent = torch.stack(tangents).mean(0).numpy()
+    scale = NTK(network)(POINTS).max()
+    assert np.abs(tangent - NTK(network)(POINTS)).max() < 0.06 * scale
+    # Outputs of independent nets: 60 draws fix a covariance to about 1/sqrt(30) of its scale.
+    drawn = torch.stack(outputs).numpy()
+    spread = drawn.T @ drawn / len(drawn)
+    expected = NNGP(network)(POINTS)
+    assert np.abs(spread - expected).max() < 0.75 * expected.max()
+
+
+def test_equal_points_get_the_exact_diagonal_wherever_they_stand(x) -> None:
+    for name in ACTIVATIONS:
+        kernel = NTK(mlp(3, activation=name))
+        doubled = torch.cat([x, x])
+        matrix = kernel(doubled)
+        assert torch.equal(matrix[:40, 40:].diagonal(), kernel.diag(x))
+        assert torch.equal(kernel(x[5:9], x)[:, 5:9].diagonal(), kernel.diag(x[5:9]))
+    zeros = torch.zeros(2, 3, dtype=torch.float64)
+    assert torch.equal(NTK(mlp())(zeros, -zeros), NTK(mlp()).diag(zeros)[:, None].expand(2, 2))
+
+
+def test_antipodal_and_zero_points() -> None:
+    x = torch.tensor([[1.0, 2.0], [-1.0, -2.0], [0.0, 0.0]], dtype=torch.float64)
+    relu = NTK(mlp(1, b_std=0.0))(x)
+    # arccos(-1) = pi: ReLU nets without bias are independent at antipodal points.
+    assert relu[0, 1] == pytest.approx(0.0, abs=1e-15)
+    assert float(relu[2].abs().max()) == 0.0
+    assert bool(torch.isfinite(NTK(mlp(4, b_std=0.0))(x)).all())
+    odd = NTK(mlp(2, activation="erf", b_std=0.0))(x)
+    assert odd[0, 1] == pytest.approx(-odd[0, 0].item(), rel=1e-7)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-3, 1e3, 1e6])
+def test_relu_without_bias_is_homogeneous(scale, x) -> None:
+    kernel = NTK(mlp(3, b_std=0.0))
+    assert torch.allclose(kernel(x * scale), kernel(x) * scale**2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", list(ACTIVATIONS))
+def test_norms_to_a_million_stay_finite_and_positive(name, x) -> None:
+    kernel = NTK(mlp(2, activation=name))
+    big = x * 1e6 / 2
+    if name in ("erf", "sin"):
+        with pytest.warns(NumericalWarning, match="standardise"):
+            matrix = kernel(big)
+    else:
+        matrix = kernel(big)
+    assert bool(torch.isfinite(matrix).all())
+    assert float(torch.linalg.eigvalsh(matrix)[0]) > -1e-6 * float(matrix.diagonal().max())
+
+
+def test_float32_storage_is_the_rounded_float64(x) -> None:
+    wide, narrow = NTK(mlp())(x), NTK(mlp(), torch.float32)(x)
+    assert torch.equal(narrow, wide.float())
+
+
+def test_tiles_cover_more_than_one_block() -> None:
+    x = torch.randn(1100, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    matrix = NTK(mlp(1))(x)
+    assert torch.equal(matrix, matrix.T)
+    some = torch.tensor([0, 511, 512, 1023, 1024, 1099])
+    assert torch.allclose(matrix[some][:, some], NTK(mlp(1))(x[some]), rtol=1e-9)
+
+
+def test_changed_inputs_are_noticed(x) -> None:
+    kernel, points = NTK(mlp()), x.clone()
+    kernel(points)
+    points *= 2
+    assert torch.equal(kernel(points), kernel(points.clone()))
+
+
+def test_bad_inputs_get_a_sentence(x) -> None:
+    with pytest.raises(PoolError, match="as many features, got 3 and 2"):
+        NTK(mlp())(x, x[:, :2])
+    with pytest.raises(PoolError, match="rows, features"):
+        NTK(mlp())(x[:, 0])
+    with pytest.raises(PoolError, match="row 3 with NaN"):
+        NTK(mlp()).diag(x.index_fill(0, torch.tensor([3]), float("nan")))
