@@ -65,6 +65,7 @@ def test_what_is_no_table_of_numbers_is_refused(tmp_path: Path, array: object, s
         (forged("(-2, 4)"), "negative size"),
         (forged("(8, 1)", data=b"\0" * 63), "the header promises 64 bytes of numbers, the file"),
         (forged("(8, 1)")[:40], "damaged header"),
+        (forged(".8, 1)"), "damaged header"),
         (b"not an array at all", "damaged header"),
         (b"\x80\x04N.", "damaged header"),
         (b"\x93NUMPY\x01\x00\xff\xff{", "damaged header"),

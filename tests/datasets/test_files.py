@@ -79,13 +79,13 @@ def test_rows_come_back_as_parquet(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_refused_first(tmp_path: Path) -> None:
     for path, said in {
         tmp_path: "got a directory",
-        tmp_path / "out.xlsx": r"expected a name in \.csv, \.tsv, \.jsonl or \.parquet",
+        tmp_path / "out.xlsx": r"expected a name ending in \.csv, \.tsv, \.jsonl or \.parquet",
         tmp_path / "nowhere" / "out.csv": "does not exist; create it first",
         Path("/dev/null"): "expected a name in",
     }.items():
         with pytest.raises(DatasetError, match=said):
             check_writable(path)
-    with pytest.raises(DatasetError, match=r"expected a name in \.html"):
+    with pytest.raises(DatasetError, match=r"expected a name ending in \.html"):
         check_writable(tmp_path / "out.csv", (".html",))
     check_writable(tmp_path / "out.CSV")
 

@@ -131,6 +131,8 @@ def test_ids_are_different_and_present() -> None:
     assert ids(named("7", "-8"), "key") == [7, -8]
     assert ids(named("7", "08"), "key") == ["7", "08"]
     assert ids(named(7, 8), "key") == [7, 8]
+    fine = Table(pa.table({"key": pa.array([1, 2], pa.timestamp("ns"))}), "pool.csv")
+    assert ids(fine, "key")[0] == "1970-01-01 00:00:00.000000001"
     with pytest.raises(DatasetError, match=r"got 2 more than once in column 'key' \('a', 'b'\)"):
         ids(named("a", "b", "a", "b", "c"), "key")
     with pytest.raises(DatasetError, match=r"got 1 missing in column 'key' \(row 1; rows count"):

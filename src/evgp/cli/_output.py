@@ -84,12 +84,12 @@ def progress(quiet: bool) -> Iterator[Progress]:
         yield lambda stage, done, total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Bar(*parts, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        tasks = {}
+        tasks: dict[str, TaskID] = {}
 
         def move(stage: str, done: int, total: int) -> None:
             if stage not in tasks:

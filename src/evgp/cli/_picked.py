@@ -12,7 +12,7 @@ import pyarrow as pa
 from evgp._errors import DatasetError
 from evgp.cli._inputs import Inputs
 from evgp.cli._output import percent
-from evgp.datasets import check_writable, write_rows, write_text
+from evgp.datasets import check_writable, plain, write_rows, write_text
 from evgp.pool import Selection
 
 
@@ -126,7 +126,7 @@ class Cells:
         return len(self.column)
 
     def __getitem__(self, index: int, /) -> object:
-        return self.column[index].as_py()
+        return plain(self.column.slice(index, 1))[0].as_py()
 
 
 def needed(shares: Mapping[float, tuple[int, int | None]], k: int) -> str:

@@ -1,5 +1,6 @@
 """From files to matrices, and back to files."""
 
+from evgp.datasets._columns import plain as plain
 from evgp.datasets.encode import Encoder as Encoder
 from evgp.datasets.files import atomic as atomic
 from evgp.datasets.files import check_writable as check_writable

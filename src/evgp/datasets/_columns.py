@@ -136,6 +136,11 @@ def to_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string())
 
 
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column whose cells Python can hold: times, which may be too fine or too far, as text."""
+    return column.cast(pa.string()) if pa.types.is_temporal(column.type) else column
+
+
 def missing(column: pa.ChunkedArray) -> Bool[np.ndarray, " n"]:
     """Which cells are empty."""
     return np.asarray(column.is_null().to_numpy(), dtype=bool)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Float
 
-from evgp.datasets._columns import Column, Number
+from evgp.datasets._columns import Column, Number, to_numbers
 from evgp.datasets.tables import Table
 
 _ID = re.compile(r"(^|[_\W])(id|key|index|idx|uuid|guid|row|unnamed: \d+)$", re.I)
@@ -33,7 +33,8 @@ def of_pool(table: Table, columns: Sequence[Column], x: Float[np.ndarray, "n d"]
         if _LABEL.match(name):
             labels.append(name)
         if isinstance(column, Number) and (row := _wild(column, x[:, start])) is not None:
-            wild.append(f"column {name!r} row {row}: {cells[row].as_py()}")
+            value = to_numbers(cells.slice(row, 1))[0]
+            wild.append(f"column {name!r} row {row}: {value:.6g}")
         start += len(column.features)
     copied = copies(x)
     found = {

@@ -146,7 +146,7 @@ def _header(stream: Stream, source: str) -> Header:
             shape, columns_first, dtype = np.lib.format.read_array_header_1_0(stream)
         else:
             shape, columns_first, dtype = np.lib.format.read_array_header_2_0(stream)
-    except (ValueError, SyntaxError, TypeError, KeyError) as error:
+    except Exception as error:  # the header is parsed as Python text: a broken one raises anything
         raise DatasetError(
             f"{source}: expected a NumPy array file, got something else or a damaged header; "
             "save it again with numpy.save"

@@ -66,7 +66,7 @@ def check_writable(path: str | Path, suffixes: Sequence[str] = ()) -> None:
     >>> check_writable("picks.xlsx")
     Traceback (most recent call last):
     ...
-    evgp._errors.DatasetError: picks.xlsx: expected a name in .csv, .tsv, .jsonl or .parquet
+    evgp._errors.DatasetError: picks.xlsx: expected a name ending in .csv, .tsv, .jsonl or .parquet
     """
     path = Path(path)
     known = tuple(suffixes) or tuple(_WRITERS)
@@ -74,7 +74,7 @@ def check_writable(path: str | Path, suffixes: Sequence[str] = ()) -> None:
         raise DatasetError(f"{path}: expected a file to write to, got a directory; add a file name")
     if path.suffix.lower() not in known:
         shown = ", ".join(known[:-1]) + " or " + known[-1] if len(known) > 1 else known[0]
-        raise DatasetError(f"{path}: expected a name in {shown}")
+        raise DatasetError(f"{path}: expected a name ending in {shown}")
     if path.exists() and not path.is_file():
         raise DatasetError(f"{path}: expected a plain file to write to, got a device or pipe")
     parent = Path(os.path.realpath(path)).parent

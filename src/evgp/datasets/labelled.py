@@ -10,7 +10,7 @@ import pyarrow as pa
 from jaxtyping import Float, Int
 
 from evgp._errors import DatasetError
-from evgp.datasets._columns import missing, shown
+from evgp.datasets._columns import missing, plain, shown
 from evgp.datasets.encode import Encoder
 from evgp.datasets.tables import Table, read_table
 
@@ -41,7 +41,7 @@ def ids(table: Table, name: str) -> list[object]:
             f"{table.source}: expected an id in each row, got {len(empty):,} missing in column "
             f"{name!r} ({shown(empty)}; rows count from 0)"
         )
-    values = column.to_pylist()
+    values = plain(column).to_pylist()
     doubled = [value for value, count in Counter(values).items() if count > 1]
     if doubled:
         named = ", ".join(repr(value) for value in doubled[:3])
