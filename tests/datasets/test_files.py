@@ -81,7 +81,7 @@ def test_what_cannot_be_written_is_refused_first(tmp_path: Path) -> None:
         tmp_path: "got a directory",
         tmp_path / "out.xlsx": r"expected a name ending in \.csv, \.tsv, \.jsonl or \.parquet",
         tmp_path / "nowhere" / "out.csv": "does not exist; create it first",
-        Path("/dev/null"): "expected a name in",
+        Path("/dev/null"): "expected a name ending in",
     }.items():
         with pytest.raises(DatasetError, match=said):
             check_writable(path)
