@@ -1,28 +1,58 @@
-"""Which points to label, in which order, before a single label or training run exists."""
+"""Which points to label, in which order, before a single label or training run exists.
 
-from evgp._errors import EvgpError as EvgpError
-from evgp._errors import EvgpWarning as EvgpWarning
-from evgp.criteria import ExpectedVariance as ExpectedVariance
-from evgp.criteria import MutualInformation as MutualInformation
-from evgp.criteria import Percentile as Percentile
-from evgp.greedy import Exact as Exact
-from evgp.greedy import Exchange as Exchange
-from evgp.greedy import Lazy as Lazy
-from evgp.greedy import Stochastic as Stochastic
-from evgp.kernels import NNGP as NNGP
-from evgp.kernels import NTK as NTK
-from evgp.nets import LeakyRelu as LeakyRelu
-from evgp.nets import Network as Network
-from evgp.nets import mlp as mlp
-from evgp.pool import Certificate as Certificate
-from evgp.pool import Pool as Pool
-from evgp.pool import Selection as Selection
-from evgp.posterior import Prediction as Prediction
-from evgp.posterior import ntkgp as ntkgp
-from evgp.posterior import trained as trained
-from evgp.strategies import EVGP as EVGP
-from evgp.strategies import Plan as Plan
-from evgp.strategies import pick as pick
-from evgp.strategies import plan as plan
+Names are loaded when they are first asked for, so that `evgp --help` does not wait for torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evgp._errors import EvgpError as EvgpError
+    from evgp._errors import EvgpWarning as EvgpWarning
+    from evgp.criteria import ExpectedVariance as ExpectedVariance
+    from evgp.criteria import MutualInformation as MutualInformation
+    from evgp.criteria import Percentile as Percentile
+    from evgp.greedy import Exact as Exact
+    from evgp.greedy import Exchange as Exchange
+    from evgp.greedy import Lazy as Lazy
+    from evgp.greedy import Stochastic as Stochastic
+    from evgp.kernels import NNGP as NNGP
+    from evgp.kernels import NTK as NTK
+    from evgp.nets import LeakyRelu as LeakyRelu
+    from evgp.nets import Network as Network
+    from evgp.nets import mlp as mlp
+    from evgp.pool import Certificate as Certificate
+    from evgp.pool import Pool as Pool
+    from evgp.pool import Selection as Selection
+    from evgp.posterior import Prediction as Prediction
+    from evgp.posterior import ntkgp as ntkgp
+    from evgp.posterior import trained as trained
+    from evgp.strategies import EVGP as EVGP
+    from evgp.strategies import Plan as Plan
+    from evgp.strategies import pick as pick
+    from evgp.strategies import plan as plan
 
 __version__ = "0.1.0"
+
+_ROOMS = {
+    "_errors": ("EvgpError", "EvgpWarning"),
+    "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
+    "greedy": ("Exact", "Exchange", "Lazy", "Stochastic"),
+    "kernels": ("NNGP", "NTK"),
+    "nets": ("LeakyRelu", "Network", "mlp"),
+    "pool": ("Certificate", "Pool", "Selection"),
+    "posterior": ("Prediction", "ntkgp", "trained"),
+    "strategies": ("EVGP", "Plan", "pick", "plan"),
+}
+_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
+__all__ = sorted(_WHERE)  # noqa: PLE0605  every name above, once
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'evgp' has no attribute {name!r}")
+    return getattr(import_module(f"evgp.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

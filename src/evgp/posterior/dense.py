@@ -81,9 +81,9 @@ class DensePosterior:
         self._v -= self._base_c.square().sum(0)
         self._tv -= self._base_t.square().sum(0)
         self._eps = _EPS[cross.dtype]
-        self._f = self._start()
-        self._norm = self._f.sqrt()
-        self._slack = self._f * self._eps
+        self._f, self._norm = self._start()
+        stored = self._eps * self._norm
+        self._slack = stored * (2 * self._f.sqrt() + stored)
         self._since = torch.zeros(len(x), dtype=torch.int64)
         self._rows: list[int] = []
         self._folded = 0
@@ -242,16 +242,15 @@ class DensePosterior:
         ]
         return solved[0], solved[-1]
 
-    def _start(self) -> Float[Tensor, " c"]:
-        falls = [
-            self._cross[i : i + _TILE]
-            .double()
-            .addmm(self._base_c[:, i : i + _TILE].T, self._base_t, alpha=-1)
-            .square()
-            @ self._w
-            for i in range(0, len(self._x), _TILE)
-        ]
-        return torch.cat(falls) if falls else self._v.new_empty(0)
+    def _start(self) -> tuple[Float[Tensor, " c"], Float[Tensor, " c"]]:
+        """The sums before any pick, and the weighted norms that rounding scales with."""
+        falls, norms = [self._v.new_empty(0)], [self._v.new_empty(0)]
+        for i in range(0, len(self._x), _TILE):
+            block = self._cross[i : i + _TILE].double()
+            norms.append((block.square() @ self._w).sqrt())
+            block = block.addmm(self._base_c[:, i : i + _TILE].T, self._base_t, alpha=-1)
+            falls.append(block.square() @ self._w)
+        return torch.cat(falls), torch.cat(norms)
 
     def _prior(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r m"]:
         if self._cross.dtype == torch.float64:

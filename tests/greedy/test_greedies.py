@@ -1,0 +1,219 @@
+"""Greedies against brute force, each other and their laws."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+
+import evgp
+from evgp import (
+    NTK,
+    Exact,
+    Exchange,
+    ExpectedVariance,
+    Lazy,
+    MutualInformation,
+    Percentile,
+    Pool,
+    Stochastic,
+    mlp,
+)
+from evgp._errors import PoolError
+from evgp.greedy import Greedy, Purse
+from evgp.posterior import Start
+from tests.laws import greedy as law
+from tests.laws.posterior import Truth
+
+KERNEL = NTK(mlp())
+GREEDIES = [Exact(), Lazy(), Stochastic(8), Exchange()]
+CRITERIA = [ExpectedVariance(), Percentile(90), MutualInformation()]
+ANY = torch.Generator()
+
+
+def pool(n: int = 25, m: int | None = None, seed: int = 0) -> Pool:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 3, generator=generator, dtype=torch.float64)
+    test = None if m is None else torch.randn(m, 3, generator=generator, dtype=torch.float64)
+    return Pool(x, x_test=test)
+
+
+def starts(one: Pool, noise: float = 1e-3, storage: torch.dtype = torch.float64) -> Start:
+    return Start(KERNEL, one, noise, storage)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA, ids=repr)
+@pytest.mark.parametrize("greedy", GREEDIES, ids=repr)
+def test_a_greedy_obeys_its_laws(greedy, criterion) -> None:
+    assert isinstance(greedy, Greedy)
+    law.obeys(greedy, criterion, starts(pool()), 6)
+    law.obeys(greedy, criterion, starts(pool(m=9)), 6)
+    law.obeys(greedy, criterion, starts(pool(n=5)), 5)
+
+
+def test_every_public_greedy_is_under_the_law() -> None:
+    every = [getattr(evgp, name) for name in evgp.__all__]
+    public = {one for one in every if one.__module__.startswith("evgp.greedy")}
+    assert public == {type(one) for one in GREEDIES}
+
+
+@pytest.mark.parametrize("m", [None, 9])
+def test_exact_is_greedy_by_direct_solves(m) -> None:
+    one = pool(m=m)
+    made = Exact()(starts(one), ExpectedVariance(), one.unlabelled(), Purse(7), generator=ANY)
+    assert made.indices.tolist() == law.brute(one, Truth(KERNEL, one, 1e-3), 7)
+
+
+def test_a_stochastic_greedy_that_sees_all_is_exact() -> None:
+    one = pool(60)
+    exact, all_seen = (
+        greedy(starts(one), ExpectedVariance(), one.unlabelled(), Purse(10), generator=ANY)
+        for greedy in (Exact(), Stochastic(60))
+    )
+    assert np.array_equal(exact.indices, all_seen.indices)
+    seeds = [torch.Generator().manual_seed(seed) for seed in range(4)]
+    drawn = [
+        Stochastic(5)(starts(one), ExpectedVariance(), one.unlabelled(), Purse(10), generator=g)
+        for g in seeds
+    ]
+    assert len({tuple(made.indices) for made in drawn}) > 1
+
+
+def test_lazy_is_exact_where_gains_only_shrink() -> None:
+    """Far apart points with a local kernel: a pick tells nothing of the others."""
+    x = torch.eye(12, dtype=torch.float64) * torch.arange(1, 13)[:, None]
+    one = Pool(x)
+    made = [
+        greedy(
+            Start(NTK(mlp(0, b_std=0.0)), one, 1e-6),
+            ExpectedVariance(),
+            one.unlabelled(),
+            Purse(12),
+            generator=ANY,
+        )
+        for greedy in (Exact(), Lazy())
+    ]
+    assert np.array_equal(made[0].indices, made[1].indices)
+    assert made[0].indices.tolist() == list(range(11, -1, -1))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_exchange_is_never_worse_and_no_swap_helps(seed) -> None:
+    one = pool(30, seed=seed)
+    truth = Truth(KERNEL, one, 1e-3)
+    exact, swapped = (
+        greedy(starts(one), ExpectedVariance(), one.unlabelled(), Purse(4), generator=ANY)
+        for greedy in (Exact(), Exchange())
+    )
+    left = truth.mean_variance(swapped.indices.tolist())
+    assert left <= truth.mean_variance(exact.indices.tolist()) + 1e-12
+    for place in range(4):
+        rest = [int(i) for j, i in enumerate(swapped.indices) if j != place]
+        for other in set(range(30)) - set(swapped.indices.tolist()):
+            assert truth.mean_variance([*rest, other]) >= left - 1e-6
+
+
+def test_exchange_finds_the_best_pair_often() -> None:
+    found = 0
+    for seed in range(8):
+        one = pool(14, seed=seed)
+        truth = Truth(KERNEL, one, 1e-3)
+        made = Exchange()(
+            starts(one), ExpectedVariance(), one.unlabelled(), Purse(2), generator=ANY
+        )
+        best = min(truth.mean_variance(list(pair)) for pair in combinations(range(14), 2))
+        found += truth.mean_variance(made.indices.tolist()) <= best + 1e-9
+    assert found >= 6
+
+
+def test_exchange_ranks_greedily_within_the_set() -> None:
+    one = pool(40)
+    made = Exchange()(starts(one), ExpectedVariance(), one.unlabelled(), Purse(6), generator=ANY)
+    within = Pool(one.x, labelled=torch.empty(0, dtype=torch.int64))
+    truth = Truth(KERNEL, within, 1e-3)
+    picks = made.indices.tolist()
+    for j in range(6):
+        lefts = {i: truth.mean_variance([*picks[:j], i]) for i in picks[j:]}
+        assert lefts[picks[j]] <= min(lefts.values()) + 1e-9
+
+
+def test_ties_go_to_the_lowest_index() -> None:
+    x = torch.randn(9, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    doubled = Pool(torch.cat([x, x, x]))
+    for storage in (torch.float64, torch.float32):
+        made = Exact()(
+            starts(doubled, storage=storage),
+            ExpectedVariance(),
+            torch.arange(27),
+            Purse(9),
+            generator=ANY,
+        )
+        assert max(made.indices) < 9
+
+
+def test_float32_storage_gives_the_float64_picks_among_duplicates() -> None:
+    """1,500 rows and their copies: rounding must not make a twin look good."""
+    x = torch.randn(1500, 8, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    doubled = Pool(torch.cat([x, x]))
+    made = [
+        Exact()(
+            starts(doubled, 1e-6, storage),
+            ExpectedVariance(),
+            torch.arange(3000),
+            Purse(150),
+            generator=ANY,
+        )
+        for storage in (torch.float64, torch.float32)
+    ]
+    assert np.array_equal(made[0].indices, made[1].indices)
+    assert len(set(made[0].indices % 1500)) == 150
+
+
+def test_scaling_kernel_and_noise_together_changes_no_pick() -> None:
+    x = pool(50).x
+    made = []
+    for scale in (1e-6, 1.0, 1e6):
+        one = Pool(x)
+        start = Start(_Scaled(scale), one, 1e-6 * scale)
+        made.append(
+            Exchange()(start, ExpectedVariance(), torch.arange(50), Purse(8), generator=ANY)
+        )
+    assert np.array_equal(made[0].indices, made[1].indices)
+    assert np.array_equal(made[1].indices, made[2].indices)
+
+
+class _Scaled:
+    """Our kernel times a number."""
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def __call__(self, x1: torch.Tensor, x2: torch.Tensor | None = None) -> torch.Tensor:
+        return KERNEL(x1, x2) * self.scale
+
+    def diag(self, x: torch.Tensor) -> torch.Tensor:
+        return KERNEL.diag(x) * self.scale
+
+
+@pytest.mark.parametrize("greedy", GREEDIES, ids=repr)
+@pytest.mark.parametrize("by_rate", [False, True])
+def test_money_is_never_overspent_and_never_left_for_an_item(greedy, by_rate) -> None:
+    one = pool(30)
+    costs = torch.rand(30, generator=torch.Generator().manual_seed(7), dtype=torch.float64) + 0.5
+    made = greedy(
+        starts(one),
+        ExpectedVariance(),
+        torch.arange(30),
+        Purse(30, costs, 6.0, by_rate),
+        generator=torch.Generator().manual_seed(0),
+    )
+    spent = float(costs[made.indices].sum())
+    left = [float(costs[i]) for i in range(30) if i not in made.indices]
+    assert spent <= 6.0 + 1e-9
+    assert min(left) > 6.0 - spent
+    assert made.costs is not None and made.costs.sum() == pytest.approx(spent)
+
+
+def test_a_sample_of_nobody_is_refused() -> None:
+    with pytest.raises(PoolError, match="at least 1 candidate, got 0"):
+        Stochastic(0)

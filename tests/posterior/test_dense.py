@@ -1,0 +1,155 @@
+"""The incremental posterior against a direct solve, scikit-learn and itself."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
+
+from evgp import NTK, Pool, mlp
+from evgp._errors import PoolError
+from evgp.posterior import Start, condition
+from tests.laws.posterior import Truth, agrees
+
+KERNEL = NTK(mlp(activation="erf"))
+NOISE = 1e-4
+
+
+def points(n: int, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(n, 3, generator=generator, dtype=torch.float64)
+
+
+def weights(m: int) -> torch.Tensor:
+    raw = torch.rand(m, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    return raw / raw.sum()
+
+
+POOLS = {
+    "pool is test": Pool(points(30)),
+    "test of its own": Pool(points(30), x_test=points(12, 1)),
+    "weights": Pool(points(30), x_test=points(12, 1), weights=weights(12)),
+    "thinned": Pool(points(30), test=torch.arange(0, 30, 3)),
+    "labelled": Pool(points(30), labelled=torch.tensor([3, 17])),
+    "labelled outside": Pool(points(30), weights=weights(30), x_labelled=points(4, 2)),
+}
+
+
+@pytest.mark.parametrize("storage", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("name", list(POOLS))
+def test_observing_and_forgetting_agree_with_a_direct_solve(name, storage) -> None:
+    pool = POOLS[name]
+    candidates = pool.unlabelled()
+    truth = Truth(KERNEL, pool, NOISE)
+    posterior = Start(KERNEL, pool, NOISE, storage)(candidates)
+    tol = 1e-9 if storage == torch.float64 else 1e-6
+    agrees(posterior, truth, candidates, [], tol)
+    rows: list[int] = []
+
+    def step(row: int, *, forget: bool = False) -> None:
+        (posterior.forget_ if forget else posterior.observe_)(row)
+        (rows.remove if forget else rows.append)(row)
+        agrees(posterior, truth, candidates, candidates[rows].tolist(), tol)
+
+    for row in (4, 9, 0, 21):
+        step(row)
+    step(9, forget=True)
+    step(9)  # put back: as if nothing had happened
+    step(4, forget=True)
+    step(13)  # another one: the gap is closed
+    step(21, forget=True)
+    step(13, forget=True)  # two in a row
+    step(2)
+    step(21)
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_any_history_agrees_with_a_direct_solve(data) -> None:
+    pool = POOLS[data.draw(st.sampled_from(sorted(POOLS)))]
+    candidates = pool.unlabelled()
+    posterior = condition(KERNEL, pool, candidates, noise=NOISE)
+    rows: list[int] = []
+    for _ in range(data.draw(st.integers(1, 12))):
+        if rows and data.draw(st.booleans()):
+            row = data.draw(st.sampled_from(rows))
+            posterior.forget_(row)
+            rows.remove(row)
+        else:
+            row = data.draw(st.sampled_from([r for r in range(len(candidates)) if r not in rows]))
+            posterior.observe_(row)
+            rows.append(row)
+        if data.draw(st.booleans()):
+            posterior.fall()
+    picks = candidates[rows].tolist()
+    agrees(posterior, Truth(KERNEL, pool, NOISE), candidates, picks, 1e-9)
+    assert sorted(posterior.observed()) == sorted(rows)
+
+
+def test_order_does_not_matter_and_variances_never_rise() -> None:
+    pool = POOLS["test of its own"]
+    one, two = (condition(KERNEL, pool, pool.unlabelled(), noise=NOISE) for _ in range(2))
+    before = one.test_variance()
+    for row in (1, 2, 3):
+        one.observe_(row)
+        assert bool((one.test_variance() <= before + 1e-12).all())
+        before = one.test_variance()
+    for row in (3, 1, 2):
+        two.observe_(row)
+    assert torch.allclose(one.test_variance(), two.test_variance(), rtol=1e-9)
+    assert torch.allclose(one.fall(), two.fall(), rtol=1e-8)
+
+
+def test_observing_equals_being_labelled_before() -> None:
+    pool = Pool(points(30), x_test=points(12, 1))
+    late = condition(KERNEL, pool, pool.unlabelled(), noise=NOISE)
+    for row in (5, 6):
+        late.observe_(row)
+    early = Pool(pool.x, pool.x_test, labelled=torch.tensor([5, 6]))
+    posterior = condition(KERNEL, early, early.unlabelled(), noise=NOISE)
+    assert torch.allclose(posterior.test_variance(), late.test_variance(), rtol=1e-9)
+    assert torch.allclose(posterior.fall(), late.fall()[early.unlabelled()], rtol=1e-8)
+
+
+class _Given(SklearnKernel):
+    """Our kernel for scikit-learn."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        return KERNEL(X) if Y is None else KERNEL(X, np.ascontiguousarray(Y))
+
+    def diag(self, X):
+        return KERNEL.diag(X)
+
+    def is_stationary(self) -> bool:
+        return False
+
+
+def test_agrees_with_scikit_learn() -> None:
+    x, test = points(10).numpy(), points(6, 1).numpy()
+    gp = GaussianProcessRegressor(_Given(), alpha=NOISE, optimizer=None).fit(x, np.zeros(10))
+    expected = gp.predict(test, return_std=True)[1] ** 2
+    pool = Pool(points(1, 9), x_test=points(6, 1), x_labelled=points(10))
+    posterior = condition(KERNEL, pool, pool.unlabelled(), noise=NOISE)
+    assert posterior.test_variance().numpy() == pytest.approx(expected, rel=1e-6)
+
+
+def test_without_noise_a_twin_of_a_pick_gains_nothing() -> None:
+    x = torch.cat([points(5), points(5)])
+    posterior = condition(KERNEL, Pool(x), torch.arange(10), noise=0.0)
+    posterior.observe_(2)
+    assert float(posterior.fall()[7] / (posterior.variance() + posterior.noise())[7]) < 1e-9
+    assert bool(torch.isfinite(posterior.fall()).all())
+
+
+def test_misuse_gets_a_sentence() -> None:
+    posterior = condition(KERNEL, Pool(points(4)), torch.arange(4), noise=NOISE)
+    posterior.observe_(1)
+    with pytest.raises(PoolError, match="not yet observed, got 1"):
+        posterior.observe_(1)
+    with pytest.raises(PoolError, match="an observed row, got 2"):
+        posterior.forget_(2)
