@@ -10,11 +10,12 @@
 | *d | input axes | | s | shard |
 """
 
-from typing import Literal, TypeAlias, TypeVar
+from collections.abc import Sequence
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from torch import Tensor
 
 Array: TypeAlias = np.ndarray | Tensor
-Storage: TypeAlias = Literal["float64", "float32", "auto"]
+ArrayLike: TypeAlias = np.ndarray | Tensor | Sequence[object]  # what people type
 AnyArray = TypeVar("AnyArray", np.ndarray, Tensor)  # NumPy in, NumPy out; torch in, torch out

@@ -73,7 +73,7 @@ class Percentile:
         scale = posterior.variance() + posterior.noise()
         now = percentile(before[None], weights, self.r)
         gains = []
-        for part in rows.split(max(1, _TILE // len(before))):
+        for part in torch.split(rows, max(1, _TILE // len(before))):
             falls = posterior.covariance(part).square_().div_(scale[part, None])
             after = (before - falls).clamp_(min=0)
             gains.append(now - percentile(after, weights, self.r))

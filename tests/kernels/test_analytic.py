@@ -102,8 +102,8 @@ def _quadrature(activation, k) -> tuple[float, float]:
     b = factor[1, 0] * grid[:, None] + factor[1, 1] * grid
     weight = density[:, None] * density
     values, slopes = [], []
-    for z in (a, b):
-        z = z.clone().requires_grad_()
+    for side in (a, b):
+        z = side.clone().requires_grad_()
         out = activation.forward(z)
         values.append(out.detach())
         slopes.append(torch.autograd.grad(out.sum(), z)[0])

@@ -101,7 +101,7 @@ def _variance(x: Array, flat: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
 
 
 def _mean_square(flat: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-    blocks = [block.double().square().mean(1) for block in flat.split(4096)]
+    blocks = [block.double().square().mean(1) for block in torch.split(flat, 4096)]
     return torch.cat(blocks) if blocks else flat.new_empty(0, dtype=torch.float64)
 
 

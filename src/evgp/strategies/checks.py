@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -11,23 +10,12 @@ from sklearn.cluster import kmeans_plusplus
 from torch import Tensor
 
 from evgp._errors import PoolError
-from evgp._typing import Array
+from evgp._typing import ArrayLike
 from evgp.criteria import Criterion, MutualInformation
 from evgp.pool import Pool
 
-Thing = TypeVar("Thing")
 
-
-def named(value: str | Thing, known: dict[str, Thing], what: str) -> Thing:
-    """An object for its name; objects pass."""
-    if not isinstance(value, str):
-        return value
-    if value not in known:
-        raise PoolError(f"expected a {what} among {', '.join(known)}; got {value!r}")
-    return known[value]
-
-
-def inputs(x: Array, name: str, like: Tensor | None = None) -> Float[Tensor, " n *d"]:
+def inputs(x: ArrayLike, name: str, like: Tensor | None = None) -> Float[Tensor, " n *d"]:
     """Points as float64, finite, one a row."""
     tensor = _tensor(x, name)
     if tensor.dtype.is_complex:
@@ -59,7 +47,7 @@ def inputs(x: Array, name: str, like: Tensor | None = None) -> Float[Tensor, " n
     return tensor
 
 
-def _tensor(x: Array, name: str) -> Tensor:
+def _tensor(x: ArrayLike, name: str) -> Tensor:
     if isinstance(x, Tensor):
         return x.detach().cpu()
     array = np.asarray(x)
@@ -72,7 +60,7 @@ def _tensor(x: Array, name: str) -> Tensor:
     return torch.from_numpy(np.array(array, dtype=np.float64))
 
 
-def rows_of(values: Array | None, name: str, n: int) -> Int[Tensor, " l"]:
+def rows_of(values: ArrayLike | None, name: str, n: int) -> Int[Tensor, " l"]:
     """Row numbers of the pool, each once, in order."""
     if values is None:
         return torch.empty(0, dtype=torch.int64)
@@ -95,7 +83,7 @@ def rows_of(values: Array | None, name: str, n: int) -> Int[Tensor, " l"]:
     return torch.from_numpy(np.unique(array.astype(np.int64)))
 
 
-def free_rows(candidates: Array | None, known: Int[Tensor, " l"], n: int) -> Int[Tensor, " c"]:
+def free_rows(candidates: ArrayLike | None, known: Int[Tensor, " l"], n: int) -> Int[Tensor, " c"]:
     """The rows that may be picked: the candidates, less what is labelled."""
     allowed = torch.zeros(n, dtype=torch.bool)
     allowed[rows_of(candidates, "candidates", n) if candidates is not None else slice(None)] = True
@@ -109,7 +97,9 @@ def free_rows(candidates: Array | None, known: Int[Tensor, " l"], n: int) -> Int
     return free
 
 
-def test_weights(values: Array | None, criterion: Criterion, m: int) -> Float[Tensor, " m"] | None:
+def test_weights(
+    values: ArrayLike | None, criterion: Criterion, m: int
+) -> Float[Tensor, " m"] | None:
     """Weights that sum to one."""
     if values is None:
         return None
@@ -129,7 +119,7 @@ def test_weights(values: Array | None, criterion: Criterion, m: int) -> Float[Te
 
 
 def money(
-    costs: Array | None, budget: float | None, n: int
+    costs: ArrayLike | None, budget: float | None, n: int
 ) -> tuple[Float[Tensor, " n"] | None, float]:
     """Prices and the budget, or neither."""
     if budget is not None and not 0 < budget < inf:

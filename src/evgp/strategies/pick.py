@@ -7,52 +7,36 @@ from math import inf
 import torch
 
 from evgp._errors import DataWarning, EvgpWarning, PoolError
-from evgp._typing import Array, Storage
-from evgp.criteria import Criterion, ExpectedVariance, MutualInformation, Percentile
-from evgp.greedy import Exact, Exchange, Greedy, Lazy, Progress, Stochastic, silent
+from evgp._typing import ArrayLike
+from evgp.criteria import Criterion
+from evgp.greedy import Greedy, Progress, silent
 from evgp.kernels import NTK, Kernel
 from evgp.nets import Network, mlp
 from evgp.pool import Pool, Selection
 from evgp.strategies import checks
 from evgp.strategies.evgp import EVGP, most_picks
-from evgp.strategies.plan import choose_greedy, plan, refuse
-
-CRITERIA: dict[str, Criterion] = {
-    "ev": ExpectedVariance(),
-    "median": Percentile(50),
-    "p90": Percentile(90),
-    "max": Percentile(100),
-    "mi": MutualInformation(),
-}
-GREEDIES: dict[str, Greedy | str] = {
-    "auto": "auto",
-    "exact": Exact(),
-    "lazy": Lazy(),
-    "stochastic": Stochastic(),
-    "exchange": Exchange(),
-}
-# Mutual information factorises the test points' covariance; the paper thins them to 1,000.
-_MI_POINTS = 1000
+from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
+from evgp.strategies.plan import plan, refuse
 
 
 def pick(
-    x: Array,
+    x: ArrayLike,
     k: int | None = None,
     *,
     budget: float | None = None,
-    costs: Array | None = None,
-    x_test: Array | None = None,
-    test_weights: Array | None = None,
-    labelled: Array | None = None,
-    x_labelled: Array | None = None,
-    candidates: Array | None = None,
+    costs: ArrayLike | None = None,
+    x_test: ArrayLike | None = None,
+    test_weights: ArrayLike | None = None,
+    labelled: ArrayLike | None = None,
+    x_labelled: ArrayLike | None = None,
+    candidates: ArrayLike | None = None,
     network: Network = mlp(),
     kernel: Kernel | None = None,
     criterion: str | Criterion = "ev",
     greedy: str | Greedy = "auto",
     noise: float = 1e-6,
     standardise: bool = True,
-    storage: Storage = "float64",
+    storage: str = "float64",
     thin: int | None = None,
     seed: int = 0,
     progress: Progress = silent,
@@ -72,8 +56,7 @@ def pick(
     >>> pick(x, k=5).indices.shape
     (5,)
     """
-    rule = checks.named(criterion, CRITERIA, "criterion")
-    how = checks.named(greedy, GREEDIES, "greedy")
+    rule = criterion_named(criterion)
     points = checks.inputs(x, "x")
     given = None if x_test is None else checks.inputs(x_test, "x_test", like=points)
     outside = None if x_labelled is None else checks.inputs(x_labelled, "x_labelled", like=points)
@@ -84,12 +67,7 @@ def pick(
     aim = most_picks(k, len(free), None if prices is None else prices[free], money)
     if not 0 <= noise < inf:
         raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise}")
-    if storage not in ("float64", "float32", "auto"):
-        raise PoolError(f"expected storage among float64, float32, auto; got {storage!r}")
-    if thin is None and isinstance(rule, MutualInformation):
-        thin = _MI_POINTS
-    if thin is not None and thin < 1:
-        raise PoolError(f"expected thin >= 1 test points, got {thin}")
+    thin = thinned_to(thin, rule)
     sure = plan(
         len(points),
         points[0].numel(),
@@ -98,7 +76,7 @@ def pick(
         labelled=len(known) + (0 if outside is None else len(outside)),
         network=network,
         criterion=rule,
-        greedy=how,
+        greedy=greedy,
         storage=storage,
         thin=thin,
     )
@@ -106,7 +84,7 @@ def pick(
     strategy = EVGP(
         NTK(network) if kernel is None else kernel,
         rule,
-        choose_greedy(how, len(free), aim, rule),
+        choose_greedy(greedy, len(free), aim, rule),
         noise,
         torch.float32 if sure.storage == "float32" else torch.float64,
     )

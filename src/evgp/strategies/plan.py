@@ -8,15 +8,12 @@ from pathlib import Path
 import psutil
 import torch
 
-from evgp._errors import MemoryPlanError
-from evgp._typing import Storage
+from evgp._errors import MemoryPlanError, PoolError
 from evgp.criteria import Criterion, ExpectedVariance, MutualInformation
-from evgp.greedy import Exact, Exchange, Greedy
+from evgp.greedy import Exchange, Greedy
 from evgp.nets import Network, mlp
+from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
 
-# Exchange is the default up to this many (candidates x picks²): minutes, never hours. It is a
-# number of operations and not of seconds, so that the picks do not depend on the machine.
-_EXCHANGE = 4e9
 # Of the memory that is free, how much a run may plan to use.
 _SHARE = 0.8
 # Test points up to which the certificate takes all eigenvalues.
@@ -97,9 +94,9 @@ def plan(
     m: int | None = None,
     labelled: int = 0,
     network: Network = mlp(),
-    criterion: Criterion = ExpectedVariance(),
+    criterion: str | Criterion = "ev",
     greedy: str | Greedy = "auto",
-    storage: Storage = "auto",
+    storage: str = "auto",
     thin: int | None = None,
 ) -> Plan:
     """Memory and time for k picks of n rows with d features, on this machine.
@@ -109,17 +106,24 @@ def plan(
     >>> plan(1000, 8, 10).fits
     True
     """
+    for name, value in (("n", n), ("d", d), ("k", k)):
+        if value < 1:
+            raise PoolError(f"expected {name} >= 1, got {value}")
+    if storage not in ("float64", "float32", "auto"):
+        raise PoolError(f"expected storage among float64, float32, auto; got {storage!r}")
+    rule = criterion_named(criterion)
+    thin = thinned_to(thin, rule)
     points = n if m is None else m
     points = points if thin is None else min(points, thin)
     own = m is None and points == n and labelled == 0
-    sizes = Sizes(n, d, k, points, labelled, criterion, own)
+    sizes = Sizes(n, d, k, points, labelled, rule, own)
     available = available_memory()
     room = _SHARE * available
-    chosen: str = storage
+    chosen = storage
     if storage == "auto":
         chosen = "float64" if sizes.memory("float64") <= room else "float32"
     need = sizes.memory(chosen)
-    made = choose_greedy(greedy, n - labelled, k, criterion)
+    made = choose_greedy(greedy, n - labelled, k, rule)
     return Plan(
         rows=n,
         features=d,
@@ -143,14 +147,6 @@ def available_memory() -> int:
         return min(free, max(0, int(limit.read_text()) - int(used.read_text())))
     except (OSError, ValueError):
         return free
-
-
-def choose_greedy(greedy: str | Greedy, c: int, k: int, criterion: Criterion) -> Greedy:
-    """Exchange for the expected variance where it is affordable, else the exact greedy."""
-    if not isinstance(greedy, str):
-        return greedy
-    affordable = isinstance(criterion, ExpectedVariance) and c * k * k <= _EXCHANGE
-    return Exchange() if affordable else Exact()
 
 
 def refuse(made: Plan) -> None:

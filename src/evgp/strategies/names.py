@@ -1,0 +1,68 @@
+"""What strings stand for at the front doors; everywhere else objects are passed."""
+
+from evgp._errors import PoolError
+from evgp.criteria import Criterion, ExpectedVariance, MutualInformation, Percentile
+from evgp.greedy import Exact, Exchange, Greedy, Lazy, Stochastic
+
+CRITERIA: dict[str, Criterion] = {
+    "ev": ExpectedVariance(),
+    "median": Percentile(50),
+    "p90": Percentile(90),
+    "max": Percentile(100),
+    "mi": MutualInformation(),
+}
+GREEDIES: dict[str, Greedy] = {
+    "exact": Exact(),
+    "lazy": Lazy(),
+    "stochastic": Stochastic(),
+    "exchange": Exchange(),
+}
+# Exchange is the default up to this many (candidates x picks²): minutes, never hours. It is a
+# number of operations and not of seconds, so that the picks do not depend on the machine.
+_EXCHANGE = 4e9
+# Mutual information factorises the test points' covariance; the paper thins them to 1,000.
+_MI_POINTS = 1000
+
+
+def criterion_named(criterion: str | Criterion) -> Criterion:
+    """The criterion of this name; objects pass.
+
+    >>> criterion_named("p90")
+    Percentile(r=90)
+    """
+    if not isinstance(criterion, str):
+        return criterion
+    if criterion not in CRITERIA:
+        raise PoolError(f"expected a criterion among {', '.join(CRITERIA)}; got {criterion!r}")
+    return CRITERIA[criterion]
+
+
+def choose_greedy(greedy: str | Greedy, c: int, k: int, criterion: Criterion) -> Greedy:
+    """The greedy of this name; "auto" is exchange for the expected variance while affordable.
+
+    >>> choose_greedy("auto", 10_000, 400, ExpectedVariance())
+    Exchange(passes=20)
+    >>> choose_greedy("auto", 100_000, 1000, ExpectedVariance())
+    Exact()
+    """
+    if not isinstance(greedy, str):
+        return greedy
+    if greedy == "auto":
+        affordable = isinstance(criterion, ExpectedVariance) and c * k * k <= _EXCHANGE
+        return Exchange() if affordable else Exact()
+    if greedy not in GREEDIES:
+        raise PoolError(f"expected a greedy among auto, {', '.join(GREEDIES)}; got {greedy!r}")
+    return GREEDIES[greedy]
+
+
+def thinned_to(thin: int | None, criterion: Criterion) -> int | None:
+    """How many test points to keep; None for all.
+
+    >>> thinned_to(None, MutualInformation())
+    1000
+    """
+    if thin is None:
+        return _MI_POINTS if isinstance(criterion, MutualInformation) else None
+    if thin < 1:
+        raise PoolError(f"expected thin >= 1 test points, got {thin}")
+    return thin
