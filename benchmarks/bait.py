@@ -14,7 +14,7 @@ from evgp import EVGP, NTK, Exact, Exchange, Pool, mlp
 from evgp.greedy import Greedy
 
 PACKAGES = ("torch==2.13.0", "bmdal-reg==3.0.2", "numpy")
-THEIRS = ("features", "backward", "sketch-512", "kernel")
+THEIRS = ("features", "backward", "top-512", "sketch-512", "kernel")
 OURS: dict[str, Greedy] = {"exact": Exact(), "exchange": Exchange()}
 NOISE = 1e-6
 
@@ -111,7 +111,8 @@ NOTES = (
     "for evgp (whose first pick counts as set-up).",
     "bait backward: it selects twice as many and takes half of them back; the nearest thing to "
     "exchange. pick_s is the time of the selection divided by k, for everyone.",
-    "bait sketch-512: its own random projection of Phi to 512 features, as its authors use it.",
+    "bait top-512: the 512 largest eigenvectors, the best features of that number. bait sketch-512: "
+    "its own random projection of Phi to 512 features, as its authors use it.",
     "bait kernel: bmdal-reg 3.0.2 has bait in feature space only; on a kernel without features "
     "(its own ReLU NTK) it stops with the error shown.",
     "bait adds 1e-8 to the denominator of its scores; evgp verifies each winner and breaks ties.",

@@ -47,8 +47,8 @@ def run(options: Options) -> None:
         "Exchange on top of exact greedy",
         rows,
         [
-            "seconds: the whole run in float64, kernel included, without the certificate, which has "
-            "its own column. cost: seconds to those of exact.",
+            "seconds: the whole run in float64, kernel included, without the certificate, which "
+            "has its own column. cost: seconds to those of exact.",
             "floor: no k points at all can leave less. certified_percent: of the best possible "
             "fall, at least this much is reached.",
         ],

@@ -1,8 +1,8 @@
 """bmdal-reg's `bait`, in its own environment: `bmdal.py features.npy sigma`, then a command a line.
 
-`run HOW K` answers with picks and seconds. HOW is `features` (all of them), `sketch-P` (its own
-random projection to P features), `backward` (twice as many picks, half of them taken back) or
-`kernel` (its own ReLU NTK, which has a kernel and no features).
+`run HOW K` answers with picks and seconds. HOW is `features` (all of them), `top-P` (the first P,
+which are the largest), `sketch-P` (its own random projection to P features), `backward` (twice as
+many picks, half of them taken back) or `kernel` (its own ReLU NTK, which has no features).
 """
 
 import json
@@ -30,14 +30,17 @@ def main(data: str, sigma: str) -> None:
         try:
             _say(run(phi, float(sigma), how, int(k)))
         except Exception as error:
-            _say({"error": f"{type(error).__name__}: {error}"})
+            _say({"error": f"{type(error).__name__}: {error}".removesuffix(": ")})
 
 
 def run(phi: torch.Tensor, sigma: float, how: str, k: int) -> dict[str, object]:
     """k picks with no training points: the seconds to set up and to select."""
-    p = phi.shape[1]
+    if how.startswith("top-"):
+        phi = phi[:, : int(how.removeprefix("top-"))].contiguous()
     began = time.perf_counter()
-    feature_map = ReLUNTKFeatureMap(n_layers=3) if how == "kernel" else IdentityFeatureMap(p)
+    feature_map = (
+        ReLUNTKFeatureMap(n_layers=3) if how == "kernel" else IdentityFeatureMap(phi.shape[1])
+    )
     pool = Features(feature_map, TensorFeatureData(phi))
     train = Features(feature_map, TensorFeatureData(phi[:0]))
     if how.startswith("sketch-"):
