@@ -111,7 +111,7 @@ NOTES = (
     "for evgp (whose first pick counts as set-up).",
     "bait backward: it selects twice as many and takes half of them back; the nearest thing to "
     "exchange. pick_s is the time of the selection divided by k, for everyone.",
-    "bait top-512: the 512 largest eigenvectors, the best features of that number. bait sketch-512: "
+    "bait top-512: the 512 largest eigenvectors, the best features of that number. sketch-512: "
     "its own random projection of Phi to 512 features, as its authors use it.",
     "bait kernel: bmdal-reg 3.0.2 has bait in feature space only; on a kernel without features "
     "(its own ReLU NTK) it stops with the error shown.",
