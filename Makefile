@@ -38,5 +38,8 @@ bench: $(VENV)/.installed
 figures: $(VENV)/.installed
 	$(BIN)/python docs/figures/make.py
 
+docs: $(VENV)/.installed
+	$(BIN)/python -m evgp.cli.docs docs/cli.md
+
 clean:
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache build dist
