@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evgp.greedy import Stochastic as Stochastic
     from evgp.kernels import NNGP as NNGP
     from evgp.kernels import NTK as NTK
+    from evgp.kernels import EmpiricalNTK as EmpiricalNTK
     from evgp.nets import LeakyRelu as LeakyRelu
     from evgp.nets import Network as Network
     from evgp.nets import mlp as mlp
@@ -38,7 +39,7 @@ _ROOMS = {
     "_errors": ("EvgpError", "EvgpWarning"),
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
     "greedy": ("Exact", "Exchange", "Lazy", "Stochastic"),
-    "kernels": ("NNGP", "NTK"),
+    "kernels": ("EmpiricalNTK", "NNGP", "NTK"),
     "nets": ("LeakyRelu", "Network", "mlp"),
     "pool": ("Certificate", "Pool", "Selection"),
     "posterior": ("Prediction", "ntkgp", "trained"),

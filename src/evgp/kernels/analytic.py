@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from evgp._errors import NumericalWarning, PoolError
-from evgp._linalg import as_tensor, like, tiles
+from evgp._linalg import as_tensor, like, mirror_, tiles
 from evgp._typing import AnyArray, Array
 from evgp.nets import Erf, Network, Sin
 
@@ -159,15 +159,8 @@ def _matrix(
             out[columns, rows] = tile.T
     if symmetric:
         out.diagonal().copy_(exact)
-        _mirror_(out)
+        mirror_(out)
     return like(x1, out)
-
-
-def _mirror_(out: Float[Tensor, "n n"]) -> None:
-    """Make tiles on the diagonal symmetric to the bit; the others already are."""
-    for start in range(0, len(out), 1024):
-        block = out[start : start + 1024, start : start + 1024]
-        block.copy_(block.triu() + block.triu(1).T)
 
 
 def _twins(

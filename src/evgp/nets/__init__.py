@@ -8,6 +8,7 @@ from evgp.nets.layers import Identity as Identity
 from evgp.nets.layers import Layer as Layer
 from evgp.nets.layers import LeakyRelu as LeakyRelu
 from evgp.nets.layers import Moments as Moments
+from evgp.nets.layers import NTKLinear as NTKLinear
 from evgp.nets.layers import Sin as Sin
 from evgp.nets.network import ACTIVATIONS as ACTIVATIONS
 from evgp.nets.network import Network as Network

@@ -58,6 +58,11 @@ class NTKLinear(nn.Module):
         self.weight = nn.Parameter(torch.randn(fan_out, fan_in, generator=generator))
         self.bias = nn.Parameter(torch.randn(fan_out, generator=generator))
 
+    def reset_parameters(self) -> None:
+        """Draw weights and biases anew, from the global generator, as torch's own layers do."""
+        nn.init.normal_(self.weight)
+        nn.init.normal_(self.bias)
+
     def forward(self, x: Float[Tensor, " *n d"]) -> Float[Tensor, " *n o"]:
         scale = self.w_std / self.weight.shape[1] ** 0.5
         return nn.functional.linear(x, self.weight * scale, self.bias * self.b_std)

@@ -1,0 +1,235 @@
+"""A module with an ear at every layer: factors of its tangent kernel, block by block."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from evgp._errors import NetworkError
+from evgp.kernels import taps
+from evgp.kernels.taps import Calls, Factor
+from evgp.nets import NTKLinear
+
+_BATCH_NORM = nn.modules.batchnorm._BatchNorm
+_DROPOUT = nn.modules.dropout._DropoutNd
+Builder = Callable[[nn.Module, Calls], list[Factor]]
+_BUILDERS: tuple[tuple[tuple[type[nn.Module], ...], Callable[..., list[Factor]]], ...] = (
+    ((nn.Linear, NTKLinear), taps.linear),
+    ((nn.Conv1d, nn.Conv2d), taps.convolution),
+    ((nn.LayerNorm, nn.GroupNorm, _BATCH_NORM), taps.normalisation),
+    ((nn.Embedding,), taps.embedding),
+)
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Parameters that no tap covers: per-sample gradients by `torch.func`, some at a time."""
+
+    tapped: "Tapped"
+    x: Tensor
+    output: int
+
+    def gram(self, other: "Rest", room: int) -> Float[Tensor, "b1 b2"]:
+        out = self.tapped.zeros(len(self.x), len(other.x))
+        for names in self.tapped.groups(room // max(1, len(self.x) + len(other.x))):
+            left = self.tapped.slab(self.x, self.output, names)
+            right = left if other is self else other.tapped.slab(other.x, other.output, names)
+            out.addmm_(left, right.T)
+        return out
+
+    def diag(self, room: int) -> Float[Tensor, " b"]:
+        out = self.tapped.zeros(len(self.x))
+        for names in self.tapped.groups(room // max(1, len(self.x))):
+            out += self.tapped.slab(self.x, self.output, names).square().sum(1)
+        return out
+
+
+@dataclass
+class Tapped:
+    """One initialisation of a network, ready to give factors.
+
+    Every tapped layer is checked once against plain gradients of two samples; what disagrees (a
+    weight used outside its layer, an in-place change, a shared parameter) goes to the slow road.
+    """
+
+    module: nn.Module
+    outputs: int = 0
+    taps: dict[nn.Module, Builder] = field(default_factory=dict)
+    rest: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, module: nn.Module, x: Tensor) -> "Tapped":
+        """Taps for a module, checked on a few samples."""
+        _refuse_noise(module)
+        if not any(param.requires_grad for param in module.parameters()):
+            raise NetworkError("expected a network with trainable parameters, got none")
+        tapped = cls(module)
+        two = tapped.cast(x[:2])
+        with torch.no_grad():
+            out, alone = module(two), module(two[:1])
+        if out.ndim != 2 or len(out) != len(two):
+            raise NetworkError(
+                f"expected a network from (rows, ...) to (rows, outputs), got {tuple(out.shape)} "
+                f"from {len(two)} rows; flatten its output"
+            )
+        if not torch.allclose(out[:1], alone, rtol=1e-3, atol=1e-5):
+            raise NetworkError(
+                "expected a network whose output depends on one sample alone; got one that mixes "
+                "the samples of a batch, which has no tangent kernel"
+            )
+        tapped.outputs = out.shape[1]
+        tapped._tap(two)
+        return tapped
+
+    def cast(self, x: Tensor) -> Tensor:
+        """Inputs in the type and on the device of the parameters; indices stay indices."""
+        one = next(self.module.parameters())
+        return x.to(one.device, one.dtype) if x.is_floating_point() else x.to(one.device)
+
+    def zeros(self, *shape: int) -> Tensor:
+        """In the type of the parameters."""
+        one = next(self.module.parameters())
+        return torch.zeros(*shape, dtype=one.dtype, device=one.device)
+
+    def factors(self, x: Tensor, output: int) -> list[Factor]:
+        """What every layer keeps of a block of samples, for one output."""
+        x = self.cast(x)
+        calls: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {module: [] for module in self.taps}
+        with _listening(calls), torch.enable_grad():
+            total = self.module(x)[:, output].sum()
+            flat = [out for made in calls.values() for _, out in made]
+            grads = iter(torch.autograd.grad(total, flat, allow_unused=True)) if flat else iter(())
+        made: list[Factor] = []
+        for module, builder in self.taps.items():
+            pairs = [(a, _or_zeros(next(grads), out)) for a, out in calls[module]]
+            if pairs:
+                made += builder(module, pairs)
+        if self.rest:
+            made.append(Rest(self, x, output))
+        return made
+
+    def slab(self, x: Tensor, output: int, names: list[str]) -> Float[Tensor, "b p"]:
+        """Per-sample gradients of these parameters: b x p numbers."""
+        every = {name: value.detach() for name, value in self.module.named_parameters()}
+        buffers = dict(self.module.named_buffers())
+        chosen = {name: every[name] for name in names}
+
+        def one(some: dict[str, Tensor], sample: Tensor) -> Tensor:
+            state = {**every, **buffers, **some}
+            return torch.func.functional_call(self.module, state, (sample[None],))[0, output]
+
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
+                grads = torch.func.vmap(torch.func.grad(one), (None, 0))(chosen, x)
+        except RuntimeError:  # not every operation can be batched; one by one always works
+            each = [torch.func.grad(one)(chosen, sample) for sample in x]
+            grads = {name: torch.stack([part[name] for part in each]) for name in names}
+        return torch.cat([grads[name].flatten(1) for name in names], dim=1)
+
+    def groups(self, room: int) -> Iterator[list[str]]:
+        """The uncovered parameters, as many at a time as the memory per sample allows."""
+        sizes = {n: p.numel() * p.element_size() for n, p in self.module.named_parameters()}
+        group: list[str] = []
+        for name in self.rest:
+            if group and sum(sizes[n] for n in [*group, name]) > room:
+                yield group
+                group = []
+            group.append(name)
+        if group:
+            yield group
+
+    def _tap(self, x: Tensor) -> None:
+        owners: dict[int, int] = {}
+        for _, param in self.module.named_parameters(remove_duplicate=False):
+            owners[id(param)] = owners.get(id(param), 0) + 1
+        covered: dict[nn.Module, list[str]] = {}
+        for prefix, module in self.module.named_modules():
+            own = dict(module.named_parameters(recurse=False))
+            trained = [param.requires_grad for param in own.values()]
+            builder = next((b for kinds, b in _BUILDERS if isinstance(module, kinds)), None)
+            single = all(owners[id(param)] == 1 for param in own.values())
+            # A parametrised weight (weight norm) lives in a child, so the layer owns too little.
+            whole = "weight" in own and not hasattr(module, "parametrizations")
+            if builder is not None and own and all(trained) and single and whole:
+                self.taps[module] = builder
+                covered[module] = [f"{prefix}.{name}" if prefix else name for name in own]
+        self._check(x, covered)
+        known = {name for module in self.taps for name in covered[module]}
+        self.rest = [
+            name
+            for name, param in self.module.named_parameters()
+            if param.requires_grad and name not in known
+        ]
+
+    def _check(self, x: Tensor, covered: dict[nn.Module, list[str]]) -> None:
+        """Drop taps whose kernel differs from that of plain gradients."""
+        params = {n: p for n, p in self.module.named_parameters() if p.requires_grad}
+        out = self.module(x)[:, 0]
+        rows = [
+            torch.autograd.grad(value, list(params.values()), retain_graph=True, allow_unused=True)
+            for value in out
+        ]
+        grads = [dict(zip(params, row, strict=True)) for row in rows]
+        for module, builder in list(self.taps.items()):
+            calls: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {module: []}
+            with _listening(calls):
+                total = self.module(x)[:, 0].sum()
+                flat = [out for _, out in calls[module]]
+                found = torch.autograd.grad(total, flat, allow_unused=True) if flat else ()
+            pairs = [
+                (a, _or_zeros(g, out)) for (a, out), g in zip(calls[module], found, strict=True)
+            ]
+            expected = self.zeros(len(x), len(x))
+            for name in covered[module]:
+                parts = [_or_zeros(row[name], params[name]).flatten() for row in grads]
+                stacked = torch.stack(parts)
+                expected += stacked @ stacked.T
+            try:
+                made = builder(module, pairs) if pairs else []
+                kernel = sum((one.gram(one, 1 << 28) for one in made), self.zeros(len(x), len(x)))
+            except RuntimeError:
+                del self.taps[module]
+                continue
+            near = 1e-3 if kernel.dtype == torch.float32 else 1e-8
+            if not torch.allclose(kernel, expected, rtol=near, atol=near * float(expected.max())):
+                del self.taps[module]
+
+
+@contextmanager
+def _listening(calls: dict[nn.Module, list[tuple[Tensor, Tensor]]]) -> Iterator[None]:
+    """Record input and output of each call of these modules; activations work on copies."""
+
+    def hear(module: nn.Module, args: tuple[Tensor, ...], out: Tensor) -> Tensor:
+        calls[module].append((args[0].detach(), out))
+        return out.clone()  # whoever changes it in place leaves ours alone
+
+    handles = [module.register_forward_hook(hear) for module in calls]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _or_zeros(grad: Tensor | None, like: Tensor) -> Tensor:
+    return torch.zeros_like(like) if grad is None else grad
+
+
+def _refuse_noise(module: nn.Module) -> None:
+    for name, part in module.named_modules():
+        if isinstance(part, _BATCH_NORM) and (part.training or part.running_mean is None):
+            raise NetworkError(
+                f"expected no batch norm in training mode, got {name or 'the module'}: it mixes "
+                "samples, so there is no tangent kernel; call module.eval(), or replace it with "
+                "evgp.without_batchnorm(module)"
+            )
+        if isinstance(part, _DROPOUT) and part.training and part.p > 0:
+            raise NetworkError(
+                f"expected no active dropout, got {name or 'the module'} with p={part.p}: outputs "
+                "would be random; call module.eval(), or remove it"
+            )

@@ -1,0 +1,259 @@
+r"""Tangent kernels layer by layer, without the Jacobian.
+
+A layer that multiplies inputs $a_t$ by a weight $W$ at positions $t$ (one for a dense layer on
+vectors, one a pixel for a convolution) has the per-sample gradient $\sum_t g_t a_t^\top$, with $g$
+the gradient at its output. Two samples share
+
+$$ \sum_{t, t'} (a_t \cdot a'_{t'}) (g_t \cdot g'_{t'}) $$
+
+which for one position is the elementwise product of two Gram matrices. With many positions it is
+cheaper to form the gradients of some output channels at a time and multiply those.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from evgp.nets import NTKLinear
+
+Calls = list[tuple[Tensor, Tensor]]  # input and output gradient of each call of a module
+
+
+@runtime_checkable
+class Factor(Protocol):
+    """What one layer keeps of a block of samples, to be multiplied with another block."""
+
+    def gram(self, other: Any, room: int) -> Float[Tensor, "b1 b2"]:
+        """The kernel with another block of the same layer, in about `room` bytes of scratch."""
+        ...
+
+    def diag(self, room: int) -> Float[Tensor, " b"]:
+        """Each sample with itself."""
+        ...
+
+
+@dataclass(frozen=True)
+class Product:
+    """A dense layer on vectors: inputs (with a one for the bias) and output gradients."""
+
+    a: Float[Tensor, "b k"]
+    g: Float[Tensor, "b c"]
+
+    def gram(self, other: "Product", room: int) -> Float[Tensor, "b1 b2"]:
+        return (self.a @ other.a.T).mul_(self.g @ other.g.T)
+
+    def diag(self, room: int) -> Float[Tensor, " b"]:
+        return self.a.square().sum(1) * self.g.square().sum(1)
+
+    def slab(self, low: int, high: int) -> Float[Tensor, "b q"]:
+        """Per-sample gradients of some output channels."""
+        return (self.g[:, low:high, None] * self.a[:, None]).flatten(1)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """A layer applied at many positions; `unfold` gives b x k x t inputs for a slice of samples."""
+
+    x: tuple[Tensor, ...]
+    g: tuple[Tensor, ...]  # b x c x t each, one a call
+    unfold: "Unfold"
+    bias: bool
+
+    def gram(self, other: "Positions", room: int) -> Float[Tensor, "b1 b2"]:
+        channels = self.g[0].shape[1]
+        k = self.unfold.width(self.x[0]) + self.bias
+        size = self.g[0].element_size() * k * (len(self.x[0]) + len(other.x[0]))
+        step = max(1, min(channels, room // max(1, size)))
+        out = self.g[0].new_zeros(len(self.x[0]), len(other.x[0]))
+        for low in range(0, channels, step):
+            left = self.slab(low, low + step)
+            right = left if other is self else other.slab(low, low + step)
+            out.addmm_(left, right.T)
+        return out
+
+    def diag(self, room: int) -> Float[Tensor, " b"]:
+        channels = self.g[0].shape[1]
+        k = self.unfold.width(self.x[0]) + self.bias
+        step = max(1, min(channels, room // max(1, self.g[0].element_size() * k * len(self.x[0]))))
+        out = self.g[0].new_zeros(len(self.x[0]))
+        for low in range(0, channels, step):
+            out += self.slab(low, low + step).square().sum(1)
+        return out
+
+    def slab(self, low: int, high: int) -> Float[Tensor, "b q"]:
+        """Per-sample gradients of some output channels, a few samples at a time."""
+        parts = []
+        for start in range(0, len(self.x[0]), 16):
+            rows = slice(start, start + 16)
+            total = None
+            for x, g in zip(self.x, self.g, strict=True):
+                a = self.unfold(x[rows])
+                if self.bias:
+                    a = torch.cat([a, a.new_ones(len(a), 1, a.shape[2])], dim=1)
+                each = torch.bmm(g[rows, low:high], a.transpose(1, 2))
+                total = each if total is None else total + each
+            assert total is not None
+            parts.append(total.flatten(1))
+        return torch.cat(parts)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A layer with few parameters: its per-sample gradients as they are."""
+
+    j: Float[Tensor, "b p"]
+
+    def gram(self, other: "Rows", room: int) -> Float[Tensor, "b1 b2"]:
+        return self.j @ other.j.T
+
+    def diag(self, room: int) -> Float[Tensor, " b"]:
+        return self.j.square().sum(1)
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """An embedding: positions share where they hold the same index."""
+
+    index: Tensor  # b x t
+    g: Float[Tensor, "b t c"]
+
+    def gram(self, other: "Lookup", room: int) -> Float[Tensor, "b1 b2"]:
+        t, u = self.index.shape[1], other.index.shape[1]
+        step = max(1, room // max(1, 12 * t * u * len(other.index)))
+        right = other.g.flatten(0, 1)
+        parts = []
+        for low in range(0, len(self.index), step):
+            index, g = self.index[low : low + step], self.g[low : low + step]
+            same = index.flatten()[:, None] == other.index.flatten()
+            shared = (g.flatten(0, 1) @ right.T).mul_(same)
+            parts.append(shared.view(len(index), t, len(other.index), u).sum((1, 3)))
+        return torch.cat(parts)
+
+    def diag(self, room: int) -> Float[Tensor, " b"]:
+        same = self.index[:, :, None] == self.index[:, None]
+        return (torch.bmm(self.g, self.g.transpose(1, 2)) * same).sum((1, 2))
+
+
+@dataclass(frozen=True)
+class Unfold:
+    """Inputs of a layer as b x k x t: what each output position multiplies with its weights."""
+
+    kernel: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, ...] = (0, 0, 0, 0)  # left, right, top, bottom
+    dilation: tuple[int, int] = (1, 1)
+    mode: str = "constant"
+    group: tuple[int, int] | None = None  # channels of one group, from and to
+
+    def __call__(self, x: Tensor) -> Float[Tensor, "b k t"]:
+        if self.kernel == (1, 1) and x.ndim == 3:
+            return x
+        if self.group is not None:
+            x = x[:, self.group[0] : self.group[1]]
+        if any(self.padding):
+            x = functional.pad(x, self.padding, mode=self.mode)
+        return functional.unfold(x, self.kernel, self.dilation, 0, self.stride)
+
+    def width(self, x: Tensor) -> int:
+        """k: inputs that one output sees."""
+        channels = x.shape[1] if self.group is None else self.group[1] - self.group[0]
+        return channels * prod(self.kernel)
+
+
+def linear(module: nn.Linear | NTKLinear, calls: Calls) -> list[Factor]:
+    """Dense layers, on vectors or at the positions of a sequence."""
+    scales = _scales(module)
+    if len(calls) == 1 and calls[0][0].ndim == 2:
+        x, g = calls[0]
+        return [Product(_with_bias(x * scales[0], module.bias, scales[1]), g)]
+    inputs = tuple(_flat_positions(x).transpose(1, 2) * scales[0] for x, _ in calls)
+    grads = tuple(_flat_positions(g).transpose(1, 2) for _, g in calls)
+    if module.bias is not None and scales[1] != 1:
+        ones = [x.new_full((len(x), 1, x.shape[2]), scales[1]) for x in inputs]
+        inputs = tuple(torch.cat(pair, dim=1) for pair in zip(inputs, ones, strict=True))
+        return [Positions(inputs, grads, Unfold(), False)]
+    return [Positions(inputs, grads, Unfold(), module.bias is not None)]
+
+
+def convolution(module: nn.Conv1d | nn.Conv2d, calls: Calls) -> list[Factor]:
+    """Convolutions with any stride, padding, dilation and groups."""
+    flat = isinstance(module, nn.Conv1d)
+    kernel = _pair(module.kernel_size, flat, 1)
+    dilation = _pair(module.dilation, flat, 1)
+    sides = module._reversed_padding_repeated_twice
+    padding = (*sides, 0, 0) if flat else tuple(sides)
+    mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
+    inputs = tuple(x[:, :, None] if flat else x for x, _ in calls)
+    grads = tuple(g.flatten(2) for _, g in calls)
+    wide, high = module.in_channels // module.groups, module.out_channels // module.groups
+    factors: list[Factor] = []
+    for i in range(module.groups):
+        group = None if module.groups == 1 else (i * wide, (i + 1) * wide)
+        unfold = Unfold(kernel, _pair(module.stride, flat, 1), padding, dilation, mode, group)
+        part = grads if group is None else tuple(g[:, i * high : (i + 1) * high] for g in grads)
+        factors.append(Positions(inputs, part, unfold, module.bias is not None))
+    return factors
+
+
+def normalisation(
+    module: nn.LayerNorm | nn.GroupNorm | nn.modules.batchnorm._BatchNorm, calls: Calls
+) -> list[Factor]:
+    """Scale and shift after a normalisation that looks at one sample only."""
+    scale, shift = [], []
+    for x, g in calls:
+        product = g * _normalised(module, x)
+        keep = module.normalized_shape if isinstance(module, nn.LayerNorm) else None
+        scale.append(_sum_positions(product, keep))
+        shift.append(_sum_positions(g, keep))
+    parts = [torch.stack(scale).sum(0)]
+    if module.bias is not None:
+        parts.append(torch.stack(shift).sum(0))
+    return [Rows(torch.cat(parts, dim=1))]
+
+
+def embedding(module: nn.Embedding, calls: Calls) -> list[Factor]:
+    """Lookup tables; a padding index has no gradient."""
+    index = torch.cat([x.flatten(1) for x, _ in calls], dim=1)
+    g = torch.cat([_flat_positions(g) if g.ndim > 2 else g[:, None] for _, g in calls], dim=1)
+    if module.padding_idx is not None:
+        g = g * (index != module.padding_idx)[..., None]
+    return [Lookup(index, g)]
+
+
+def _scales(module: nn.Module) -> tuple[float, float]:
+    if isinstance(module, NTKLinear):
+        return module.w_std / module.weight.shape[1] ** 0.5, module.b_std
+    return 1.0, 1.0
+
+
+def _with_bias(x: Float[Tensor, "b k"], bias: Tensor | None, scale: float) -> Tensor:
+    return x if bias is None else torch.cat([x, x.new_full((len(x), 1), scale)], dim=1)
+
+
+def _flat_positions(x: Tensor) -> Float[Tensor, "b t k"]:
+    return x[:, None] if x.ndim == 2 else x.flatten(1, -2)
+
+
+def _pair(value: tuple[int, ...], flat: bool, fill: int) -> tuple[int, int]:
+    return (fill, value[0]) if flat else (value[0], value[1])
+
+
+def _normalised(module: nn.Module, x: Tensor) -> Tensor:
+    if isinstance(module, nn.LayerNorm):
+        return functional.layer_norm(x, module.normalized_shape, eps=module.eps)
+    if isinstance(module, nn.GroupNorm):
+        return functional.group_norm(x, module.num_groups, eps=module.eps)
+    assert isinstance(module, nn.modules.batchnorm._BatchNorm)
+    return functional.batch_norm(x, module.running_mean, module.running_var, eps=module.eps)
+
+
+def _sum_positions(x: Tensor, keep: tuple[int, ...] | None) -> Float[Tensor, "b p"]:
+    if keep is not None:
+        inner = x.flatten(-len(keep)) if len(keep) > 1 else x
+        return inner.flatten(1, -2).sum(1) if inner.ndim > 2 else inner
+    return x.flatten(2).sum(2) if x.ndim > 2 else x

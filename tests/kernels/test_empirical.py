@@ -1,0 +1,249 @@
+"""The empirical NTK against plain Jacobians, for every layer it knows and some it does not."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
+
+from evgp import EmpiricalNTK, mlp
+from evgp._errors import NetworkError
+
+EXACT = {"rtol": 1e-10, "atol": 1e-12}
+
+
+class Residual(nn.Module):
+    """Branches, groups, strides, a norm, an in-place activation and a parameter of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3, padding=1)
+        self.second = nn.Conv2d(4, 4, 3, stride=2, padding=1, groups=2, bias=False)
+        self.short = nn.Conv2d(4, 4, 1, stride=2)
+        self.norm = nn.GroupNorm(2, 4)
+        self.last = nn.Linear(64, 3)
+        self.gate = nn.Parameter(torch.randn(4, 1, 1))
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.relu(self.first(x))
+        h = self.relu(self.norm(self.second(h)) + self.short(h) * self.gate)
+        return self.last(h.flatten(1))
+
+
+class Shared(nn.Module):
+    """One layer twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.last = nn.Linear(5, 5), nn.Linear(5, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(torch.tanh(self.layer(torch.tanh(self.layer(x)))))
+
+
+class Sideways(nn.Module):
+    """A weight used outside its layer, and one tied to another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.tied, self.last = nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 2)
+        self.tied.weight = self.layer.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.tied(torch.tanh(self.layer(x)))
+        return self.last(torch.tanh(h)) + (x @ self.last.weight.T) ** 2
+
+
+class Sequence(nn.Module):
+    """Tokens, attention, norms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(7, 6, padding_idx=0)
+        self.queries, self.values = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.norm, self.last = nn.LayerNorm(6), nn.Linear(6, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.table(x)
+        share = torch.softmax(self.queries(h) @ h.transpose(1, 2), dim=-1)
+        return self.last(self.norm(h + share @ self.values(h)).mean(1))
+
+
+def flat(*layers: nn.Module, into: int) -> nn.Module:
+    return nn.Sequential(*layers, nn.Tanh(), nn.Flatten(), nn.Linear(into, 3))
+
+
+# module, shape of a sample, and how many parameters should need the slow road
+CASES = {
+    "mlp": (lambda: mlp(2, 8, outputs=3).build((5,), generator=torch.Generator()), (5,), 0),
+    "dense at positions": (lambda: flat(nn.Linear(5, 4), into=12), (3, 5), 0),
+    "conv1d": (lambda: flat(nn.Conv1d(2, 3, 3, dilation=2, padding="same"), into=30), (2, 10), 0),
+    "conv2d": (
+        lambda: flat(nn.Conv2d(2, 4, (3, 2), (2, 1), (1, 2), (1, 2), groups=2), into=96),
+        (2, 6, 6),
+        0,
+    ),
+    "circular": (
+        lambda: flat(nn.Conv2d(2, 3, 3, padding=1, padding_mode="circular"), into=75),
+        (2, 5, 5),
+        0,
+    ),
+    "layer norm": (lambda: flat(nn.Linear(5, 4), nn.LayerNorm(4), into=4), (5,), 0),
+    "layer norm of images": (lambda: flat(nn.LayerNorm((2, 3, 3)), into=18), (2, 3, 3), 0),
+    "group norm": (lambda: flat(nn.GroupNorm(2, 4), into=36), (4, 3, 3), 0),
+    "batch norm, eval": (
+        lambda: flat(nn.Linear(5, 4), nn.BatchNorm1d(4), into=4).eval(),
+        (5,),
+        0,
+    ),
+    "no bias": (lambda: nn.Sequential(nn.Linear(5, 3, bias=False)), (5,), 0),
+    "shared": (Shared, (5,), 0),
+    "residual": (Residual, (3, 8, 8), 1),
+    "weight norm": (lambda: flat(weight_norm(nn.Linear(5, 4)), into=4), (5,), 3),
+    "transposed": (lambda: flat(nn.ConvTranspose2d(2, 3, 3), into=147), (2, 5, 5), 2),
+    "sideways": (Sideways, (5,), 5),
+}
+
+
+def made(name: str) -> tuple[nn.Module, torch.Tensor]:
+    build, shape, _ = CASES[name]
+    torch.manual_seed(0)
+    return build().double(), torch.randn(9, *shape, dtype=torch.float64)
+
+
+def jacobian(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """n x outputs x parameters, by torch.func."""
+    params = {n: p.detach() for n, p in module.named_parameters() if p.requires_grad}
+
+    def one(some: dict[str, torch.Tensor], sample: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(module, some, (sample[None],))[0]
+
+    parts = torch.func.vmap(torch.func.jacrev(one), (None, 0))(params, x)
+    return torch.cat([part.flatten(2) for part in parts.values()], dim=2)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("name", list(CASES))
+def test_agrees_with_the_jacobian_to_ten_digits(name) -> None:
+    module, x = made(name)
+    j = jacobian(module, x)
+    kernel = EmpiricalNTK(module, output=1)
+    matrix = kernel(x)
+    expected = j[:, 1] @ j[:, 1].T
+    assert torch.allclose(matrix, expected, **EXACT)
+    assert torch.equal(matrix, matrix.T)
+    assert torch.equal(matrix.diagonal(), kernel.diag(x))
+    assert torch.allclose(kernel(x[:4], x[4:]), expected[:4, 4:], **EXACT)
+    # Little memory: blocks of one sample, slabs of one channel.
+    assert torch.allclose(EmpiricalNTK(module, 1, memory=1000)(x), expected, **EXACT)
+    assert torch.allclose(
+        EmpiricalNTK(module, 1, memory=1000).diag(x), expected.diagonal(), **EXACT
+    )
+    trace = torch.einsum("iop,jop->ij", j, j)
+    assert torch.allclose(EmpiricalNTK(module, "trace")(x), trace, **EXACT)
+    tapped = kernel._instances(x)[0]
+    assert len(tapped.rest) == CASES[name][2]
+
+
+def test_tokens_and_attention() -> None:
+    torch.manual_seed(0)
+    module = Sequence().double()
+    x = torch.randint(0, 7, (8, 5))
+    j = jacobian(module, x)
+    kernel = EmpiricalNTK(module, output=0)
+    assert torch.allclose(kernel(x), j[:, 0] @ j[:, 0].T, **EXACT)
+    assert torch.allclose(kernel.diag(x), j[:, 0].square().sum(1), **EXACT)
+    assert kernel._instances(x)[0].rest == []
+    assert torch.allclose(EmpiricalNTK(module, 0, memory=10)(x), kernel(x), **EXACT)
+
+
+def test_frozen_parameters_have_no_share() -> None:
+    module, x = made("dense at positions")
+    module[0].weight.requires_grad_(False)
+    j = jacobian(module, x)
+    assert torch.allclose(EmpiricalNTK(module, output=2)(x), j[:, 2] @ j[:, 2].T, **EXACT)
+
+
+def test_draws_average_and_seeds_repeat() -> None:
+    x = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
+
+    def factory() -> nn.Module:
+        return nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 4))
+
+    state = torch.random.get_rng_state()
+    for source in (factory, factory(), mlp(1, 8, outputs=4)):
+        several = EmpiricalNTK(source, output=1, draws=3, seed=5)
+        assert torch.equal(several(x), several(x))
+        singles = [EmpiricalNTK(source, output=1, seed=5 + draw)(x) for draw in range(3)]
+        if not isinstance(source, nn.Module):
+            assert torch.allclose(several(x), torch.stack(singles).mean(0), rtol=1e-5)
+            assert not torch.allclose(singles[0], singles[1], rtol=1e-2)
+        assert not torch.allclose(several.fresh(9)(x), several(x), rtol=1e-3)
+    del state
+
+
+def test_the_global_generator_is_left_alone() -> None:
+    x = torch.zeros(3, 5)
+    before = torch.random.get_rng_state()
+    EmpiricalNTK(mlp(1, 8), draws=2)(x)
+    EmpiricalNTK(made("mlp")[0], draws=2, output=0)
+    after_factory = torch.random.get_rng_state()
+    torch.random.set_rng_state(before)
+    EmpiricalNTK(mlp(1, 8), draws=2)(x)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert after_factory.shape == before.shape
+
+
+def test_wide_networks_tend_to_the_analytic_kernel() -> None:
+    from evgp import NTK
+
+    x = torch.randn(12, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    exact = NTK(mlp())(x)
+    errors = []
+    for width in (64, 256, 1024):
+        found = EmpiricalNTK(mlp(width=width), draws=4)(x).double()
+        errors.append(float((found - exact).norm() / exact.norm()))
+    assert errors[2] < errors[1] < errors[0] and errors[2] < 0.05
+
+
+def test_in_place_functions_are_noticed() -> None:
+    class Hasty(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            h = self.a(x)
+            torch.relu_(h)
+            return self.b(h)
+
+    torch.manual_seed(0)
+    module, x = Hasty().double(), torch.randn(7, 4, dtype=torch.float64)
+    j = jacobian(module, x)
+    assert torch.allclose(EmpiricalNTK(module, output=0)(x), j[:, 0] @ j[:, 0].T, **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)), "without_batchnorm"),
+        (nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2)), "no active dropout"),
+        (nn.Sequential(nn.Unflatten(1, (3, 1)), nn.Linear(1, 2)), "rows, outputs"),
+        (nn.Sequential(nn.Identity()), "trainable parameters"),
+    ],
+    ids=["batch norm", "dropout", "shape", "nothing to train"],
+)
+def test_what_has_no_kernel_is_refused_with_a_remedy(module, words) -> None:
+    with pytest.raises(NetworkError, match=words):
+        EmpiricalNTK(module)(torch.randn(4, 3))
+
+
+def test_wrong_options_are_refused() -> None:
+    with pytest.raises(NetworkError, match="output from 0 to 0, got 3"):
+        EmpiricalNTK(mlp(1, 4), output=3)(torch.zeros(2, 3))
+    with pytest.raises(NetworkError, match="random, trace or a number"):
+        EmpiricalNTK(mlp(1, 4), output="all")
+    with pytest.raises(NetworkError, match="draws >= 1"):
+        EmpiricalNTK(mlp(1, 4), draws=0)
+    with pytest.raises(NetworkError, match="makes a torch module"):
+        EmpiricalNTK(lambda: 3)(torch.zeros(2, 3))
