@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from evgp.kernels import NNGP as NNGP
     from evgp.kernels import NTK as NTK
     from evgp.kernels import EmpiricalNTK as EmpiricalNTK
+    from evgp.nets import Finite as Finite
     from evgp.nets import LeakyRelu as LeakyRelu
     from evgp.nets import Network as Network
+    from evgp.nets import cnn as cnn
     from evgp.nets import mlp as mlp
+    from evgp.nets import resnet18 as resnet18
+    from evgp.nets import wide_resnet as wide_resnet
+    from evgp.nets import without_batchnorm as without_batchnorm
     from evgp.pool import Certificate as Certificate
     from evgp.pool import Pool as Pool
     from evgp.pool import Selection as Selection
@@ -40,7 +45,16 @@ _ROOMS = {
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
     "greedy": ("Exact", "Exchange", "Lazy", "Stochastic"),
     "kernels": ("EmpiricalNTK", "NNGP", "NTK"),
-    "nets": ("LeakyRelu", "Network", "mlp"),
+    "nets": (
+        "Finite",
+        "LeakyRelu",
+        "Network",
+        "cnn",
+        "mlp",
+        "resnet18",
+        "wide_resnet",
+        "without_batchnorm",
+    ),
     "pool": ("Certificate", "Pool", "Selection"),
     "posterior": ("Prediction", "ntkgp", "trained"),
     "strategies": ("EVGP", "Plan", "pick", "plan"),

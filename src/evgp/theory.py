@@ -28,10 +28,10 @@ from evgp.pool import Certificate
 from evgp.posterior import TestCovariance
 
 SHARES = (0.5, 0.8, 0.9, 0.95)
-_DENSE = 3072
+DENSE = 3072
 _ROUNDS = 3
-# What rounding in a float32 matrix may hide, as a share of the bound.
-_ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-12}
+# Rounding of the stored matrix and of products with it, as a share of its Frobenius norm.
+_ROUNDING = {torch.float32: 2.4e-7, torch.float64: 1e-14}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class Ceiling:
         if j <= 0:
             return 0.0
         least = min(part.bound(j) for part in self.parts)
-        return min(least * (1 + self.rounding), self.total)
+        # An error E moves the sum of j eigenvalues by at most sqrt(j) |E|_F.
+        return min(least + j**0.5 * self.rounding, self.total)
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,9 @@ def ceiling(
     float64 of memory. Deterministic.
     """
     m, total = len(covariance), covariance.trace()
-    rounding = _ROUNDING[covariance.matrix.dtype]
-    if m <= _DENSE:
+    share, size_of = _ROUNDING[covariance.matrix.dtype], covariance.size()
+    rounding = share * size_of
+    if m <= DENSE:
         values = torch.linalg.eigvalsh(covariance.dense()).flip(0).clamp(min=0)
         exact = _Part(_cumulative(values), 0.0, 0.0, torch.zeros(m + 1, dtype=torch.float64))
         return Ceiling((exact,), total, rounding)
@@ -94,21 +96,26 @@ def ceiling(
         q = torch.linalg.qr(covariance.apply(q)).Q
     image = covariance.apply(q)
     ritz, turn = torch.linalg.eigh(_symmetric(q.T @ image))
-    ritz, image = ritz.flip(0), image @ turn.flip(1)
-    gram = image.T @ image
-    squares = covariance.squares()
+    ritz, turn = ritz.flip(0), turn.flip(1)
+    image = image @ turn
+    residual = image - (q @ turn) * ritz
+    # What cancels below may be wrong by this much, which is added to stay on the safe side.
+    squares = covariance.squares() + 4 * share * size_of**2
     sizes = sorted({size, max(1, 3 * size // 4), max(1, size // 2), max(1, size // 4)})
-    parts = tuple(_part(ritz[:p], gram[:p, :p], total, squares) for p in sizes)
+    parts = tuple(_part(ritz[:p], image[:, :p], residual[:, :p], total, squares) for p in sizes)
     return Ceiling(parts, total, rounding)
 
 
 def _part(
-    ritz: Float[Tensor, " p"], gram: Float[Tensor, "p p"], total: float, squares: float
+    ritz: Float[Tensor, " p"],
+    image: Float[Tensor, "m p"],
+    residual: Float[Tensor, "m p"],
+    total: float,
+    squares: float,
 ) -> _Part:
     trace = max(0.0, total - float(ritz.sum()))
-    left = squares - 2 * float(gram.diagonal().sum()) + float(ritz.square().sum())
-    residual = torch.linalg.eigvalsh(_symmetric(gram - ritz.square().diag()))
-    singular = residual.clamp(min=0).sqrt().flip(0)
+    left = squares - 2 * float(image.square().sum()) + float(ritz.square().sum())
+    singular = torch.linalg.eigvalsh(residual.T @ residual).clamp(min=0).sqrt().flip(0)
     return _Part(_cumulative(ritz), trace, max(0.0, left) ** 0.5, _cumulative(singular))
 
 

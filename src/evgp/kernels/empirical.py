@@ -18,21 +18,21 @@ from evgp._errors import NetworkError
 from evgp._linalg import mirror_
 from evgp.kernels.tapped import Tapped
 from evgp.kernels.taps import Factor
-from evgp.nets import Network
+from evgp.nets import Buildable
 
 _BLOCK = 1024  # as `mirror_`
-Source = nn.Module | Network | Callable[[], nn.Module]
+Source = nn.Module | Buildable | Callable[[], nn.Module]
 
 
 @dataclass(frozen=True)
 class EmpiricalNTK:
     """The tangent kernel of a finite network at initialisation (or as it is).
 
-    `network` is a module, a `Network`, or a function that makes a module. `output` is one output
-    drawn at random (seeded), the number of one, or "trace": the sum over all. `draws` averages over
-    that many initialisations. With p parameters the cost is O(n m p) for convolutions and
-    O(n m (inputs + outputs of each layer)) for dense layers; memory is the result and about
-    `memory` bytes (a quarter of what is free, by default).
+    `network` is a module, a description (`mlp`, `cnn`, ...), or a function that makes a module.
+    `output` is one output drawn at random (seeded), the number of one, or "trace": the sum over
+    all. `draws` averages over that many initialisations. With p parameters the cost is O(n m p)
+    for convolutions and O(n m (inputs + outputs of each layer)) for dense layers; memory is the
+    result and about `memory` bytes (a quarter of what is free, by default).
 
     >>> from evgp import mlp
     >>> kernel = EmpiricalNTK(mlp(depth=1, width=64))
@@ -118,7 +118,7 @@ class EmpiricalNTK:
 
     def _initialise(self, shape: tuple[int, ...], draw: int) -> nn.Module:
         seed = self.seed + draw
-        if isinstance(self.network, Network):
+        if isinstance(self.network, Buildable):
             return self.network.build(shape, generator=torch.Generator().manual_seed(seed))
         if isinstance(self.network, nn.Module):
             return self.network if draw == 0 else _again(self.network, seed)

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from evgp.nets import NTKLinear
+from evgp.nets import NTKConv2d, NTKLinear
 
 Calls = list[tuple[Tensor, Tensor]]  # input and output gradient of each call of a module
 
@@ -62,11 +62,11 @@ class Positions:
     x: tuple[Tensor, ...]
     g: tuple[Tensor, ...]  # b x c x t each, one a call
     unfold: "Unfold"
-    bias: bool
+    bias: float  # the input that a bias sees; 0 without one
 
     def gram(self, other: "Positions", room: int) -> Float[Tensor, "b1 b2"]:
         channels = self.g[0].shape[1]
-        k = self.unfold.width(self.x[0]) + self.bias
+        k = self.unfold.width(self.x[0]) + 1
         size = self.g[0].element_size() * k * (len(self.x[0]) + len(other.x[0]))
         step = max(1, min(channels, room // max(1, size)))
         out = self.g[0].new_zeros(len(self.x[0]), len(other.x[0]))
@@ -78,7 +78,7 @@ class Positions:
 
     def diag(self, room: int) -> Float[Tensor, " b"]:
         channels = self.g[0].shape[1]
-        k = self.unfold.width(self.x[0]) + self.bias
+        k = self.unfold.width(self.x[0]) + 1
         step = max(1, min(channels, room // max(1, self.g[0].element_size() * k * len(self.x[0]))))
         out = self.g[0].new_zeros(len(self.x[0]))
         for low in range(0, channels, step):
@@ -94,7 +94,7 @@ class Positions:
             for x, g in zip(self.x, self.g, strict=True):
                 a = self.unfold(x[rows])
                 if self.bias:
-                    a = torch.cat([a, a.new_ones(len(a), 1, a.shape[2])], dim=1)
+                    a = torch.cat([a, a.new_full((len(a), 1, a.shape[2]), self.bias)], dim=1)
                 each = torch.bmm(g[rows, low:high], a.transpose(1, 2))
                 total = each if total is None else total + each
             assert total is not None
@@ -167,17 +167,15 @@ class Unfold:
 
 def linear(module: nn.Linear | NTKLinear, calls: Calls) -> list[Factor]:
     """Dense layers, on vectors or at the positions of a sequence."""
-    scales = _scales(module)
+    scale, bias = _scales(module)
     if len(calls) == 1 and calls[0][0].ndim == 2:
         x, g = calls[0]
-        return [Product(_with_bias(x * scales[0], module.bias, scales[1]), g)]
-    inputs = tuple(_flat_positions(x).transpose(1, 2) * scales[0] for x, _ in calls)
+        x = x * scale if scale != 1 else x
+        ones = x.new_full((len(x), 1), bias)
+        return [Product(torch.cat([x, ones], dim=1) if bias else x, g)]
+    inputs = tuple(_flat_positions(x).transpose(1, 2) * scale for x, _ in calls)
     grads = tuple(_flat_positions(g).transpose(1, 2) for _, g in calls)
-    if module.bias is not None and scales[1] != 1:
-        ones = [x.new_full((len(x), 1, x.shape[2]), scales[1]) for x in inputs]
-        inputs = tuple(torch.cat(pair, dim=1) for pair in zip(inputs, ones, strict=True))
-        return [Positions(inputs, grads, Unfold(), False)]
-    return [Positions(inputs, grads, Unfold(), module.bias is not None)]
+    return [Positions(inputs, grads, Unfold(), bias)]
 
 
 def convolution(module: nn.Conv1d | nn.Conv2d, calls: Calls) -> list[Factor]:
@@ -188,7 +186,8 @@ def convolution(module: nn.Conv1d | nn.Conv2d, calls: Calls) -> list[Factor]:
     sides = module._reversed_padding_repeated_twice
     padding = (*sides, 0, 0) if flat else tuple(sides)
     mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
-    inputs = tuple(x[:, :, None] if flat else x for x, _ in calls)
+    scale, bias = _scales(module)
+    inputs = tuple((x[:, :, None] if flat else x) * scale for x, _ in calls)
     grads = tuple(g.flatten(2) for _, g in calls)
     wide, high = module.in_channels // module.groups, module.out_channels // module.groups
     factors: list[Factor] = []
@@ -196,7 +195,7 @@ def convolution(module: nn.Conv1d | nn.Conv2d, calls: Calls) -> list[Factor]:
         group = None if module.groups == 1 else (i * wide, (i + 1) * wide)
         unfold = Unfold(kernel, _pair(module.stride, flat, 1), padding, dilation, mode, group)
         part = grads if group is None else tuple(g[:, i * high : (i + 1) * high] for g in grads)
-        factors.append(Positions(inputs, part, unfold, module.bias is not None))
+        factors.append(Positions(inputs, part, unfold, bias))
     return factors
 
 
@@ -226,13 +225,12 @@ def embedding(module: nn.Embedding, calls: Calls) -> list[Factor]:
 
 
 def _scales(module: nn.Module) -> tuple[float, float]:
-    if isinstance(module, NTKLinear):
-        return module.w_std / module.weight.shape[1] ** 0.5, module.b_std
-    return 1.0, 1.0
-
-
-def _with_bias(x: Float[Tensor, "b k"], bias: Tensor | None, scale: float) -> Tensor:
-    return x if bias is None else torch.cat([x, x.new_full((len(x), 1), scale)], dim=1)
+    """What inputs are multiplied by, and the input that the bias sees (0 without one)."""
+    bias = 0.0 if module.bias is None else 1.0
+    if isinstance(module, NTKLinear | NTKConv2d):
+        weight = module.weight
+        return module.w_std / weight[0].numel() ** 0.5, bias * module.b_std
+    return 1.0, bias
 
 
 def _flat_positions(x: Tensor) -> Float[Tensor, "b t k"]:

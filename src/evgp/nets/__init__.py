@@ -13,3 +13,10 @@ from evgp.nets.layers import Sin as Sin
 from evgp.nets.network import ACTIVATIONS as ACTIVATIONS
 from evgp.nets.network import Network as Network
 from evgp.nets.network import mlp as mlp
+from evgp.nets.zoo import Buildable as Buildable
+from evgp.nets.zoo import Finite as Finite
+from evgp.nets.zoo import NTKConv2d as NTKConv2d
+from evgp.nets.zoo import cnn as cnn
+from evgp.nets.zoo import resnet18 as resnet18
+from evgp.nets.zoo import wide_resnet as wide_resnet
+from evgp.nets.zoo import without_batchnorm as without_batchnorm

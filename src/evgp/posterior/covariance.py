@@ -32,6 +32,14 @@ class TestCovariance:
         product = (self.matrix @ scaled.to(self.matrix.dtype)).double()
         return root * (product - self.base.T @ (self.base @ scaled))
 
+    def size(self) -> float:
+        """The Frobenius norm before the labels at the start: what rounding scales with."""
+        total = 0.0
+        for start in range(0, len(self), 512):
+            block = self.matrix[start : start + 512].double().square()
+            total += float(self.weights[start : start + 512] @ (block @ self.weights))
+        return total**0.5
+
     def squares(self) -> float:
         """The sum of all squared entries, in blocks of 512 rows."""
         total = 0.0

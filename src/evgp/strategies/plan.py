@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -13,11 +14,10 @@ from evgp.criteria import Criterion, ExpectedVariance, MutualInformation
 from evgp.greedy import Exchange, Greedy
 from evgp.nets import Network, mlp
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
+from evgp.theory import DENSE
 
 # Of the memory that is free, how much a run may plan to use.
 _SHARE = 0.8
-# Test points up to which the certificate takes all eigenvalues.
-_DENSE = 3072
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Sizes:
         inputs = 8 * self.d * (2 * n + (0 if self.own else m))
         extra = 0
         if isinstance(self.criterion, ExpectedVariance):
-            solver = 8 * m * m * 2 if m <= _DENSE else 8 * m * (self.k + 64) * 4
+            solver = 8 * m * m * 2 if m <= DENSE else 8 * m * (self.k + 64) * 4
             extra = (0 if self.own else m * m * size) + solver
         if isinstance(self.criterion, MutualInformation):
             extra = 8 * (3 * m * m + 2 * m * n)
@@ -82,7 +82,7 @@ class Sizes:
         kernel = pairs * (2 * self.d / flops + 8e-9 * len(network.layers))
         picks = k * (n * m * size / stream + 4 * k * n * 8 / stream + 2e-3)
         swaps = 8 * k * (4 * k * n * 8 / stream + 3e-3) if isinstance(greedy, Exchange) else 0.0
-        certificate = 3 * m**3 / flops if m <= _DENSE else 8 * m * m * (k + 64) / flops
+        certificate = 3 * m**3 / flops if m <= DENSE else 8 * m * m * (k + 64) / flops
         return kernel + picks + swaps + certificate
 
 
@@ -169,8 +169,9 @@ def _advice(sizes: Sizes, storage: str, room: float) -> str:
     return "pick from a sample of the rows, or use a machine with more memory"
 
 
+@cache
 def _speed() -> tuple[float, float]:
-    """Floating-point operations and bytes read a second, measured in a few hundredths of one."""
+    """Floating-point operations and bytes read a second, measured once in a few hundredths."""
     square = torch.ones(512, 512, dtype=torch.float64)
     tall, vector = torch.ones(8192, 1024), torch.ones(1024)
     product = _time(lambda: square @ square)

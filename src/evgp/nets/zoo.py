@@ -1,0 +1,234 @@
+r"""Convolutional networks without batch norm, as descriptions that can be built again and again.
+
+Their kernel is the empirical one. Two parametrisations: "standard", where weights are drawn with
+the deviation they need, by Kaiming's rule ($\sqrt{2 / \mathrm{fan\ in}}$), Xavier's
+($\sqrt{2 / (\mathrm{fan\ in} + \mathrm{fan\ out})}$) or "normal" (0.05), biases zero; and "ntk",
+where all weights are standard normal and the layer multiplies by $\sqrt{2 / \mathrm{fan\ in}}$, so
+that the tangent kernel keeps its scale as the width grows. Residual branches are as they are, with
+no extra scaling.
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Generator, Tensor, nn
+
+from evgp._errors import NetworkError
+from evgp.nets.layers import NTKLinear
+
+INITS = ("kaiming", "xavier", "normal")
+
+
+@runtime_checkable
+class Buildable(Protocol):
+    """Whatever can be built for inputs of a shape."""
+
+    def build(self, shape: tuple[int, ...], *, generator: Generator) -> nn.Module:
+        """A fresh torch module."""
+        ...
+
+
+class NTKConv2d(nn.Conv2d):
+    r"""A convolution with standard normal weights, times $\sigma_w / \sqrt{\mathrm{fan\ in}}$."""
+
+    w_std = 2**0.5
+    b_std = 0.1
+
+    def reset_parameters(self) -> None:
+        """Draw weights and biases anew."""
+        nn.init.normal_(self.weight)
+        if self.bias is not None:
+            nn.init.normal_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The scaled convolution."""
+        scale = self.w_std / self.weight[0].numel() ** 0.5
+        bias = None if self.bias is None else self.bias * self.b_std
+        return self._conv_forward(x, self.weight * scale, bias)
+
+
+@dataclass(frozen=True)
+class Finite:
+    """An architecture with a finite reading only.
+
+    >>> cnn(outputs=10)
+    cnn(outputs=10, init='kaiming', parametrisation='standard')
+    """
+
+    name: str
+    make: Callable[["Bricks", tuple[int, ...]], nn.Module] = field(repr=False)
+    outputs: int = 10
+    init: str = "kaiming"
+    parametrisation: str = "standard"
+
+    def __post_init__(self) -> None:
+        if self.init not in INITS:
+            raise NetworkError(f"expected init among {', '.join(INITS)}; got {self.init!r}")
+        if self.parametrisation not in ("standard", "ntk"):
+            raise NetworkError(
+                f"expected parametrisation standard or ntk, got {self.parametrisation!r}"
+            )
+        if self.outputs < 1:
+            raise NetworkError(f"expected outputs >= 1, got {self.outputs}")
+
+    def build(self, shape: tuple[int, ...], *, generator: Generator) -> nn.Module:
+        """A fresh module for images of this shape: channels, height, width."""
+        if len(shape) != 3:
+            raise NetworkError(
+                f"expected images of shape (channels, height, width) for {self.name}, got {shape}"
+            )
+        bricks = Bricks(self.parametrisation, generator)
+        module = self.make(bricks, shape)
+        if self.parametrisation == "standard":
+            initialise_(module, self.init, generator=generator)
+        return module
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.name}(outputs={self.outputs}, init={self.init!r}, "
+            f"parametrisation={self.parametrisation!r})"
+        )
+
+
+@dataclass(frozen=True)
+class Bricks:
+    """Layers in the parametrisation asked for."""
+
+    parametrisation: str
+    generator: Generator
+
+    def conv(self, fan_in: int, fan_out: int, size: int, stride: int = 1) -> nn.Module:
+        """A convolution that keeps height and width at stride 1."""
+        kind = NTKConv2d if self.parametrisation == "ntk" else nn.Conv2d
+        with torch.random.fork_rng(devices=[]):  # drawn again below, by the generator
+            made = kind(fan_in, fan_out, size, stride=stride, padding=size // 2)
+        if self.parametrisation == "ntk":
+            for param in made.parameters():
+                nn.init.normal_(param, generator=self.generator)
+        return made
+
+    def dense(self, fan_in: int, fan_out: int) -> nn.Module:
+        """A dense layer."""
+        if self.parametrisation == "ntk":
+            return NTKLinear(fan_in, fan_out, 2**0.5, 0.1, generator=self.generator)
+        with torch.random.fork_rng(devices=[]):
+            return nn.Linear(fan_in, fan_out)
+
+
+class Block(nn.Module):
+    """Two 3 x 3 convolutions and a shortcut, activations first (He et al. 2016)."""
+
+    def __init__(self, bricks: Bricks, fan_in: int, fan_out: int, stride: int) -> None:
+        super().__init__()
+        self.first = bricks.conv(fan_in, fan_out, 3, stride)
+        self.second = bricks.conv(fan_out, fan_out, 3)
+        same = fan_in == fan_out and stride == 1
+        self.short = nn.Identity() if same else bricks.conv(fan_in, fan_out, 1, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The branch plus the shortcut."""
+        h = torch.relu(x)
+        branch = self.second(torch.relu(self.first(h)))
+        return branch + (x if isinstance(self.short, nn.Identity) else self.short(h))
+
+
+def cnn(outputs: int = 10, *, init: str = "kaiming", parametrisation: str = "standard") -> Finite:
+    """Two blocks of 5 x 5 convolution (32, then 64 channels), max-pool and ReLU, then 512 dense."""
+
+    def make(bricks: Bricks, shape: tuple[int, ...]) -> nn.Module:
+        channels, height, width = shape
+        return nn.Sequential(
+            bricks.conv(channels, 32, 5),
+            nn.MaxPool2d(2, ceil_mode=True),
+            nn.ReLU(),
+            bricks.conv(32, 64, 5),
+            nn.MaxPool2d(2, ceil_mode=True),
+            nn.ReLU(),
+            nn.Flatten(),
+            bricks.dense(64 * -(-height // 4) * -(-width // 4), 512),
+            nn.ReLU(),
+            bricks.dense(512, outputs),
+        )
+
+    return Finite("cnn", make, outputs, init, parametrisation)
+
+
+def wide_resnet(
+    depth: int = 10,
+    width: int = 1,
+    outputs: int = 10,
+    *,
+    init: str = "kaiming",
+    parametrisation: str = "standard",
+) -> Finite:
+    """WRN-depth-width (Zagoruyko & Komodakis 2016) without batch norm; depth is 6 i + 4.
+
+    >>> wide_resnet(16, 1).name
+    'wide_resnet(16, 1)'
+    """
+    if depth < 10 or (depth - 4) % 6:
+        raise NetworkError(f"expected a depth of 10, 16, 22, ... (6 i + 4), got {depth}")
+    if width < 1:
+        raise NetworkError(f"expected width >= 1, got {width}")
+    groups = [(16 * width, 1), (32 * width, 2), (64 * width, 2)]
+    name = f"wide_resnet({depth}, {width})"
+    make = _residual(16, groups, (depth - 4) // 6, outputs)
+    return Finite(name, make, outputs, init, parametrisation)
+
+
+def resnet18(
+    outputs: int = 10, *, init: str = "kaiming", parametrisation: str = "standard"
+) -> Finite:
+    """ResNet18 for small images: a 3 x 3 stem, no first pooling, no batch norm."""
+    make = _residual(64, [(64, 1), (128, 2), (256, 2), (512, 2)], 2, outputs)
+    return Finite("resnet18", make, outputs, init, parametrisation)
+
+
+def _residual(
+    stem: int, groups: list[tuple[int, int]], blocks: int, outputs: int
+) -> Callable[[Bricks, tuple[int, ...]], nn.Module]:
+    def make(bricks: Bricks, shape: tuple[int, ...]) -> nn.Module:
+        layers: list[nn.Module] = [bricks.conv(shape[0], stem, 3)]
+        channels = stem
+        for wide, stride in groups:
+            for place in range(blocks):
+                layers.append(Block(bricks, channels, wide, stride if place == 0 else 1))
+                channels = wide
+        head = [nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), bricks.dense(channels, outputs)]
+        return nn.Sequential(*layers, *head)
+
+    return make
+
+
+def initialise_(module: nn.Module, init: str, *, generator: Generator) -> None:
+    """Draw all dense and convolutional weights anew by a rule; biases become zero."""
+    for part in module.modules():
+        if not isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d):
+            continue
+        if init == "kaiming":
+            nn.init.kaiming_normal_(part.weight, nonlinearity="relu", generator=generator)
+        elif init == "xavier":
+            nn.init.xavier_normal_(part.weight, generator=generator)
+        else:
+            nn.init.normal_(part.weight, std=0.05, generator=generator)
+        if part.bias is not None:
+            nn.init.zeros_(part.bias)
+
+
+def without_batchnorm(module: nn.Module) -> nn.Module:
+    """A copy of a module with every batch norm taken out.
+
+    >>> without_batchnorm(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)))[1]
+    Identity()
+    """
+    if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        return nn.Identity()
+    made = copy.deepcopy(module)
+    for parent in made.modules():
+        for name, child in parent.named_children():
+            if isinstance(child, nn.modules.batchnorm._BatchNorm):
+                setattr(parent, name, nn.Identity())
+    return made
