@@ -20,8 +20,8 @@ def main() -> None:
     wrong = [name for name in given.names if name not in NAMES]
     if wrong:
         parser.error(f"expected names among {', '.join(NAMES)}; got {', '.join(wrong)}")
-    options = Options(given.small, given.repeats, given.out)
     for name in given.names or NAMES:
+        options = Options(given.small, given.repeats, given.out)
         importlib.import_module(f"benchmarks.{name}").run(options)
 
 

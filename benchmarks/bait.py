@@ -10,6 +10,7 @@ import torch
 from benchmarks.clock import Clock
 from benchmarks.common import Options, Peer, Unavailable, record
 from benchmarks.data import half
+from benchmarks.quiet import wait_for_quiet
 from evgp import EVGP, NTK, Exact, Exchange, Pool, mlp
 from evgp.greedy import Greedy
 
@@ -55,6 +56,7 @@ def _turns(
 ) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for _ in range(repeats):
+        wait_for_quiet()
         for name, greedy in OURS.items():
             _keep(found, f"evgp {name}", _ours(x, k, greedy))
         for how in THEIRS if peer is not None else ():

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks.quiet import wait_for_quiet
 from evgp import EVGP, NTK, Exact, Pool, Selection, mlp
 
 
@@ -68,6 +69,7 @@ def watch(
     strategy = EVGP(NTK(mlp()), greedy=Exact(), storage=storage)
     clocks = []
     for _ in range(repeats):
+        wait_for_quiet()
         clock = Clock(matrix)
         made = strategy(Pool(x, test), k, generator=torch.Generator(), progress=clock)
         clocks.append(clock)

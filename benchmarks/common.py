@@ -10,7 +10,7 @@ import sys
 import time
 import venv
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import evgp
+from benchmarks.quiet import Others, wait_for_quiet
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -37,6 +38,7 @@ class Options:
     small: bool = False
     repeats: int = 3
     out: Path | None = None
+    others: Others = field(default_factory=Others)
 
     def folder(self) -> Path:
         """Where the records go."""
@@ -54,6 +56,7 @@ def in_turns(works: Mapping[str, Callable[[], float]], repeats: int) -> dict[str
     """The best seconds of each, all of them run in turns, so that noise falls on everyone."""
     best = dict.fromkeys(works, float("inf"))
     for _ in range(repeats):
+        wait_for_quiet()
         for name, work in works.items():
             best[name] = min(best[name], work())
     return best
@@ -158,10 +161,10 @@ def _setting(options: Options, name: str) -> list[str]:
     small = " --small" if options.small else ""
     command = f"python -m benchmarks {name}{small} --repeats {options.repeats}"
     today = datetime.datetime.now(datetime.UTC).date()
-    load = os.getloadavg()[0]
+    others = options.others.cores()
     return [
         f"`{command}`, {today}; {torch.get_num_threads()} threads on {os.cpu_count()} cores, "
-        f"load {load:.1f} at the end; evgp {evgp.__version__}, Python "
+        f"of which others used {others:.1f} meanwhile; evgp {evgp.__version__}, Python "
         f"{platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}, SciPy "
         f"{scipy.__version__}. Seconds are wall time, best of {options.repeats} in turns."
     ]

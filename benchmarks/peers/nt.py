@@ -4,7 +4,6 @@
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -26,10 +25,9 @@ def main(data: str, dtype: str) -> None:
     compiled = jax.jit(lambda x: kernel(x, None, "ntk"))
     x = jax.device_put(np.load(data).astype(dtype))
     compiled(x[:64]).block_until_ready()
-    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+    before = _resident("VmRSS")
     compiled(x).block_until_ready()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-    extra = peak - before - len(x) ** 2 * x.dtype.itemsize / 1e6
+    extra = _resident("VmHWM") - before - len(x) ** 2 * x.dtype.itemsize / 1e6
     versions = f"neural-tangents {neural_tangents.__version__}, jax {jax.__version__}"
     _say({"versions": versions, "extra_mb": extra})
     for line in sys.stdin:
@@ -41,6 +39,11 @@ def main(data: str, dtype: str) -> None:
         elif command == "save":
             np.save(rest[0], np.asarray(compiled(x)))
             _say({})
+
+
+def _resident(field: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024 / 1e6
 
 
 def _say(answer: dict[str, object]) -> None:

@@ -1,0 +1,43 @@
+"""Other work on the machine: wait until it pauses, and say how much of it there was."""
+
+import time
+
+import psutil
+
+_CALM = 0.1  # of one core
+_PATIENCE = 30.0
+
+
+class Others:
+    """Cores that processes other than this one and its children kept busy."""
+
+    def __init__(self) -> None:
+        self._clock, self._busy = time.perf_counter(), _busy_elsewhere()
+
+    def cores(self) -> float:
+        """On average since this object was made."""
+        spent = time.perf_counter() - self._clock
+        return max(0.0, (_busy_elsewhere() - self._busy) / spent)
+
+
+def wait_for_quiet() -> None:
+    """Return once a second went by with little else running, or after half a minute."""
+    until = time.perf_counter() + _PATIENCE
+    while time.perf_counter() < until:
+        others = Others()
+        time.sleep(1)
+        if others.cores() < _CALM:
+            return
+
+
+def _busy_elsewhere() -> float:
+    """CPU seconds since the machine started that are not ours."""
+    times = psutil.cpu_times()
+    busy = times.user + times.system + times.nice
+    me = psutil.Process()
+    own = me.cpu_times()
+    mine = own.user + own.system + own.children_user + own.children_system
+    for child in me.children(recursive=True):
+        spent = child.cpu_times()
+        mine += spent.user + spent.system
+    return busy - mine
