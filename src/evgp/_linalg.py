@@ -45,11 +45,13 @@ def tiles(n: int, m: int, rows: int = 512, columns: int = 1024) -> Iterator[tupl
             yield slice(top, min(top + rows, n)), slice(left, min(left + columns, m))
 
 
-def mirror_(a: Float[Tensor, "n n"]) -> None:
-    """Make blocks on the diagonal symmetric to the bit, from what stands above it."""
-    for start in range(0, len(a), 1024):
-        block = a[start : start + 1024, start : start + 1024]
+def mirror_(a: Float[Tensor, "n n"], step: int = 1024) -> None:
+    """Copy what stands above the diagonal to what stands below it, block by block."""
+    for start in range(0, len(a), step):
+        stop = start + step
+        block = a[start:stop, start:stop]
         block.copy_(block.triu() + block.triu(1).T)
+        a[stop:, start:stop] = a[start:stop, stop:].T
 
 
 def safe_cholesky(a: Float[Tensor, "l l"]) -> Float[Tensor, "l l"]:

@@ -155,8 +155,6 @@ def _matrix(
             same = twins[0][rows, None] == twins[1][None, columns]
             tile = torch.where(same, exact[rows, None], tile)
         out[rows, columns] = tile
-        if symmetric:
-            out[columns, rows] = tile.T
     if symmetric:
         out.diagonal().copy_(exact)
         mirror_(out)

@@ -20,7 +20,6 @@ from evgp.kernels.tapped import Tapped
 from evgp.kernels.taps import Factor
 from evgp.nets import Buildable
 
-_BLOCK = 1024  # as `mirror_`
 Source = nn.Module | Buildable | Callable[[], nn.Module]
 
 
@@ -71,7 +70,6 @@ class EmpiricalNTK:
         assert out is not None
         out /= self.draws
         if symmetric:
-            out.diagonal().copy_(self.diag(x1))
             mirror_(out)
         return out
 
@@ -143,6 +141,7 @@ class _Blocks:
         other = x1 if x2 is None else x2
         step, keep = self._size(x1 if len(x1) else other, len(x1) + (0 if x2 is None else len(x2)))
         kept: dict[tuple[int, int], list[Factor]] = {}
+        zeros = self.tapped.zeros(0)
 
         def factors(side: int, start: int) -> list[Factor]:
             key = (0 if x2 is None else side, start)
@@ -158,13 +157,13 @@ class _Blocks:
             for j in range(i if x2 is None else 0, len(other), step):
                 right = left if x2 is None and i == j else factors(1, j)
                 rows, columns = slice(i, i + step), slice(j, j + step)
-                block = sum(
-                    (a.gram(b, self.room // 4) for a, b in zip(left, right, strict=True)),
-                    self.tapped.zeros(len(x1[rows]), len(other[columns])),
-                ).to(out)
-                out[rows, columns] += block
-                if x2 is None and i != j:
-                    out[columns, rows] += block.T
+                target = out[rows, columns]
+                direct = (target.dtype, target.device) == (zeros.dtype, zeros.device)
+                block = target if direct else self.tapped.zeros(*target.shape)
+                for a, b in zip(left, right, strict=True):
+                    a.add_(block, b, self.room // 4)
+                if not direct:
+                    target += block.to(out)
             kept.pop((0, i), None)
 
     def diag(self, x: Tensor) -> Float[Tensor, " n"]:
@@ -183,7 +182,7 @@ class _Blocks:
         kept = sum(_bytes(one) for one in made)
         wide = max((_slab(self.tapped, one) for one in made), default=0)
         # A backward pass holds about three times what the factors keep.
-        step = max(1, min(_BLOCK, self.room // 4 // max(1, 3 * kept + 2 * wide)))
+        step = max(1, self.room // 2 // max(1, 3 * kept + 2 * wide))
         return step, n * kept <= self.room // 4
 
 

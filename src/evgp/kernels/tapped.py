@@ -33,13 +33,11 @@ class Rest:
     x: Tensor
     output: int
 
-    def gram(self, other: "Rest", room: int) -> Float[Tensor, "b1 b2"]:
-        out = self.tapped.zeros(len(self.x), len(other.x))
+    def add_(self, out: Float[Tensor, "b1 b2"], other: "Rest", room: int) -> None:
         for names in self.tapped.groups(room // max(1, len(self.x) + len(other.x))):
             left = self.tapped.slab(self.x, self.output, names)
             right = left if other is self else other.tapped.slab(other.x, other.output, names)
-            out.addmm_(left, right.T)
-        return out
+            out += left @ right.T
 
     def diag(self, room: int) -> Float[Tensor, " b"]:
         out = self.tapped.zeros(len(self.x))
@@ -189,9 +187,10 @@ class Tapped:
                 parts = [_or_zeros(row[name], params[name]).flatten() for row in grads]
                 stacked = torch.stack(parts)
                 expected += stacked @ stacked.T
+            kernel = self.zeros(len(x), len(x))
             try:
-                made = builder(module, pairs) if pairs else []
-                kernel = sum((one.gram(one, 1 << 28) for one in made), self.zeros(len(x), len(x)))
+                for one in builder(module, pairs) if pairs else []:
+                    one.add_(kernel, one, 1 << 28)
             except RuntimeError:
                 del self.taps[module]
                 continue

@@ -10,6 +10,7 @@ which for one position is the elementwise product of two Gram matrices. With man
 cheaper to form the gradients of some output channels at a time and multiply those.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol, runtime_checkable
@@ -28,8 +29,11 @@ Calls = list[tuple[Tensor, Tensor]]  # input and output gradient of each call of
 class Factor(Protocol):
     """What one layer keeps of a block of samples, to be multiplied with another block."""
 
-    def gram(self, other: Any, room: int) -> Float[Tensor, "b1 b2"]:
-        """The kernel with another block of the same layer, in about `room` bytes of scratch."""
+    def add_(self, out: Float[Tensor, "b1 b2"], other: Any, room: int) -> None:
+        """Add the kernel with another block of the same layer, in about `room` bytes of scratch.
+
+        With itself only what stands above the diagonal (in blocks) has to be right.
+        """
         ...
 
     def diag(self, room: int) -> Float[Tensor, " b"]:
@@ -44,15 +48,13 @@ class Product:
     a: Float[Tensor, "b k"]
     g: Float[Tensor, "b c"]
 
-    def gram(self, other: "Product", room: int) -> Float[Tensor, "b1 b2"]:
-        return (self.a @ other.a.T).mul_(self.g @ other.g.T)
+    def add_(self, out: Float[Tensor, "b1 b2"], other: "Product", room: int) -> None:
+        for rows, columns in _upper(len(self.a), self is other):
+            left = self.a[rows] @ other.a[columns].T
+            out[rows, columns] += left.mul_(self.g[rows] @ other.g[columns].T)
 
     def diag(self, room: int) -> Float[Tensor, " b"]:
         return self.a.square().sum(1) * self.g.square().sum(1)
-
-    def slab(self, low: int, high: int) -> Float[Tensor, "b q"]:
-        """Per-sample gradients of some output channels."""
-        return (self.g[:, low:high, None] * self.a[:, None]).flatten(1)
 
 
 @dataclass(frozen=True)
@@ -64,17 +66,16 @@ class Positions:
     unfold: "Unfold"
     bias: float  # the input that a bias sees; 0 without one
 
-    def gram(self, other: "Positions", room: int) -> Float[Tensor, "b1 b2"]:
+    def add_(self, out: Float[Tensor, "b1 b2"], other: "Positions", room: int) -> None:
         channels = self.g[0].shape[1]
         k = self.unfold.width(self.x[0]) + 1
-        size = self.g[0].element_size() * k * (len(self.x[0]) + len(other.x[0]))
-        step = max(1, min(channels, room // max(1, size)))
-        out = self.g[0].new_zeros(len(self.x[0]), len(other.x[0]))
+        count = len(self.x[0]) + (0 if other is self else len(other.x[0]))
+        step = max(1, min(channels, room // max(1, self.g[0].element_size() * k * count)))
         for low in range(0, channels, step):
             left = self.slab(low, low + step)
             right = left if other is self else other.slab(low, low + step)
-            out.addmm_(left, right.T)
-        return out
+            for rows, columns in _upper(len(left), other is self):
+                out[rows, columns] += left[rows] @ right[columns].T
 
     def diag(self, room: int) -> Float[Tensor, " b"]:
         channels = self.g[0].shape[1]
@@ -108,8 +109,8 @@ class Rows:
 
     j: Float[Tensor, "b p"]
 
-    def gram(self, other: "Rows", room: int) -> Float[Tensor, "b1 b2"]:
-        return self.j @ other.j.T
+    def add_(self, out: Float[Tensor, "b1 b2"], other: "Rows", room: int) -> None:
+        out += self.j @ other.j.T
 
     def diag(self, room: int) -> Float[Tensor, " b"]:
         return self.j.square().sum(1)
@@ -122,17 +123,15 @@ class Lookup:
     index: Tensor  # b x t
     g: Float[Tensor, "b t c"]
 
-    def gram(self, other: "Lookup", room: int) -> Float[Tensor, "b1 b2"]:
+    def add_(self, out: Float[Tensor, "b1 b2"], other: "Lookup", room: int) -> None:
         t, u = self.index.shape[1], other.index.shape[1]
         step = max(1, room // max(1, 12 * t * u * len(other.index)))
         right = other.g.flatten(0, 1)
-        parts = []
         for low in range(0, len(self.index), step):
             index, g = self.index[low : low + step], self.g[low : low + step]
             same = index.flatten()[:, None] == other.index.flatten()
             shared = (g.flatten(0, 1) @ right.T).mul_(same)
-            parts.append(shared.view(len(index), t, len(other.index), u).sum((1, 3)))
-        return torch.cat(parts)
+            out[low : low + step] += shared.view(len(index), t, len(other.index), u).sum((1, 3))
 
     def diag(self, room: int) -> Float[Tensor, " b"]:
         same = self.index[:, :, None] == self.index[:, None]
@@ -163,6 +162,12 @@ class Unfold:
         """k: inputs that one output sees."""
         channels = x.shape[1] if self.group is None else self.group[1] - self.group[0]
         return channels * prod(self.kernel)
+
+
+def _upper(n: int, same: bool, step: int = 1024) -> Iterator[tuple[slice, slice]]:
+    """Rows in blocks, each with all columns, or with those from the diagonal on."""
+    for start in range(0, n, step):
+        yield slice(start, start + step), slice(start if same else 0, None)
 
 
 def linear(module: nn.Linear | NTKLinear, calls: Calls) -> list[Factor]:
