@@ -9,7 +9,7 @@ from math import nan
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from evgp._errors import PoolError
@@ -29,12 +29,12 @@ class Pool:
     [0, 1, 2, 4]
     """
 
-    x: Float[Tensor, " n *d"]
-    x_test: Float[Tensor, " m *d"] | None = None
+    x: Shaped[Tensor, " n *d"]
+    x_test: Shaped[Tensor, " m *d"] | None = None
     test: Int[Tensor, " m"] | None = None
     weights: Float[Tensor, " m"] | None = None
     labelled: Int[Tensor, " l"] = _NONE
-    x_labelled: Float[Tensor, " a *d"] | None = None
+    x_labelled: Shaped[Tensor, " a *d"] | None = None
 
     def __post_init__(self) -> None:
         if self.x_test is not None and self.test is not None:
@@ -50,7 +50,7 @@ class Pool:
     def __len__(self) -> int:
         return self.x.shape[0]
 
-    def test_points(self) -> Float[Tensor, " m *d"]:
+    def test_points(self) -> Shaped[Tensor, " m *d"]:
         """The inputs at which predictions must be good."""
         if self.x_test is not None:
             return self.x_test
@@ -69,7 +69,7 @@ class Pool:
         m = self.test_points().shape[0]
         return torch.full((m,), 1 / m, dtype=torch.float64)
 
-    def known(self) -> Float[Tensor, " l *d"]:
+    def known(self) -> Shaped[Tensor, " l *d"]:
         """Every labelled input, from the pool and from outside."""
         inside = self.x[self.labelled]
         return inside if self.x_labelled is None else torch.cat([inside, self.x_labelled])

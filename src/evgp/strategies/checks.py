@@ -5,7 +5,7 @@ from math import inf
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from sklearn.cluster import kmeans_plusplus
 from torch import Tensor
 
@@ -15,8 +15,10 @@ from evgp.criteria import Criterion, MutualInformation
 from evgp.pool import Pool
 
 
-def inputs(x: ArrayLike, name: str, like: Tensor | None = None) -> Float[Tensor, " n *d"]:
-    """Points as float64, finite, one a row."""
+def inputs(
+    x: ArrayLike, name: str, like: Tensor | None = None, *, indices: bool = False
+) -> Shaped[Tensor, " n *d"]:
+    """Points as float64, finite, one a row; with `indices` whole numbers stay what they are."""
     tensor = _tensor(x, name)
     if tensor.dtype.is_complex:
         raise PoolError(f"expected real numbers in {name}, got {tensor.dtype}")
@@ -34,6 +36,8 @@ def inputs(x: ArrayLike, name: str, like: Tensor | None = None) -> Float[Tensor,
             f"expected {name} with features of shape {tuple(like.shape[1:])}, as in x; "
             f"got {tuple(tensor.shape[1:])}"
         )
+    if indices and not tensor.is_floating_point():
+        return tensor
     tensor = tensor.to(torch.float64)
     bad = ~torch.isfinite(tensor.reshape(len(tensor), -1))
     if bool(bad.any()):
@@ -55,9 +59,9 @@ def _tensor(x: ArrayLike, name: str) -> Tensor:
         raise PoolError(
             f"expected numbers in {name}, got dtype {array.dtype}; encode categories first"
         )
-    if array.dtype.kind == "c":
-        return torch.from_numpy(array)
-    return torch.from_numpy(np.array(array, dtype=np.float64))
+    if array.dtype.kind == "f":
+        array = array.astype(np.float64)
+    return torch.from_numpy(np.array(array))
 
 
 def rows_of(values: ArrayLike | None, name: str, n: int) -> Int[Tensor, " l"]:
@@ -156,11 +160,12 @@ class Scale:
 
 
 def scale_of(points: Float[Tensor, " n *d"]) -> Scale:
-    """The scale of a pool, in two passes."""
-    mean = points.mean(0)
-    deviation = (points - mean).square().mean(0).sqrt()
+    """The scale of a pool, in two passes: by column, or by channel where points are images."""
+    axes = [axis for axis in range(points.ndim) if axis != 1]
+    mean = points.mean(axes, keepdim=True)[0]
+    deviation = (points - mean).square().mean(axes, keepdim=True)[0].sqrt()
     # A column that is constant up to rounding is constant.
-    flat = deviation <= 1e-12 * points.abs().amax(0)
+    flat = deviation <= 1e-12 * points.abs().amax(axes, keepdim=True)[0]
     return Scale(mean, torch.where(flat, 0.0, 1 / torch.where(flat, 1.0, deviation)))
 
 

@@ -10,7 +10,7 @@ from evgp._errors import DataWarning, EvgpWarning, PoolError
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
 from evgp.greedy import Greedy, Progress, silent
-from evgp.kernels import NTK, Kernel
+from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source, Tabulated
 from evgp.nets import Network, mlp
 from evgp.pool import Pool, Selection
 from evgp.strategies import checks
@@ -30,7 +30,7 @@ def pick(
     labelled: ArrayLike | None = None,
     x_labelled: ArrayLike | None = None,
     candidates: ArrayLike | None = None,
-    network: Network = mlp(),
+    network: Network | Source = mlp(),
     kernel: Kernel | None = None,
     criterion: str | Criterion = "ev",
     greedy: str | Greedy = "auto",
@@ -47,8 +47,10 @@ def pick(
     of them by k-means++. `labelled` are rows already labelled, `x_labelled` labelled points outside
     the pool, `candidates` the only rows that may be picked. With `costs` (one price a row) and a
     `budget`, picks stay within the money. `standardise` scales each column to mean 0 and deviation
-    1 over the pool. `noise` is a fraction of the mean prior variance. `kernel` takes the place of
-    the network's NTK. What it will cost says `evgp.plan`; a run that would not fit in memory is
+    1 over the pool (each channel, for images). `noise` is a fraction of the mean prior variance.
+    `network` is an `mlp`, whose exact infinite-width NTK is used, or anything that `EmpiricalNTK`
+    takes: a torch module, a function that makes one, a `cnn`. `kernel` takes the place of both.
+    What it will cost says `evgp.plan`; a run that would not fit in memory is
     refused before it starts.
 
     >>> import numpy as np
@@ -57,9 +59,13 @@ def pick(
     (5,)
     """
     rule = criterion_named(criterion)
-    points = checks.inputs(x, "x")
-    given = None if x_test is None else checks.inputs(x_test, "x_test", like=points)
-    outside = None if x_labelled is None else checks.inputs(x_labelled, "x_labelled", like=points)
+    used = kernel if kernel is not None else _kernel_of(network, seed)
+    finite = isinstance(used, EmpiricalNTK)
+    points = checks.inputs(x, "x", indices=finite)
+    given, outside = (
+        None if one is None else checks.inputs(one, name, like=points, indices=finite)
+        for one, name in ((x_test, "x_test"), (x_labelled, "x_labelled"))
+    )
     known = checks.rows_of(labelled, "labelled", len(points))
     free = checks.free_rows(candidates, known, len(points))
     weights = checks.test_weights(test_weights, rule, len(points if given is None else given))
@@ -74,29 +80,30 @@ def pick(
         aim,
         m=None if given is None else len(given),
         labelled=len(known) + (0 if outside is None else len(outside)),
-        network=network,
+        network=network if isinstance(network, Network) else mlp(),
         criterion=rule,
         greedy=greedy,
         storage=storage,
         thin=thin,
     )
     refuse(sure)
-    strategy = EVGP(
-        NTK(network) if kernel is None else kernel,
-        rule,
-        choose_greedy(greedy, len(free), aim, rule),
-        noise,
-        torch.float32 if sure.storage == "float32" else torch.float64,
-    )
+    storage_of = {"float32": torch.float32, "float64": torch.float64}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", EvgpWarning)
-        if standardise:
+        if standardise and points.is_floating_point():
             scale = checks.scale_of(points)
             points = scale(points)
             given = None if given is None else scale(given)
             outside = None if outside is None else scale(outside)
         pool = Pool(points, given, None, weights, known, outside)
         pool = pool if thin is None else checks.thinned(pool, thin, seed)
+        if isinstance(used, EmpiricalNTK):
+            progress("kernel", 0, 1)
+            used, pool = _tabulate(used, pool)
+            progress("kernel", 1, 1)
+        strategy = EVGP(
+            used, rule, choose_greedy(greedy, len(free), aim, rule), noise, storage_of[sure.storage]
+        )
         made = strategy(
             pool,
             k,
@@ -117,7 +124,7 @@ def pick(
         "candidates": len(free),
         "k": k,
         "budget": budget,
-        "network": repr(network) if kernel is None else repr(kernel),
+        "network": _described(network if kernel is None else kernel),
         "criterion": repr(rule),
         "greedy": repr(strategy.greedy),
         "noise": noise,
@@ -128,6 +135,30 @@ def pick(
         "seed": seed,
     }
     return replace(made, settings=settings, warnings=tuple(str(one.message) for one in caught))
+
+
+def _kernel_of(network: Network | Source, seed: int) -> Kernel:
+    return NTK(network) if isinstance(network, Network) else EmpiricalNTK(network, seed=seed)
+
+
+def _tabulate(kernel: EmpiricalNTK, pool: Pool) -> tuple[Kernel, Pool]:
+    """The kernel between all points, once, and the pool as row numbers of it."""
+    parts = [part for part in (pool.x, pool.x_test, pool.x_labelled) if part is not None]
+    table = Tabulated(kernel(torch.cat(parts)))
+    rows = torch.arange(sum(len(part) for part in parts), dtype=torch.float64)[:, None]
+    places = iter(torch.split(rows, [len(part) for part in parts]))
+    x = next(places)
+    x_test = None if pool.x_test is None else next(places)
+    x_labelled = None if pool.x_labelled is None else next(places)
+    return table, replace(pool, x=x, x_test=x_test, x_labelled=x_labelled)
+
+
+def _described(network: object) -> str:
+    """Short, also for a torch module of many lines."""
+    if isinstance(network, torch.nn.Module):
+        count = sum(param.numel() for param in network.parameters())
+        return f"{type(network).__name__} with {count:,} parameters"
+    return repr(network)
 
 
 def _remark(made: Selection) -> None:
