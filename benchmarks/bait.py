@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from benchmarks.clock import Clock
 from benchmarks.common import Options, Peer, Unavailable, record
 from benchmarks.data import half
-from benchmarks.quiet import wait_for_quiet
+from benchmarks.quiet import calm
 from evgp import EVGP, NTK, Exact, Exchange, Pool, mlp
 from evgp.greedy import Greedy
 
@@ -56,17 +57,17 @@ def _turns(
 ) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for _ in range(repeats):
-        wait_for_quiet()
         for name, greedy in OURS.items():
-            _keep(found, f"evgp {name}", _ours(x, k, greedy))
+            row, others = calm(partial(_ours, x, k, greedy))
+            _keep(found, f"evgp {name}", {**row, "others": others})
         for how in THEIRS if peer is not None else ():
             assert peer is not None
-            answer = peer("run", how, k)
+            answer, others = calm(partial(peer, "run", how, k))
             if "error" in answer:
                 found[f"bait {how}"] = {"note": answer["error"]}
             else:
                 seconds = float(str(answer["select"]))
-                row = {key: answer[key] for key in ("picks", "setup")}
+                row = {key: answer[key] for key in ("picks", "setup")} | {"others": others}
                 _keep(
                     found, f"bait {how}", {**row, "pick_s": seconds / k, "note": answer["status"]}
                 )
@@ -85,8 +86,8 @@ def _ours(x: torch.Tensor, k: int, greedy: Greedy) -> dict[str, object]:
 def _keep(found: dict[str, dict[str, object]], name: str, row: dict[str, object]) -> None:
     """The best seconds so far, part by part."""
     known = found.setdefault(name, row)
-    for part in ("setup", "pick_s"):
-        known[part] = min(float(str(known[part])), float(str(row[part])))
+    for part, pick in (("setup", min), ("pick_s", min), ("others", max)):
+        known[part] = pick(float(str(known[part])), float(str(row[part])))
 
 
 def _features(matrix: torch.Tensor) -> torch.Tensor:

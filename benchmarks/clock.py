@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.quiet import wait_for_quiet
+from benchmarks.quiet import calm
 from evgp import EVGP, NTK, Exact, Pool, Selection, mlp
 
 
@@ -51,6 +51,7 @@ class Times:
     product: float
     rest: float
     made: Selection
+    others: float
 
     def a_pick(self, k: int | None = None) -> float:
         """Mean seconds up to the k-th, without the first, which waits for the kernel."""
@@ -67,16 +68,19 @@ def watch(
     """k exact picks by the front of the strategy: kernel, opening, picks, certificate."""
     matrix = NTK(mlp(), storage=torch.float32)(x, test)
     strategy = EVGP(NTK(mlp()), greedy=Exact(), storage=storage)
-    clocks = []
-    for _ in range(repeats):
-        wait_for_quiet()
+
+    def once() -> tuple[Clock, Selection]:
         clock = Clock(matrix)
         made = strategy(Pool(x, test), k, generator=torch.Generator(), progress=clock)
-        clocks.append(clock)
+        return clock, made
+
+    runs = [calm(once) for _ in range(repeats)]
+    clocks = [clock for (clock, _), _ in runs]
     picks = np.min([clock.picks for clock in clocks], axis=0)
     setup = min(clock.picks[0] for clock in clocks) - float(picks[1:].min())
     product = float(np.min([clock.products for clock in clocks], axis=0).mean())
-    return Times(setup, picks, product, min(clock.rest for clock in clocks), made)
+    rest = min(clock.rest for clock in clocks)
+    return Times(setup, picks, product, rest, runs[0][0][1], max(cores for _, cores in runs))
 
 
 def _product(matrix: Tensor) -> float:

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import evgp
-from benchmarks.quiet import Others, wait_for_quiet
+from benchmarks.quiet import Others, calm
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -52,14 +52,16 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def in_turns(works: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, float]:
-    """The best seconds of each, all of them run in turns, so that noise falls on everyone."""
-    best = dict.fromkeys(works, float("inf"))
+def in_turns(
+    works: Mapping[str, Callable[[], float]], repeats: int
+) -> tuple[dict[str, float], float]:
+    """The best seconds of each, run in turns, and the most cores others used in any that counts."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for _ in range(repeats):
-        wait_for_quiet()
         for name, work in works.items():
-            best[name] = min(best[name], work())
-    return best
+            found[name].append(calm(work))
+    best = {name: min(pairs) for name, pairs in found.items()}
+    return {name: pair[0] for name, pair in best.items()}, max(pair[1] for pair in best.values())
 
 
 def fresh(module: str, *arguments: object) -> dict[str, float]:
@@ -166,5 +168,6 @@ def _setting(options: Options, name: str) -> list[str]:
         f"`{command}`, {today}; {torch.get_num_threads()} threads on {os.cpu_count()} cores, "
         f"of which others used {others:.1f} meanwhile; evgp {evgp.__version__}, Python "
         f"{platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}, SciPy "
-        f"{scipy.__version__}. Seconds are wall time, best of {options.repeats} in turns."
+        f"{scipy.__version__}. Seconds are wall time, best of {options.repeats} in turns; "
+        "`others` is the cores that other processes used while the call that counts ran."
     ]

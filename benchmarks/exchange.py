@@ -21,7 +21,7 @@ def run(options: Options) -> None:
     for name in ("kin8nm", "optdigits"):
         pool = Pool(torch.from_numpy(half(name)))
         runs = {key: _Run(pool, k, greedy) for key, greedy in GREEDIES.items()}
-        best = in_turns(runs, options.repeats)
+        best, others = in_turns(runs, options.repeats)
         plain = float(runs["exact"].made.variance_left[-1])
         for key, one in runs.items():
             certificate = one.made.certificate
@@ -39,6 +39,7 @@ def run(options: Options) -> None:
                     "saved_percent": 100 * (1 - left / plain),
                     "floor": f"{certificate.lowest[-1]:.5f}" if certificate else "",
                     "certified_percent": 100 * float(certificate.share[-1]) if certificate else "",
+                    "others": others,
                 }
             )
     record(

@@ -2,7 +2,7 @@
 
 import torch
 
-from benchmarks.clock import watch
+from benchmarks.clock import Times, watch
 from benchmarks.common import Options, record
 from benchmarks.data import mnist
 
@@ -16,15 +16,15 @@ def run(options: Options) -> None:
     rows: list[dict[str, object]] = []
     for n in (unit, 2 * unit, 4 * unit, 8 * unit):
         times = watch(large[:n], 100, storage=storage, repeats=repeats)
-        rows.append({"grows": "n = m", **_row(n, n, 100, times.a_pick(), times.product)})
+        rows.append({"grows": "n = m", **_row(n, n, 100, times)})
     pool, others = x[: 4 * unit], x[4 * unit :]
     for m in (unit, 2 * unit, 4 * unit, 8 * unit):
         times = watch(pool, 100, test=others[:m], storage=storage, repeats=repeats)
-        rows.append({"grows": "m", **_row(len(pool), m, 100, times.a_pick(), times.product)})
+        rows.append({"grows": "m", **_row(len(pool), m, 100, times)})
     times = watch(pool, 800, storage=storage, repeats=1 if options.small else repeats)
     for k in (100, 200, 400, 800):
         n = len(pool)
-        rows.append({"grows": "k", **_row(n, n, k, times.a_pick(k), times.product)})
+        rows.append({"grows": "k", **_row(n, n, k, times)})
     record(
         options,
         "growth",
@@ -39,13 +39,14 @@ def run(options: Options) -> None:
     )
 
 
-def _row(n: int, m: int, k: int, pick: float, product: float) -> dict[str, object]:
+def _row(n: int, m: int, k: int, times: Times) -> dict[str, object]:
     return {
         "n": n,
         "m": m,
         "k": k,
-        "pick_s": pick,
-        "product_s": product,
-        "ratio": pick / product,
-        "ns_a_pair": 1e9 * pick / (n * m),
+        "pick_s": times.a_pick(k),
+        "product_s": times.product,
+        "ratio": times.ratio(k),
+        "ns_a_pair": 1e9 * times.a_pick(k) / (n * m),
+        "others": times.others,
     }

@@ -58,11 +58,11 @@ def _compare(data: Path, x: np.ndarray, dtype: str, repeats: int) -> tuple[dict[
     try:
         peer = Peer("nt", PACKAGES, data, dtype)
     except Unavailable as why:
-        best = in_turns(works, repeats)
+        best, others = in_turns(works, repeats)
         row, version = {"nt": str(why)}, f"neural-tangents could not run: {why}"
     else:
         works["nt_s"] = lambda: float(str(peer("run")["seconds"]))
-        best = in_turns(works, repeats)
+        best, others = in_turns(works, repeats)
         row["nt_extra_mb"] = peer.about["extra_mb"]
         row["difference"] = _difference(peer, data.parent / "theirs.npy", kernel(points))
         version = str(peer.about["versions"])
@@ -70,7 +70,7 @@ def _compare(data: Path, x: np.ndarray, dtype: str, repeats: int) -> tuple[dict[
     head = {**best, "gram_ratio": best["evgp_s"] / best["gram_s"]}
     if "nt_s" in best:
         head["speedup"] = best["nt_s"] / best["evgp_s"]
-    return {**head, "extra_mb": memory, **row}, version
+    return {**head, "extra_mb": memory, **row, "others": others}, version
 
 
 def _difference(peer: Peer, file: Path, ours: torch.Tensor) -> float:

@@ -44,6 +44,7 @@ def run(options: Options) -> None:
                     "variance_left": float(times.made.variance_left[-1]),
                     "paper_s": PAPER if k == 400 else "",
                     "paper_ratio": PAPER / total if k == 400 else "",
+                    "others": times.others,
                 }
             )
     record(
