@@ -44,7 +44,7 @@ def written(folder: Path, content: bytes | str, name: str = "pool.csv") -> Path:
         (b"a,b\n1,caf\xe9\n2,x\n", "expected text in UTF-8, got other bytes in column 'b'"),
         (b"caf\xe9,b\n1,2\n", "expected text in UTF-8, got other bytes in the column names"),
         ("a,b\n1,2\n".encode("utf-16"), "expected text in UTF-8, got UTF-16"),
-        ('a,b\n"1,2\n3,4\n', "expected 2 columns in each line"),
+        ('a,b\n"1,2\n3,4\n', "the quote that opens in line 2 is never closed"),
     ],
 )
 def test_a_broken_csv_gets_a_sentence(tmp_path: Path, content: bytes | str, said: str) -> None:
@@ -98,6 +98,57 @@ def test_a_csv_may_have_marks_blanks_quotes_and_spaces(tmp_path: Path) -> None:
     assert table.names == ("a", "b", "Unnamed: 2", "c")
     assert table.data.to_pydict()["b"] == ["x\ny", "z, z"]
     assert table.data.to_pydict()["c"] == [None, 0.5]
+
+
+def records(*spoiled: str, at: tuple[int, ...] = (), count: int = 1000) -> str:
+    """Lines of two numbers and a word, some of them replaced."""
+    lines = [f"{j},{j * j % 17},{'red blue'.split()[j % 2]}" for j in range(count)]
+    for line, text in zip(at, spoiled, strict=True):
+        lines[line] = text
+    return "\n".join(["a,b,kind", *lines]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (records('7,8,"red', at=(499,)), 501),
+        (records('7,"8,red', at=(499,)), 501),
+        (records('"7,8,red', at=(499,)), 501),
+        (records('7,8,"red', at=(998,)), 1000),
+        (records('7,8,"red', '7,8,"blue', at=(99, 899)), 101),
+        (records('7,8,"red', '7,8,blue"', at=(99, 899)), 101),
+        (records('7,8,"red', '7,8,blue"', at=(99, 102)), 101),
+        (records('7,8,"red', '7,8,blue"', at=(99, 100)), 101),
+        (records('7,8,"red', '7,8,"blue', at=(99, 100)), 101),
+        (records('7,"8,red', '7,"8,blue', at=(99, 120)), 101),
+        (records('7,8,"red', '7,8,"red"', at=(99, 120)), 101),
+        ('a,note\n1,"' + "word\n" * 150 + '"\n2,x\n', 2),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_quote_left_open_never_swallows_rows(
+    tmp_path: Path, content: str, line: int, packed: bool
+) -> None:
+    path = written(tmp_path, gzip.compress(content.encode()), "pool.csv.gz")
+    with pytest.raises(DatasetError, match=f"the quote that opens in line {line:,}") as caught:
+        read_table(path if packed else written(tmp_path, content))
+    assert "; " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "Dear all,\nwe met, talked\nand left.\n\nYours, A",
+        "Foo Ltd, Dept\n12, Main St, Town\nCity, Country",
+        'he said ""no"",\nand 5 "" pipes',
+        "one\r\ntwo\r\n",
+    ],
+)
+def test_a_cell_may_hold_a_few_lines(tmp_path: Path, cell: str) -> None:
+    content = f'a,note,b\n1,"{cell}",2\n3,5" pipe,4\n5,"{cell}" ,6\n'
+    table = read_table(written(tmp_path, content))
+    assert table.column("note").to_pylist()[0] == cell.replace('""', '"')
+    assert table.column("b").to_pylist() == [2, 4, 6]
 
 
 def test_a_header_that_counts_is_a_header(tmp_path: Path) -> None:

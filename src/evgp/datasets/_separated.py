@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from evgp._errors import DatasetError
+from evgp.datasets._quotes import check_quotes
 
 _SHOWN = {"\t": "tab"}
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", re.DOTALL)
@@ -36,6 +37,7 @@ def read_separated(
     except pa.ArrowInvalid as error:
         if guessed:
             _check_delimiter(path, first, delimiter)
+        check_quotes(path, content, delimiter)
         raise _explained(path, content, delimiter, str(error)) from error
     if guessed and data.num_columns == 1:
         _check_delimiter(path, first, delimiter)
@@ -43,7 +45,15 @@ def read_separated(
     for name, column in zip(data.column_names, data.columns, strict=True):
         if pa.types.is_binary(column.type):
             raise _not_utf8(path, f"other bytes in column {name!r}")
+    if any(_has_lines(column) for column in data.columns):
+        check_quotes(path, content, delimiter, data.schema.types)
     return data
+
+
+def _has_lines(column: pa.ChunkedArray) -> bool:
+    if not pa.types.is_string(column.type):
+        return False
+    return bool(pc.any(pc.match_substring_regex(column, r"[\r\n]")).as_py())
 
 
 def _parse(
