@@ -16,7 +16,7 @@ from torch import Tensor
 from evgp._errors import PoolError
 from evgp.posterior import Posterior
 
-_TILE = 1 << 22  # numbers in one block of candidates x test points
+BLOCK = 1 << 22  # numbers in one block of candidates x test points
 
 
 @runtime_checkable
@@ -73,7 +73,7 @@ class Percentile:
         scale = posterior.variance() + posterior.noise()
         now = percentile(before[None], weights, self.r)
         gains = []
-        for part in torch.split(rows, max(1, _TILE // len(before))):
+        for part in torch.split(rows, max(1, BLOCK // len(before))):
             falls = posterior.covariance(part).square_().div_(scale[part, None])
             after = (before - falls).clamp_(min=0)
             gains.append(now - percentile(after, weights, self.r))

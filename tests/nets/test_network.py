@@ -48,7 +48,8 @@ def test_every_activation_and_dense_is_a_layer() -> None:
         ({"depth": -1}, "depth >= 0, got -1"),
         ({"width": 0}, "width >= 1, got 0"),
         ({"w_std": 0.0}, "w_std > 0"),
-        ({"b_std": float("nan")}, "b_std to be finite"),
+        ({"b_std": float("nan")}, "b_std from 0 to 1e.06, got nan"),
+        ({"w_std": 1e200}, "w_std from 0 to 1e.06, got 1e.200"),
     ],
 )
 def test_a_wrong_description_says_what_is_expected(kwargs, words) -> None:

@@ -1,6 +1,5 @@
 """The front door: what comes in, what comes out, and what is promised."""
 
-import warnings
 from importlib import import_module
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 import evgp
 from evgp import NTK, ExpectedVariance, Pool, mlp
-from evgp._errors import DataWarning, MemoryPlanError, NumericalWarning, PoolError
+from evgp._errors import DataWarning, MemoryPlanError, PoolError
 from tests.laws.posterior import Truth
 
 plan_room = import_module("evgp.strategies.plan")
@@ -71,6 +70,34 @@ def test_standardising_is_what_a_person_would_do() -> None:
     assert np.array_equal(by_hand.indices, evgp.pick(X, 6).indices)
     constant = np.column_stack([X, np.full(60, 1e9 + 0.1)])
     assert bool(np.isfinite(evgp.pick(constant, 6).gains).all())
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e200, 1e-170, 1e-300])
+def test_huge_and_tiny_columns_are_scaled_like_any_other(scale) -> None:
+    base = evgp.pick(X, 5).indices
+    assert np.array_equal(evgp.pick(X * scale, 5).indices, base)
+    assert np.array_equal(evgp.pick(X * [1.0, scale, 1.0], 5).indices, base)
+
+
+def test_an_offset_hides_nothing_that_the_numbers_hold() -> None:
+    far = np.round(X, 3) + 2.0**33
+    assert np.array_equal(evgp.pick(far, 5).indices, evgp.pick(far - 2.0**33, 5).indices)
+
+
+def test_all_rows_can_be_ranked() -> None:
+    made = evgp.pick(X, 60)
+    assert sorted(made.indices.tolist()) == list(range(60))
+    assert np.allclose(made.start_variance - np.cumsum(made.gains), made.variance_left, atol=1e-9)
+    for j in (1, 10, 40):
+        assert made.variance_left[j - 1] == pytest.approx(left(standard(X), made.indices[:j]))
+
+
+def test_copies_that_differ_in_the_last_digits_are_ties() -> None:
+    near = np.vstack([X, X + 1e-12 * np.random.default_rng(2).normal(size=X.shape)])
+    wide, single = (
+        evgp.pick(near, 25, greedy="exact", storage=storage) for storage in ("float64", "float32")
+    )
+    assert np.array_equal(wide.indices, single.indices) and wide.indices.max() < 60
 
 
 def test_test_points_and_weights() -> None:
@@ -191,13 +218,20 @@ def test_progress_is_told() -> None:
 
 
 def test_a_pool_of_one_row_and_of_equal_rows() -> None:
-    assert evgp.pick(np.ones((1, 2)), 1).indices.tolist() == [0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        warnings.simplefilter("ignore", NumericalWarning)
+    with pytest.warns(DataWarning) as told:
+        assert evgp.pick(np.ones((1, 2)), 1).indices.tolist() == [0]
         made = evgp.pick(np.ones((5, 2)), 5)
+    assert [("every column" in str(one.message)) for one in told] == [True, True, False]
+    assert "the others add nothing" in str(told[2].message)
     assert sorted(made.indices.tolist()) == [0, 1, 2, 3, 4]
     assert made.indices[0] == 0
+
+
+def test_more_picks_than_distinct_points_is_said() -> None:
+    with pytest.warns(DataWarning, match="the others add nothing"):
+        evgp.pick(np.tile(X[:6], (5, 1)), 12)
+    huge = evgp.pick(X, 5, test_weights=np.full(60, 1e308))
+    assert np.array_equal(huge.indices, evgp.pick(X, 5).indices)
 
 
 @pytest.mark.parametrize(
@@ -222,12 +256,14 @@ def test_a_pool_of_one_row_and_of_equal_rows() -> None:
         ({"x_labelled": np.ones(3)}, "x_labelled of shape .rows, features."),
         ({"test_weights": np.ones(3)}, "60 test_weights"),
         ({"test_weights": np.zeros(60)}, "at least one above 0"),
+        ({"costs": ["a"] * 60, "budget": 3.0}, "numbers as costs"),
+        ({"seed": -1}, "seed as a whole number from 0"),
         ({"test_weights": np.ones(60), "criterion": "mi"}, "no test_weights with mutual"),
         ({"noise": -1e-6}, "noise >= 0"),
         ({"criterion": "entropy"}, "ev, median, p90, max, mi; got 'entropy'"),
         ({"greedy": "eager"}, "auto, exact, lazy, stochastic, exchange; got 'eager'"),
         ({"storage": "float16"}, "float64, float32, auto; got 'float16'"),
-        ({"thin": 0}, "thin >= 1"),
+        ({"thin": 0}, "thin as a whole number from 1, got 0"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -243,6 +279,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(change, words) -> None:
         (np.array([["a", "b"]]), "numbers in x, got dtype <U1"),
         (np.array([[1j, 2.0]]), "real numbers"),
         (np.ones(5), "reshape one column"),
+        ([[1.0, 2.0], [3.0]], "rows of equal length"),
         (np.ones((0, 3)), "at least one row"),
         (np.ones((3, 0)), "at least one row and one feature"),
         (np.full((4, 2), 1e200), "norm"),
@@ -255,10 +292,10 @@ def test_inputs_that_are_no_pool(x, words) -> None:
 
 
 def test_a_run_that_would_not_fit_is_refused_before_it_starts(monkeypatch) -> None:
-    monkeypatch.setattr(plan_room, "available_memory", lambda: 160_000_000)
+    monkeypatch.setattr(plan_room, "available_memory", lambda: 600_000_000)
     x = np.zeros((2000, 2))
     x[:, 0] = np.arange(2000)
-    with pytest.raises(MemoryPlanError, match=r"float32 storage would take|test points"):
+    with pytest.raises(MemoryPlanError, match=r"float32 storage would take|thin="):
         evgp.pick(x, 5)
     with pytest.raises(MemoryError):
         evgp.pick(x, 5)

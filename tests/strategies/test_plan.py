@@ -24,7 +24,7 @@ def test_storage_falls_back_to_float32_and_then_to_advice(monkeypatch) -> None:
     assert evgp.plan(25_000, 10, 10).storage == "float64"
     assert evgp.plan(35_000, 10, 10).storage == "float32"
     large = evgp.plan(300_000, 10, 10)
-    assert not large.fits and "test points" in str(large)
+    assert not large.fits and "thin=" in str(large)
     told = evgp.plan(35_000, 10, 10, storage="float64")
     assert not told.fits and "float32 storage would take" in told.advice.lower()
     assert evgp.plan(300_000, 10, 10, thin=2000).fits
@@ -45,17 +45,15 @@ def test_sizes_below_one_are_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("storage", ["float64", "float32"])
 def test_the_plan_is_not_below_what_a_run_takes(storage) -> None:
-    """Peak resident memory of a fresh process, less what importing takes."""
+    """Peak resident memory of a fresh process, with all that it imports."""
     code = f"""
 import numpy as np, evgp
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if "VmHWM" in line)
 x = np.random.default_rng(0).normal(size=(6000, 20))
-evgp.pick(x[:50], 3)
-before = peak()
 evgp.pick(x, 60, storage={storage!r})
-print((peak() - before) * 1024)
+print(peak() * 1024)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     used, planned = int(done.stdout), evgp.plan(6000, 20, 60, storage=storage).memory
-    assert used <= planned <= 4 * used
+    assert used <= 1.1 * planned and planned <= 2 * used

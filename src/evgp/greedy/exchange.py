@@ -16,7 +16,7 @@ from evgp.pool import Selection
 from evgp.posterior import Posterior
 
 # A swap must pay at least this share of the gain it replaces, or rounding could swap for ever.
-_PAYS = 1e-7
+_PAYS = 1e-6
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from evgp.posterior import Posterior
 Opens = Callable[[Int[Tensor, " c"]], Posterior]
 Progress = Callable[[str, int, int], None]
 
-# Gains closer than this are a tie, and the lowest index wins.
-TIE = 1e-9
+# Gains closer than this are a tie, and the lowest index wins. Kernel values of nearly equal points
+# carry noise of 1e-8 (arccos near 1), which must not decide between them.
+TIE = 1e-7
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -86,7 +87,7 @@ def winner(
 
     Running sums may be rounded (float32 storage), so ceilings only say who is worth a look: rows
     are settled exactly, a few at a time, until no other row can reach the best. Among gains within
-    1e-9 of it the lowest row wins, so that storage, threads and chunks change nothing.
+    1e-7 of it the lowest row wins, so that storage, threads and chunks change nothing.
     """
     if not bool(allowed.any()):
         return None

@@ -84,7 +84,8 @@ def _flat(x: Array) -> Float[Tensor, "n d"]:
             f"expected inputs of shape (rows, features), got {tuple(tensor.shape)}; "
             "reshape a single row to (1, features)"
         )
-    return tensor.flatten(1)
+    # In rows, so that equal points have equal sums to the bit.
+    return tensor.flatten(1).contiguous()
 
 
 def _variance(x: Array, flat: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:

@@ -28,6 +28,9 @@ ACTIVATIONS: dict[str, Activation] = {
     "identity": Identity(),
 }
 
+# Beyond this, kernels of deep networks leave what float64 can hold.
+_LARGEST = 1e6
+
 
 @dataclass(frozen=True, repr=False)
 class Network:
@@ -114,8 +117,8 @@ def mlp(
         if value < least:
             raise NetworkError(f"expected {name} >= {least}, got {value}")
     for name, scale in (("w_std", w_std), ("b_std", b_std)):
-        if not 0 <= scale < float("inf"):
-            raise NetworkError(f"expected {name} to be finite and not negative, got {scale}")
+        if not 0 <= scale <= _LARGEST:
+            raise NetworkError(f"expected {name} from 0 to {_LARGEST:g}, got {scale}")
     if w_std == 0:
         raise NetworkError("expected w_std > 0, got 0; such a network ignores its input")
     hidden: list[Layer] = []

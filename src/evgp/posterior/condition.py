@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from evgp.kernels import Kernel, Storing
@@ -30,7 +30,7 @@ class Start:
         pool = self.pool
         rows = pool.test_rows()
         shared = rows is not None and torch.equal(rows, candidates)
-        x = pool.x if len(candidates) == len(pool) else pool.x[candidates]
+        x = self._inputs(candidates)
         known = pool.known()
         return DensePosterior(
             self.kernel,
@@ -50,7 +50,7 @@ class Start:
         if self._kept is None or not torch.equal(self._kept[0], candidates):
             pool = self.pool
             rows = pool.test_rows()
-            x = pool.x if len(candidates) == len(pool) else pool.x[candidates]
+            x = self._inputs(candidates)
             if rows is not None and torch.equal(rows, candidates):
                 matrix = stored(self.kernel, x, None, self.storage)
             else:
@@ -59,6 +59,11 @@ class Start:
                 return matrix  # a replay of few points should not push out the large matrix
             self._kept = (candidates, matrix)
         return self._kept[1]
+
+    def _inputs(self, candidates: Int[Tensor, " c"]) -> Shaped[Tensor, " c *d"]:
+        """The candidates' inputs; no copy where they are the whole pool in order."""
+        every = torch.arange(len(self.pool))
+        return self.pool.x if torch.equal(candidates, every) else self.pool.x[candidates]
 
     def test_matrix(self) -> Float[Tensor, "m m"]:
         """Prior covariance of the test points: that of the candidates where they are the same."""

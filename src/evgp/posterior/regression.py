@@ -89,6 +89,9 @@ def _inputs(x: Array, y: Array, x_test: Array) -> tuple[Tensor, Tensor, Tensor]:
             f"expected as many labels as labelled points, at least one; "
             f"got {len(targets)} labels for {len(points)} points"
         )
+    for name, part in (("x", points), ("y", targets), ("x_test", test)):
+        if not bool(torch.isfinite(part).all()):
+            raise PoolError(f"expected finite numbers in {name}, got NaN or inf; mend or drop them")
     return points, targets, test
 
 

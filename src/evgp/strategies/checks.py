@@ -54,7 +54,10 @@ def inputs(
 def _tensor(x: ArrayLike, name: str) -> Tensor:
     if isinstance(x, Tensor):
         return x.detach().cpu()
-    array = np.asarray(x)
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise PoolError(f"expected {name} as rows of equal length; got {error}") from error
     if array.dtype.kind not in "biufc":
         raise PoolError(
             f"expected numbers in {name}, got dtype {array.dtype}; encode categories first"
@@ -62,6 +65,14 @@ def _tensor(x: ArrayLike, name: str) -> Tensor:
     if array.dtype.kind == "f":
         array = array.astype(np.float64)
     return torch.from_numpy(np.array(array))
+
+
+def _numbers(values: ArrayLike, name: str) -> Tensor:
+    """As float64."""
+    try:
+        return torch.as_tensor(values, dtype=torch.float64).detach().cpu()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise PoolError(f"expected numbers as {name}, got what is none: {error}") from error
 
 
 def rows_of(values: ArrayLike | None, name: str, n: int) -> Int[Tensor, " l"]:
@@ -112,13 +123,14 @@ def test_weights(
             "expected no test_weights with mutual information, which has no place for them; "
             "use criterion='ev', or repeat test points"
         )
-    weights = torch.as_tensor(values, dtype=torch.float64).detach().cpu()
+    weights = _numbers(values, "test_weights")
     if tuple(weights.shape) != (m,):
         raise PoolError(
             f"expected {m} test_weights, one a test point; got shape {tuple(weights.shape)}"
         )
-    if not bool((weights >= 0).all() & torch.isfinite(weights).all()) or float(weights.sum()) <= 0:
+    if not bool((weights >= 0).all() & torch.isfinite(weights).all()) or float(weights.max()) <= 0:
         raise PoolError("expected finite test_weights >= 0 with at least one above 0")
+    weights = weights / weights.max()  # first, so that the sum cannot overflow
     return weights / weights.sum()
 
 
@@ -126,15 +138,16 @@ def money(
     costs: ArrayLike | None, budget: float | None, n: int
 ) -> tuple[Float[Tensor, " n"] | None, float]:
     """Prices and the budget, or neither."""
-    if budget is not None and not 0 < budget < inf:
-        raise PoolError(f"expected a budget above 0, got {budget}")
+    right = budget is None or (isinstance(budget, int | float) and 0 < budget < inf)
+    if not right:
+        raise PoolError(f"expected a budget above 0, got {budget!r}")
     if costs is None:
         if budget is not None:
             raise PoolError("expected costs with a budget, got none; give one price a row, or k")
         return None, inf
     if budget is None:
         raise PoolError("expected a budget with costs, got none; say how much may be spent")
-    prices = torch.as_tensor(costs, dtype=torch.float64).detach().cpu()
+    prices = _numbers(costs, "costs")
     if tuple(prices.shape) != (n,):
         raise PoolError(f"expected {n} costs, one a row; got shape {tuple(prices.shape)}")
     wrong = ~((prices > 0) & torch.isfinite(prices))
@@ -151,22 +164,27 @@ def money(
 class Scale:
     """Each feature with mean 0 and deviation 1 over the points; constant ones become 0."""
 
+    unit: Float[Tensor, " *d"]  # the largest size: dividing first keeps squares within range
     mean: Float[Tensor, " *d"]
     factor: Float[Tensor, " *d"]
 
     def __call__(self, x: Float[Tensor, " n *d"]) -> Float[Tensor, " n *d"]:
         """Points on this scale."""
-        return (x - self.mean) * self.factor
+        return (x / self.unit - self.mean) * self.factor
 
 
 def scale_of(points: Float[Tensor, " n *d"]) -> Scale:
     """The scale of a pool, in two passes: by column, or by channel where points are images."""
     axes = [axis for axis in range(points.ndim) if axis != 1]
-    mean = points.mean(axes, keepdim=True)[0]
-    deviation = (points - mean).square().mean(axes, keepdim=True)[0].sqrt()
+    unit = points.abs().amax(axes, keepdim=True)[0]
+    unit = torch.where(unit > 0, unit, 1.0)
+    inside = points / unit
+    mean = inside.mean(axes, keepdim=True)[0]
+    mean = mean + (inside - mean).mean(axes, keepdim=True)[0]  # what the first pass rounded off
+    deviation = (inside - mean).square().mean(axes, keepdim=True)[0].sqrt()
     # A column that is constant up to rounding is constant.
-    flat = deviation <= 1e-12 * points.abs().amax(axes, keepdim=True)[0]
-    return Scale(mean, torch.where(flat, 0.0, 1 / torch.where(flat, 1.0, deviation)))
+    flat = deviation <= 8 * torch.finfo(torch.float64).eps
+    return Scale(unit, mean, torch.where(flat, 0.0, 1 / torch.where(flat, 1.0, deviation)))
 
 
 def thinned(pool: Pool, points: int, seed: int) -> Pool:

@@ -127,7 +127,8 @@ class EVGP:
 
 def most_picks(k: int | None, free: int, prices: Float[Tensor, " c"] | None, budget: float) -> int:
     """The number of picks to aim for, checked."""
-    if k is not None and not 1 <= k <= free:
+    right = k is None or (isinstance(k, int | np.integer) and 1 <= k <= free)
+    if not right:
         raise PoolError(f"expected k from 1 to {free}, the rows that may be picked; got k={k}")
     if prices is None:
         if k is None:

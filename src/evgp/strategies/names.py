@@ -1,5 +1,7 @@
 """What strings stand for at the front doors; everywhere else objects are passed."""
 
+import numpy as np
+
 from evgp._errors import PoolError
 from evgp.criteria import Criterion, ExpectedVariance, MutualInformation, Percentile
 from evgp.greedy import Exact, Exchange, Greedy, Lazy, Stochastic
@@ -30,7 +32,7 @@ def criterion_named(criterion: str | Criterion) -> Criterion:
     >>> criterion_named("p90")
     Percentile(r=90)
     """
-    if not isinstance(criterion, str):
+    if isinstance(criterion, Criterion):
         return criterion
     if criterion not in CRITERIA:
         raise PoolError(f"expected a criterion among {', '.join(CRITERIA)}; got {criterion!r}")
@@ -45,7 +47,7 @@ def choose_greedy(greedy: str | Greedy, c: int, k: int, criterion: Criterion) ->
     >>> choose_greedy("auto", 100_000, 1000, ExpectedVariance())
     Exact()
     """
-    if not isinstance(greedy, str):
+    if isinstance(greedy, Greedy) and not isinstance(greedy, str):
         return greedy
     if greedy == "auto":
         affordable = isinstance(criterion, ExpectedVariance) and c * k * k <= _EXCHANGE
@@ -63,6 +65,21 @@ def thinned_to(thin: int | None, criterion: Criterion) -> int | None:
     """
     if thin is None:
         return _MI_POINTS if isinstance(criterion, MutualInformation) else None
-    if thin < 1:
-        raise PoolError(f"expected thin >= 1 test points, got {thin}")
-    return thin
+    return whole(thin, "thin", 1)
+
+
+def whole(value: object, name: str, least: int, most: int | None = None) -> int:
+    """A whole number within bounds.
+
+    >>> whole(3, "k", 1)
+    3
+    """
+    if (
+        not isinstance(value, int | np.integer)
+        or isinstance(value, bool)
+        or value < least
+        or (most is not None and value > most)
+    ):
+        upto = "" if most is None else f" to {most}"
+        raise PoolError(f"expected {name} as a whole number from {least}{upto}, got {value!r}")
+    return int(value)

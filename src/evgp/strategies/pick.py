@@ -6,16 +6,16 @@ from math import inf
 
 import torch
 
-from evgp._errors import DataWarning, EvgpWarning, PoolError
+from evgp._errors import DataWarning, EvgpWarning, NetworkError, PoolError
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
 from evgp.greedy import Greedy, Progress, silent
 from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source, Tabulated
-from evgp.nets import Network, mlp
+from evgp.nets import Buildable, Network, mlp
 from evgp.pool import Pool, Selection
 from evgp.strategies import checks
 from evgp.strategies.evgp import EVGP, most_picks
-from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
+from evgp.strategies.names import choose_greedy, criterion_named, thinned_to, whole
 from evgp.strategies.plan import plan, refuse
 
 
@@ -71,6 +71,7 @@ def pick(
     weights = checks.test_weights(test_weights, rule, len(points if given is None else given))
     prices, money = checks.money(costs, budget, len(points))
     aim = most_picks(k, len(free), None if prices is None else prices[free], money)
+    whole(seed, "seed", 0, 2**32 - 1)
     if not 0 <= noise < inf:
         raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise}")
     thin = thinned_to(thin, rule)
@@ -92,6 +93,12 @@ def pick(
         warnings.simplefilter("always", EvgpWarning)
         if standardise and points.is_floating_point():
             scale = checks.scale_of(points)
+            if not bool(scale.factor.any()):
+                warnings.warn(
+                    "every column is constant, so all rows are alike and any pick is as good",
+                    DataWarning,
+                    stacklevel=2,
+                )
             points = scale(points)
             given = None if given is None else scale(given)
             outside = None if outside is None else scale(outside)
@@ -113,7 +120,7 @@ def pick(
             generator=torch.Generator().manual_seed(seed),
             progress=progress,
         )
-        _remark(made)
+        _remark(made, noise)
     for one in caught:
         warnings.warn(one.message, stacklevel=2)
     settings = {
@@ -138,6 +145,11 @@ def pick(
 
 
 def _kernel_of(network: Network | Source, seed: int) -> Kernel:
+    if not callable(network) and not isinstance(network, Buildable):
+        raise NetworkError(
+            f"expected a network such as evgp.mlp(), a torch module or a function that makes one; "
+            f"got {network!r}"
+        )
     return NTK(network) if isinstance(network, Network) else EmpiricalNTK(network, seed=seed)
 
 
@@ -161,7 +173,7 @@ def _described(network: object) -> str:
     return repr(network)
 
 
-def _remark(made: Selection) -> None:
+def _remark(made: Selection, noise: float) -> None:
     """Say what a reader of the picks should know."""
     worse = int((made.gains < 0).sum())
     if worse:
@@ -171,14 +183,12 @@ def _remark(made: Selection) -> None:
             DataWarning,
             stacklevel=2,
         )
-    if (
-        made.prior_variance > 0
-        and len(made)
-        and made.variance_left[-1] < 1e-9 * made.prior_variance
-    ):
+    nothing = min(max(1e-9, 3 * noise), 1e-5) * made.prior_variance
+    enough = int((made.variance_left > nothing).sum()) + 1
+    if made.prior_variance > 0 and enough < len(made):
         warnings.warn(
-            "the picks leave no variance at all: the pool has fewer distinct points than picks, "
-            "or the network is linear; fewer labels do the same",
+            f"the first {enough} of {len(made)} picks leave no variance beyond the noise (the pool "
+            "has no more distinct points, or the network is linear), so the others add nothing",
             DataWarning,
             stacklevel=2,
         )

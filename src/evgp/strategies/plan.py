@@ -10,12 +10,14 @@ import psutil
 import torch
 
 from evgp._errors import MemoryPlanError, PoolError
-from evgp.criteria import Criterion, ExpectedVariance, MutualInformation
+from evgp.criteria import BLOCK, Criterion, ExpectedVariance, MutualInformation, Percentile
 from evgp.greedy import Exchange, Greedy
 from evgp.nets import Network, mlp
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
 from evgp.theory import DENSE
 
+# What torch and its like take before the first row is read.
+_LIBRARIES = 400_000_000
 # Of the memory that is free, how much a run may plan to use.
 _SHARE = 0.8
 
@@ -44,7 +46,7 @@ class Plan:
             f"of memory ({verdict} in the {_size(self.available)} available) and about "
             f"{_duration(self.seconds)}."
         )
-        return f"{text} {self.advice.capitalize()}." if self.advice else text
+        return f"{text} {self.advice[0].upper()}{self.advice[1:]}." if self.advice else text
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,9 @@ class Sizes:
             extra = (0 if self.own else m * m * size) + solver
         if isinstance(self.criterion, MutualInformation):
             extra = 8 * (3 * m * m + 2 * m * n)
-        return matrix + columns + inputs + extra + 100_000_000
+        if isinstance(self.criterion, Percentile):
+            extra = 12 * 8 * BLOCK
+        return matrix + columns + inputs + extra + _LIBRARIES
 
     def seconds(self, storage: str, network: Network, greedy: Greedy) -> float:
         """A rough guess from a glance at this machine's speed."""
@@ -81,6 +85,8 @@ class Sizes:
         pairs = n * m * (0.5 if self.own else 1.0)
         kernel = pairs * (2 * self.d / flops + 8e-9 * len(network.layers))
         picks = k * (n * m * size / stream + 4 * k * n * 8 / stream + 2e-3)
+        if isinstance(self.criterion, Percentile):
+            picks = k * n * m * (k / flops + 4e-8)
         swaps = 8 * k * (4 * k * n * 8 / stream + 3e-3) if isinstance(greedy, Exchange) else 0.0
         certificate = 3 * m**3 / flops if m <= DENSE else 8 * m * m * (k + 64) / flops
         return kernel + picks + swaps + certificate
@@ -165,7 +171,7 @@ def _advice(sizes: Sizes, storage: str, room: float) -> str:
     for points in (20_000, 10_000, 5_000, 2_000, 1_000):
         need = replace(sizes, m=points, own=False).memory("float32")
         if points < sizes.m and need <= room:
-            return f"{points:,} test points (thin) in float32 storage would take {_size(need)}"
+            return f"float32 storage with thin={points} (test points) would take {_size(need)}"
     return "pick from a sample of the rows, or use a machine with more memory"
 
 
