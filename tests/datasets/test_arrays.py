@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evgp._errors import DatasetError
+from evgp._errors import DatasetError, DataWarning
 from evgp.datasets.arrays import read_npy, read_npz
 
 X = np.arange(12.0).reshape(4, 3)
@@ -45,7 +45,6 @@ def test_columns_first_is_understood(tmp_path: Path) -> None:
         (np.array([["2020-01-01"]], dtype="M8[D]"), "expected real numbers"),
         (np.zeros(3, dtype=[("a", "f8"), ("b", "f8")]), "expected real numbers"),
         (X[0], r"reshape\(-1, 1\)"),
-        (X.reshape(2, 2, 3), r"2x2x3; flatten each row"),
         (np.array(3.0), "a scalar"),
         (np.empty((0, 3)), "holds no numbers"),
         (np.empty((3, 0)), "holds no numbers"),
@@ -97,6 +96,54 @@ def test_a_choice_of_tables_is_asked_for(tmp_path: Path) -> None:
         read_npz(tmp_path / "x.npz")
     with pytest.raises(DatasetError, match="expected an array named 'z'"):
         read_npz(tmp_path / "x.npz", "z")
+
+
+PACKED = [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2]
+
+
+def packed(array: np.ndarray, method: int) -> bytes:
+    content, whole = io.BytesIO(), io.BytesIO()
+    np.save(content, array)
+    with zipfile.ZipFile(whole, "w", method) as archive:
+        archive.writestr("x.npy", content.getvalue())
+    return whole.getvalue()
+
+
+@pytest.mark.parametrize("method", PACKED)
+def test_every_packing_is_read(tmp_path: Path, method: int) -> None:
+    x = np.random.default_rng(0).normal(size=(3000, 40))
+    (tmp_path / "x.npz").write_bytes(packed(x, method))
+    np.testing.assert_array_equal(read_npz(tmp_path / "x.npz"), x)
+
+
+@pytest.mark.parametrize("method", PACKED)
+def test_no_packing_unpacks_more_than_is_read(tmp_path: Path, method: int) -> None:
+    (tmp_path / "x.npz").write_bytes(packed(np.zeros((5000, 1000)), method))
+    tracemalloc.start()
+    with pytest.raises(DatasetError, match="which no real data do"):
+        read_npz(tmp_path / "x.npz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**24  # LZMA has a window of 2**23
+
+
+@pytest.mark.parametrize("method", PACKED)
+def test_every_packing_may_be_damaged(tmp_path: Path, method: int) -> None:
+    whole = packed(np.random.default_rng(0).normal(size=(50, 40)), method)
+    for content in (_spoiled(whole), whole[:50] + b"\xff" * 9 + whole[59:]):
+        (tmp_path / "x.npz").write_bytes(content)
+        with pytest.raises(DatasetError, match="damaged"):
+            read_npz(tmp_path / "x.npz")
+
+
+def test_more_axes_are_flattened_with_a_warning(tmp_path: Path) -> None:
+    images = np.arange(48.0).reshape(4, 1, 3, 4)
+    np.savez(tmp_path / "x.npz", x=images, y=np.arange(4))
+    with pytest.warns(DataWarning, match="4x1x3x4 numbers, flattened to 12 in each row"):
+        np.testing.assert_array_equal(read_npz(tmp_path / "x.npz"), images.reshape(4, 12))
+    np.save(tmp_path / "x.npy", np.asfortranarray(images))
+    with pytest.warns(DataWarning, match="flattened"):
+        np.testing.assert_array_equal(read_npy(tmp_path / "x.npy"), images.reshape(4, 12))
 
 
 def test_a_bomb_is_refused(tmp_path: Path) -> None:

@@ -4,30 +4,25 @@
 it grows to. Here the claim is compared with the file first, and nothing is ever unpickled.
 """
 
+import lzma
+import warnings
 import zipfile
 import zlib
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import psutil
 from jaxtyping import Float
 
-from evgp._errors import DatasetError
+from evgp._errors import DatasetError, DataWarning
+from evgp.datasets._unpack import Stream, opened
 
 # Deflate packs at most 1032 to 1, and only a constant comes near it: no data to choose from does.
 _BOMB_RATIO = 900
 _BOMB_BYTES = 32 * 2**20
-
-
-@runtime_checkable
-class Stream(Protocol):
-    """Bytes in order: a file, or a member of an archive."""
-
-    def read(self, size: int = -1, /) -> bytes: ...
-    def tell(self) -> int: ...
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -44,7 +39,7 @@ class Header:
 
 
 def read_npy(path: str | Path) -> Float[np.ndarray, "n d"]:
-    """The 2-D array of numbers in an npy file, in float64."""
+    """The array of numbers in an npy file, in float64; more than two axes are flattened by row."""
     path = Path(path)
     with path.open("rb") as stream:
         header = _header(stream, str(path))
@@ -60,17 +55,26 @@ def read_npy(path: str | Path) -> Float[np.ndarray, "n d"]:
 
 
 def read_npz(path: str | Path, array: str | None = None) -> Float[np.ndarray, "n d"]:
-    """One 2-D array of numbers from an npz archive, in float64; `array` chooses it by name."""
+    """One array of numbers from an npz archive, as `read_npy` reads it; `array` names it."""
     try:
         with zipfile.ZipFile(path) as archive:
             headers = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             info = headers[_choose(archive, array, str(path))]
             return _member(archive, info, str(path))
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise DatasetError(
-            f"{path}: expected an npz archive, got a damaged or foreign file ({error}); save it "
-            "again with numpy.savez"
-        ) from error
+    except _DAMAGED as error:
+        raise _foreign(path, error) from error
+    except OSError as error:
+        # bzip2 reports damage as an OSError without a number.
+        if error.errno is not None:
+            raise
+        raise _foreign(path, error) from error
+
+
+def _foreign(path: str | Path, error: Exception) -> DatasetError:
+    return DatasetError(
+        f"{path}: expected an npz archive, got a damaged or foreign file ({error}); save it again "
+        "with numpy.savez"
+    )
 
 
 def check_memory(need: int, source: str) -> None:
@@ -85,7 +89,7 @@ def check_memory(need: int, source: str) -> None:
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> Float[np.ndarray, "n d"]:
     source = f"{path}[{info.filename.removesuffix('.npy')}]"
-    with archive.open(info) as stream:
+    with opened(archive, info, path) as stream:
         header = _header(stream, source)
         _check(header, source)
         need, held = header.nbytes(), info.file_size - stream.tell()
@@ -112,11 +116,13 @@ def _choose(archive: zipfile.ZipFile, array: str | None, path: str) -> str:
             f"{path}: expected an array named {array!r}, got {_listed(shapes)}; "
             "choose one with --array"
         )
-    tables = [name for name, shape in shapes.items() if len(shape) == 2]
+    flat = [name for name, shape in shapes.items() if len(shape) == 2]
+    tables = flat or [name for name, shape in shapes.items() if len(shape) > 2]
     if len(tables) == 1:
         return tables[0]
     raise DatasetError(
-        f"{path}: expected one 2-D array, got {_listed(shapes)}; choose one with --array"
+        f"{path}: expected one array of rows x columns, got {_listed(shapes)}; "
+        "choose one with --array"
     )
 
 
@@ -124,9 +130,7 @@ def _shapes(archive: zipfile.ZipFile, path: str) -> list[tuple[str, tuple[int, .
     found = []
     for info in archive.infolist():
         if info.filename.endswith(".npy"):
-            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise DatasetError(f"{path}: packed in a way NumPy never does; save it again")
-            with archive.open(info) as stream:
+            with opened(archive, info, path) as stream:
                 name = info.filename.removesuffix(".npy")
                 found.append((name, _header(stream, f"{path}[{name}]").shape))
     return found
@@ -174,10 +178,10 @@ def _check(header: Header, source: str) -> None:
             f"{source}: expected rows x columns, got one axis of {shape}; if each number is a row, "
             "save x.reshape(-1, 1)"
         )
-    if len(header.shape) != 2:
+    if len(header.shape) == 0:
         raise DatasetError(
-            f"{source}: expected rows x columns, got {shape}; flatten each row: "
-            "save x.reshape(len(x), -1)"
+            f"{source}: expected rows x columns, got a scalar; save an array with a row for each "
+            "thing to choose from"
         )
     if 0 in header.shape:
         raise DatasetError(f"{source}: expected rows and columns, got {shape}; it holds no numbers")
@@ -192,4 +196,13 @@ def _numbers(data: bytes, header: Header, source: str) -> Float[np.ndarray, "n d
     x = flat.reshape(header.shape, order="F" if header.columns_first else "C")
     # A number beyond float64 becomes inf here, and is reported as such with its column and row.
     with np.errstate(over="ignore"):
-        return x.astype(np.float64)
+        x = x.astype(np.float64)
+    if x.ndim > 2:
+        shape = "x".join(map(str, x.shape))
+        x = x.reshape(len(x), -1)
+        warnings.warn(
+            f"{source}: {shape} numbers, flattened to {x.shape[1]:,} in each row",
+            DataWarning,
+            stacklevel=2,
+        )
+    return x
