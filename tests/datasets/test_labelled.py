@@ -77,7 +77,41 @@ def test_a_table_may_hold_rows_of_the_pool_and_others(tmp_path: Path) -> None:
     found = read(tmp_path, "key,a,b\nnew,9,0\n02,2,1\n")
     assert found.rows.tolist() == [1]
     assert found.x is not None and len(found.x) == 1
-    assert "1 labelled rows of the pool and 1 labelled rows from outside" in found.note
+    assert "1 labelled row of the pool and 1 labelled row from outside" in found.note
+
+
+def test_rows_equal_to_rows_of_the_pool_are_those_rows(tmp_path: Path) -> None:
+    pool = Table(pa.table({"a": [1.0, 0.0, 1.0, 5.0, 1.0], "b": [0, 1, 0, 1, 0]}), "pool.csv")
+    encoder = Encoder.fit(pool)
+    x = encoder.transform(pool)
+
+    def found(*lines: str) -> Labelled:
+        (tmp_path / "known.csv").write_text("\n".join(["b,a", *lines]) + "\n")
+        return read_labelled(tmp_path / "known.csv", encoder, range(5), pool=x)
+
+    two = found("0,1", "1,-0.0", "0,1")
+    assert two.rows.tolist() == [0, 1, 2] and two.x is None
+    assert two.note.endswith("read as 3 labelled rows of the pool")
+    mixed = found("0,1", "7,7", "0,1", "0,1", "0,1", "0,5")
+    assert mixed.rows.tolist() == [0, 2, 4]
+    assert mixed.x is not None
+    (tmp_path / "known.csv").write_text("b,a\n7,7\n0,1\n0,5\n")
+    np.testing.assert_array_equal(
+        mixed.x, read_labelled(tmp_path / "known.csv", encoder, range(5)).x
+    )
+    assert "3 labelled rows of the pool and 3 labelled rows from outside" in mixed.note
+
+
+def test_an_id_with_a_quote_before_it_is_found(tmp_path: Path) -> None:
+    names = ["=1+2", "'x", "x", "-a"]
+    (tmp_path / "known.csv").write_text("id,gain\n'=1+2,1\n'x,2\n'-a,3\n")
+    assert read_labelled(tmp_path / "known.csv", ENCODER, names, id="key").rows.tolist() == [
+        0,
+        1,
+        3,
+    ]
+    (tmp_path / "known.txt").write_text("'=1+2\n-a\n")
+    assert read_labelled(tmp_path / "known.txt", ENCODER, names, id="key").rows.tolist() == [0, 3]
 
 
 def test_a_pool_of_one_column_is_not_taken_for_ids(tmp_path: Path) -> None:

@@ -44,7 +44,9 @@ def load(
     standardise: bool,
 ) -> Inputs:
     """Read and encode the pool, then the files that must agree with it."""
-    table = read_table(pool, delimiter=delimiter, array=array, text=(id,) if id else ())
+    table, notes = noted(
+        lambda: read_table(pool, delimiter=delimiter, array=array, text=(id,) if id else ())
+    )
     names = None if id is None else ids(table, id)
     prices = None if costs is None else table.numbers(costs)
     left_out = (*split(drop, table.names), *((costs,) if costs is not None else ()))
@@ -56,7 +58,7 @@ def load(
         max_categories=max_categories,
         standardise=standardise,
     )
-    notes = list(encoder.notes)
+    notes += encoder.notes
     with warnings.catch_warnings():
         # The encoder's own notes have said what was filled.
         warnings.simplefilter("ignore", DataWarning)
@@ -65,13 +67,16 @@ def load(
     if labelled is not None:
         rows = range(len(table)) if names is None else names
         known, more = noted(
-            lambda: read_labelled(labelled, encoder, rows, id=id, delimiter=delimiter)
+            lambda: read_labelled(labelled, encoder, rows, id=id, delimiter=delimiter, pool=x)
         )
         notes += [known.note, *more]
     x_test = None
     if test is not None:
-        other = read_table(test, delimiter=delimiter, array=array, text=encoder.words)
-        x_test, more = noted(lambda: encoder.transform(other))
+        x_test, more = noted(
+            lambda: encoder.transform(
+                read_table(test, delimiter=delimiter, array=array, text=encoder.words)
+            )
+        )
         notes += more
     return Inputs(table, encoder, x, names, prices, x_test, known, tuple(notes))
 

@@ -166,3 +166,12 @@ def shown(rows: Sequence[int] | Int[np.ndarray, " r"]) -> str:
     """
     listed = ", ".join(str(row) for row in rows[:3])
     return ("row " if len(rows) == 1 else "rows ") + listed + (", ..." if len(rows) > 3 else "")
+
+
+def counted(count: int, what: str) -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,7 +1,7 @@
 """Which rows have a name, and which have a label already."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from jaxtyping import Float, Int
 
 from evgp._errors import DatasetError
-from evgp.datasets._columns import missing, plain, shown
+from evgp.datasets._columns import counted, missing, plain, shown
 from evgp.datasets.encode import Encoder
 from evgp.datasets.tables import Table, read_table
 
@@ -62,10 +62,12 @@ def read_labelled(
     *,
     id: str | None = None,
     delimiter: str | None = None,
+    pool: Float[np.ndarray, "n d"] | None = None,
 ) -> Labelled:
     """Understand a file of labelled rows: ids, row numbers, or a table with the pool's columns.
 
     `names` are the ids of the pool's rows in order; without an id column they are 0, 1, 2, ...
+    `pool` is the encoded pool: rows without an id that equal one of its rows count as that row.
     """
     path = Path(path)
     if path.is_file() and (words := _single_column(path, encoder)) is not None:
@@ -76,7 +78,9 @@ def read_labelled(
     table = read_table(path, delimiter=delimiter, text=text)
     key = next((key for key in keys if key in table.names), None)
     if set(encoder.sources) <= set(table.names):
-        return _rows_of(table, encoder, names, id if id in table.names else None)
+        if id in table.names:
+            return _rows_by_id(table, encoder, names, str(id))
+        return _rows_by_value(table, encoder, pool)
     if key is None:
         wanted = " or ".join(repr(key) for key in dict.fromkeys(keys))
         raise DatasetError(
@@ -87,16 +91,41 @@ def read_labelled(
     return Labelled(rows, None, f"{path}: read as {_what(rows, id)}")
 
 
-def _rows_of(table: Table, encoder: Encoder, names: Sequence[object], id: str | None) -> Labelled:
+def _rows_by_id(table: Table, encoder: Encoder, names: Sequence[object], id: str) -> Labelled:
     """Rows with the pool's columns: those the pool has by id, and those from outside."""
-    at = {str(name): row for row, name in enumerate(names)} if id is not None else {}
-    keys = [str(key) for key in table.column(id).to_pylist()] if id is not None else []
+    at = {str(name): row for row, name in enumerate(names)}
+    keys = [known(str(key), at) for key in table.column(id).to_pylist()]
     inside = _rows(at[key] for key in keys if key in at)
-    outside = [row for row in range(len(table)) if not keys or keys[row] not in at]
+    outside = [row for row, key in enumerate(keys) if key not in at]
     x = encoder.transform(Table(table.data.take(outside), table.source)) if outside else None
-    parts = [f"{len(inside):,} labelled rows of the pool"] if len(inside) else []
-    parts += [f"{len(outside):,} labelled rows from outside the pool"] if outside else []
-    return Labelled(inside, x, f"{table.source}: read as {' and '.join(parts)}")
+    return Labelled(inside, x, _told(table, len(inside), len(outside)))
+
+
+def _rows_by_value(
+    table: Table, encoder: Encoder, pool: Float[np.ndarray, "n d"] | None
+) -> Labelled:
+    """Rows with the pool's columns: each claims the first free row of the pool that equals it."""
+    x = encoder.transform(table)
+    # Adding zero makes -0.0 and 0.0 the same bytes.
+    wanted = Counter(row.tobytes() for row in x + 0.0)
+    inside = []
+    for row, values in enumerate(() if pool is None else pool + 0.0):
+        if wanted[key := values.tobytes()] > 0:
+            wanted[key] -= 1
+            inside.append(row)
+    outside = []
+    for row in reversed(range(len(x))):
+        if wanted[key := (x[row] + 0.0).tobytes()] > 0:
+            wanted[key] -= 1
+            outside.append(row)
+    left = x[outside[::-1]] if outside else None
+    return Labelled(_rows(inside), left, _told(table, len(inside), len(outside)))
+
+
+def _told(table: Table, inside: int, outside: int) -> str:
+    parts = [f"{counted(inside, 'labelled row')} of the pool"] if inside else []
+    parts += [f"{counted(outside, 'labelled row')} from outside the pool"] if outside else []
+    return f"{table.source}: read as {' and '.join(parts)}"
 
 
 def _single_column(path: Path, encoder: Encoder) -> list[str] | None:
@@ -119,8 +148,9 @@ def _find(
 ) -> Int[np.ndarray, " l"]:
     at = {str(name): row for row, name in enumerate(names)}
     # A first line that is no id, above lines that are, is a heading.
-    if words[0] not in at and len(words) > 1 and words[1] in at:
+    if known(words[0], at) not in at and len(words) > 1 and known(words[1], at) in at:
         words = words[1:]
+    words = [known(word, at) for word in words]
     strange = [word for word in words if word not in at]
     if strange:
         listed = ", ".join(strange[:3]) + (", ..." if len(strange) > 3 else "")
@@ -138,8 +168,20 @@ def _rows(rows: Iterable[int]) -> Int[np.ndarray, " l"]:
 
 
 def _what(rows: Int[np.ndarray, " l"], id: str | None) -> str:
-    kind = "row numbers (counted from 0)" if id is None else f"values of {id!r}"
-    return f"{len(rows):,} {kind} that are labelled"
+    be = "is" if len(rows) == 1 else "are"
+    if id is None:
+        return f"{counted(len(rows), 'row number')} (counted from 0) that {be} labelled"
+    return f"{counted(len(rows), 'value')} of {id!r} that {be} labelled"
+
+
+def known(word: str, at: Mapping[str, int]) -> str:
+    """An id as the pool has it, also where a CSV had a quote put before it.
+
+    >>> known("'=1+2", {"=1+2": 0}), known("'a", {"'a": 0}), known("'b", {})
+    ('=1+2', "'a", "'b")
+    """
+    bare = word.removeprefix("'")
+    return bare if word not in at and bare in at else word
 
 
 def _is_whole(word: str) -> bool:
