@@ -81,7 +81,6 @@ CASES = {
     "objects in an npz": (objects_npz, "Python objects"),
     "complex numbers": (numbers(np.eye(3) * 1j), "complex numbers"),
     "one axis": (numbers(np.arange(5.0)), "reshape(-1, 1)"),
-    "three axes": (numbers(np.zeros((2, 2, 2))), "flatten each row"),
     "NaN in an npy": (numbers(np.array([[1.0, np.nan], [2, 3]])), "in column 'x1' (row 0)"),
 }
 
@@ -119,8 +118,8 @@ def small(tmp_path: Path) -> Path:
         (("-k", 2, "--drop", "nothing"), ("expected a column 'nothing'",)),
         (("-k", 2, "--id", "nothing"), ("expected a column 'nothing'",)),
         (("-k", 2, "--id", "kind"), ("different id in each row", "'u', 'v', 'w'")),
-        (("-k", 2, "--costs", "nothing"), ("expected a column 'nothing'",)),
-        (("-k", 2, "--costs", "kind"), ("expected numbers in column 'kind'",)),
+        (("--budget", 2, "--costs", "nothing"), ("expected a column 'nothing'",)),
+        (("--budget", 2, "--costs", "kind"), ("expected numbers in column 'kind'",)),
         (("--budget", 3, "--costs", "a"), ("cost",)),
         (("-k", 2, "--noise", -1), ("noise", "-1")),
         (("-k", 2, "--depth", -1), ("-1",)),
@@ -165,6 +164,8 @@ def test_a_bad_wish_gets_a_sentence(
         ("pick", "pool.csv", "-k", "2", "--greedy", "clever"),
         ("pick", "pool.csv", "-k", "2", "--nonsense"),
         ("pick", "pool.csv", "--budget", "3"),
+        ("pick", "pool.csv", "-k", "2", "--costs", "a"),
+        ("plan", "pool.csv", "-k", "2", "--costs", "a"),
         ("plan", "pool.csv"),
         ("plot", "pool.csv"),
     ],
@@ -193,6 +194,17 @@ def test_unusual_numbers_are_picked_from(run, tmp_path: Path, array: np.ndarray)
     ran = run("pick", tmp_path / "pool.npy", "-k", 3, "--json")
     assert ran.code == 0, ran.err
     assert "NaN" not in ran.out
+
+
+def test_images_are_flattened_and_it_is_said(run, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(12, 1, 2, 2))
+    np.save(tmp_path / "pool.npy", x)
+    np.save(tmp_path / "flat.npy", x.reshape(12, 4))
+    ran = run("pick", tmp_path / "pool.npy", "-k", 3, "--test", tmp_path / "pool.npy")
+    assert ran.code == 0
+    assert ran.err.count("12x1x2x2 numbers, flattened to 4 in each row") == 2
+    flat = run("pick", tmp_path / "flat.npy", "-k", 3, "--test", tmp_path / "flat.npy")
+    assert ran.out == flat.out
 
 
 def test_copies_are_reported_and_not_picked_twice(run, tmp_path: Path) -> None:

@@ -101,6 +101,31 @@ def test_a_reader_that_has_seen_enough_is_no_failure(pool: Path) -> None:
     assert "Traceback" not in made.stderr
 
 
+def spoken(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    command = line.replace("evgp", " ".join(EVGP), 1)
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_streams_may_be_narrow_closed_or_broken(pool: Path, rows: list[str]) -> None:
+    pool.write_text("\n".join(rows).replace("row-", "räw-"), encoding="utf-8")
+    line = "evgp pick pool.csv -k 3 --id name --drop price -o out.csv"
+    narrow = spoken(line, pool.parent)
+    assert narrow.returncode == 0 and "r\\xe4w-" in narrow.stdout
+    written = pool.parent / "out.csv"
+    for end in (">&-", "2>&-", ">&- 2>&-", "2> >(true)", "| true; exit ${PIPESTATUS[0]}"):
+        written.unlink()
+        ran = spoken(f"{line} {end}", pool.parent)
+        assert ran.returncode == 0, (end, ran.stderr)
+        assert written.read_text(encoding="utf-8").count("räw-") == 3
+        assert "Traceback" not in ran.stderr and "Exception" not in ran.stderr
+    full = spoken(f"{line} > /dev/full", pool.parent)
+    assert full.returncode == 1 and "No space left on device" in full.stderr
+    assert "Traceback" not in full.stderr and "Exception" not in full.stderr
+
+
 def test_a_full_disk_is_said_in_one_line(
     run, pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,26 @@ def test_one_json_document_says_everything(run, pool: Path) -> None:
     assert isinstance(made["warnings"], list)
 
 
+def test_the_settings_are_those_of_the_command(
+    run, pool: Path, rows: list[str], tmp_path: Path
+) -> None:
+    plain = json.loads(run("pick", pool, "-k", 2, *NAMED, "--json").out)["settings"]
+    assert plain["standardise"] is True and plain["impute"] is False
+    assert plain["id"] == "name" and plain["drop"] == ["price"] and plain["test_file"] is None
+    (tmp_path / "test.csv").write_text("\n".join(rows))
+    (tmp_path / "known.txt").write_text("row-01\n")
+    files = ("--test", tmp_path / "test.csv", "--labelled", tmp_path / "known.txt")
+    money = ("--costs", "price", "--budget", 9, "--id", "name", "--max-categories", 7)
+    options = ("--no-standardise", "--impute", "--json", "--report", tmp_path / "r.html")
+    made = json.loads(run("pick", pool, *files, *money, *options).out)["settings"]
+    assert made["standardise"] is False and made["impute"] is True
+    assert (made["costs"], made["budget"], made["max_categories"]) == ("price", 9, 7)
+    assert made["test_file"] == str(tmp_path / "test.csv")
+    assert made["labelled_file"] == str(tmp_path / "known.txt") and made["labelled"] == 1
+    page = (tmp_path / "r.html").read_text()
+    assert "<dt>standardise</dt><dd>False</dd>" in page
+
+
 def test_a_budget_is_kept(run, pool: Path) -> None:
     ran = run("pick", pool, "--budget", 7, "--costs", "price", "--id", "name")
     picked = table(ran.out)
@@ -111,6 +131,18 @@ def test_labelled_rows_may_come_from_outside(run, pool: Path, tmp_path: Path) ->
     assert ran.code == 0
     assert "2 labelled rows from outside the pool" in ran.err
     assert "ignored 1 column ('label')" in ran.err
+
+
+def test_labelled_rows_of_the_pool_are_known_by_their_values(
+    run, pool: Path, rows: list[str], tmp_path: Path
+) -> None:
+    first = table(run("pick", pool, "-k", 3, "--drop", "name,price").out)
+    chosen = [rows[1 + int(row["index"])].split(",", 1)[1] for row in first]
+    known = tmp_path / "known.csv"
+    known.write_text("\n".join(["a,b,kind,price", *chosen, "9,9,x,1"]) + "\n")
+    ran = run("pick", pool, "-k", 5, "--drop", "name,price", "--labelled", known)
+    assert "3 labelled rows of the pool and 1 labelled row from outside the pool" in ran.err
+    assert not {row["index"] for row in first} & {row["index"] for row in table(ran.out)}
 
 
 def test_test_rows_are_scaled_as_the_pool(run, pool: Path, rows: list[str], tmp_path: Path) -> None:

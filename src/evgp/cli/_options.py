@@ -21,6 +21,16 @@ PoolFile = Annotated[
 Count = Annotated[
     int | None, typer.Option("-k", metavar="N", help="How many rows to pick.", show_default=False)
 ]
+OutputFile = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="Write the picks: .csv, .tsv, .jsonl, .parquet."
+    ),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE", help="Write a page that shows and explains them."),
+]
 Id = Annotated[
     str | None,
     typer.Option("--id", metavar="COLUMN", help="Column that names each row; never a feature."),
@@ -38,11 +48,16 @@ Delimiter = Annotated[
     typer.Option("--delimiter", metavar="CHAR", help="What divides CSV columns, as ';' or 'tab'."),
 ]
 ArrayName = Annotated[
-    str | None, typer.Option("--array", metavar="NAME", help="Which array of an .npz file to read.")
+    str | None,
+    typer.Option(
+        "--array", metavar="NAME", help="Which array of an .npz file to read; only those."
+    ),
 ]
 Costs = Annotated[
     str | None,
-    typer.Option("--costs", metavar="COLUMN", help="Column with the price of labelling each row."),
+    typer.Option(
+        "--costs", metavar="COLUMN", help="Column with the price of each row; needs --budget."
+    ),
 ]
 Budget = Annotated[
     float | None,
@@ -71,10 +86,12 @@ Thin = Annotated[
 Depth = Annotated[int, typer.Option("--depth", metavar="N", help="Hidden layers of the network.")]
 Activation = Annotated[Activations, typer.Option("--activation", help="Activation of the network.")]
 WStd = Annotated[
-    float, typer.Option("--w-std", metavar="X", help="Deviation of the network's first weights.")
+    float,
+    typer.Option("--w-std", metavar="X", help="Deviation of the initial weights of all layers."),
 ]
 BStd = Annotated[
-    float, typer.Option("--b-std", metavar="X", help="Deviation of the network's first biases.")
+    float,
+    typer.Option("--b-std", metavar="X", help="Deviation of the initial biases of all layers."),
 ]
 CriterionName = Annotated[
     Criteria,
@@ -109,3 +126,13 @@ NoStandardise = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only errors on stderr.")]
+
+
+def check_wish(k: int | None, costs: str | None, budget: float | None) -> None:
+    """Refuse a call that does not say how many rows, or says half of what money needs."""
+    if k is None and budget is None:
+        raise typer.BadParameter("say how many rows with -k, or how much money with --budget")
+    if budget is not None and costs is None:
+        raise typer.BadParameter("--budget needs --costs, the column with the price of each row")
+    if costs is not None and budget is None:
+        raise typer.BadParameter("--costs needs --budget, how much may be spent")

@@ -2,12 +2,14 @@
 
 import errno
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
+from io import TextIOWrapper
 from math import floor, isfinite
-from typing import ParamSpec
+from typing import ParamSpec, TextIO
 
 import typer
 
@@ -24,6 +26,8 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
+            # What stays in the buffer would fail where nobody can be told.
+            sys.stdout.flush()
         except EvgpError as error:
             fail(str(error))
         except KeyboardInterrupt:
@@ -32,8 +36,10 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             fail("ran out of memory; `evgp plan` says what would fit")
         except OSError as error:
             # A reader that has seen enough, as in `evgp pick ... | head`, is no failure of ours.
+            # Files are written before anything is printed, so nothing is lost.
             if error.errno == errno.EPIPE:
-                raise
+                silence(sys.stdout)
+                raise typer.Exit(0) from None
             fail(f"{error.filename or 'a file'}: {error.strerror or error}")
 
     return run
@@ -41,14 +47,39 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
 def fail(message: str, code: int = 1) -> None:
     """One line on stderr, then the end."""
-    typer.echo(f"evgp: {' '.join(message.split())}", err=True)
+    tell(f"evgp: {' '.join(message.split())}")
     raise typer.Exit(code)
+
+
+def tell(text: str) -> None:
+    """One line on stderr; where nobody reads it, the work goes on."""
+    try:
+        typer.echo(text, err=True)
+    except OSError:
+        silence(sys.stderr)
+
+
+def prepare_streams() -> None:
+    """Let stdout and stderr take any letter, and let them be closed."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def silence(stream: TextIO) -> None:
+    """Send what is still to come on a broken stream nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        stream.flush()
 
 
 def note(notes: Sequence[str], *, quiet: bool) -> None:
     """Lines on stderr, for the person."""
     for text in () if quiet else notes:
-        typer.echo(f"note: {clean(text)}", err=True)
+        tell(f"note: {clean(text)}")
 
 
 def show(columns: Mapping[str, Sequence[object]]) -> None:

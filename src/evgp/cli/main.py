@@ -3,10 +3,12 @@
 Nothing heavy is imported here, so that help is instant; each command imports what it needs.
 """
 
+import sys
 from typing import Annotated
 
 import typer
 
+from evgp.cli._output import prepare_streams, silence
 from evgp.cli.pick import pick
 from evgp.cli.plan import plan
 
@@ -48,7 +50,14 @@ def root(
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="evgp")
+    prepare_streams()
+    try:
+        app(prog_name="evgp")
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            silence(sys.stdout)
 
 
 if __name__ == "__main__":

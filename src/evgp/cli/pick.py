@@ -1,12 +1,9 @@
 """`evgp pick`: from a table to a ranked list of what to label."""
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
+from dataclasses import replace
 
 from evgp.cli import _options as options
-from evgp.cli._output import guarded, note, progress, show, show_json
+from evgp.cli._output import guarded, note, progress, show, show_json, tell
 
 
 @guarded
@@ -14,16 +11,8 @@ def pick(
     pool: options.PoolFile,
     *,
     k: options.Count = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write the picks: .csv, .tsv, .jsonl, .parquet."
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="Write a page that shows and explains them."),
-    ] = None,
+    output: options.OutputFile = None,
+    report: options.ReportFile = None,
     id: options.Id = None,
     drop: options.Drop = None,
     costs: options.Costs = None,
@@ -59,14 +48,11 @@ def pick(
       evgp pick pool.parquet --costs minutes --budget 480 --drop label
       evgp pick pool.csv -k 50 --labelled picks.csv --test test.csv --json
     """
-    if k is None and budget is None:
-        raise typer.BadParameter("say how many rows with -k, or how much money with --budget")
-    if budget is not None and costs is None:
-        raise typer.BadParameter("--budget needs --costs, the column with the price of each row")
+    options.check_wish(k, costs, budget)
 
     import evgp
     from evgp.cli import _picked
-    from evgp.cli._inputs import load, noted
+    from evgp.cli._inputs import load, noted, split
 
     _picked.check_paths(output, report, (pool, labelled, test))
     inputs = load(
@@ -106,6 +92,20 @@ def pick(
             )
         )
     more = list(dict.fromkeys((*more, *selection.warnings)))
+    # The library was given encoded columns; to repeat the run takes what the command was given.
+    asked = {
+        "standardise": not no_standardise,
+        "impute": impute,
+        "max_categories": max_categories,
+        "id": id,
+        "drop": list(split(drop or (), inputs.table.names)) or None,
+        "costs": costs,
+        "labelled_file": None if labelled is None else str(labelled),
+        "test_file": None if test is None else str(test),
+        "delimiter": delimiter,
+        "array": array,
+    }
+    selection = replace(selection, settings={**selection.settings, **asked})
     picked = _picked.Picked(selection, inputs, (*inputs.notes, *more))
     picked.write(output, report, network=str(network))
     if json:
@@ -114,4 +114,4 @@ def pick(
         show(picked.columns())
     note(more, quiet=quiet)
     if not quiet:
-        typer.echo(picked.told(output, report), err=True)
+        tell(picked.told(output, report))

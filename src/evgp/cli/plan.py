@@ -2,11 +2,10 @@
 
 import sys
 from dataclasses import asdict
-
-import typer
+from math import inf
 
 from evgp.cli import _options as options
-from evgp.cli._output import guarded, note, show, show_json
+from evgp.cli._output import guarded, note, show, show_json, tell
 
 
 @guarded
@@ -14,62 +13,81 @@ def plan(
     pool: options.PoolFile,
     *,
     k: options.Count = None,
+    output: options.OutputFile = None,
+    report: options.ReportFile = None,
     id: options.Id = None,
     drop: options.Drop = None,
+    costs: options.Costs = None,
+    budget: options.Budget = None,
     labelled: options.LabelledFile = None,
     test: options.TestFile = None,
     thin: options.Thin = None,
     impute: options.Impute = False,
     max_categories: options.MaxCategories = 50,
+    no_standardise: options.NoStandardise = False,
     delimiter: options.Delimiter = None,
     array: options.ArrayName = None,
     depth: options.Depth = 2,
     activation: options.Activation = "relu",
+    w_std: options.WStd = 1.0,
+    b_std: options.BStd = 0.1,
     criterion: options.CriterionName = "ev",
     greedy: options.GreedyName = "auto",
+    noise: options.Noise = 1e-6,
     storage: options.StorageName = "auto",
+    seed: options.Seed = 0,
     json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say what picking K rows of POOL takes on this machine, and how it would be done.
+    """Say what picking rows of POOL takes on this machine, and how it would be done.
 
-    Reads the table, but picks nothing and writes nothing.
+    Takes every option of `evgp pick`, reads the table, but picks nothing and writes nothing. With
+    --budget it plans for as many of the cheapest rows as the money buys.
 
     \b
     Examples:
       evgp plan pool.csv -k 100
       evgp plan pool.npy -k 1000 --thin 5000 --json
     """
-    if k is None:
-        raise typer.BadParameter("say how many rows with -k")
+    options.check_wish(k, costs, budget)
 
     import evgp
     from evgp._errors import PoolError
     from evgp.cli._inputs import load
+    from evgp.cli._picked import check_paths
+    from evgp.strategies import checks
+    from evgp.strategies.evgp import most_picks
+    from evgp.strategies.names import whole
 
+    check_paths(output, report, (pool, labelled, test))
     inputs = load(
         pool,
         id=id,
         drop=drop or (),
         delimiter=delimiter,
         array=array,
-        costs=None,
+        costs=costs,
         labelled=labelled,
         test=test,
         impute=impute,
         max_categories=max_categories,
-        standardise=True,
+        standardise=not no_standardise,
     )
-    if not 1 <= k <= len(inputs.x):
-        raise PoolError(f"expected k in 1..{len(inputs.x)}, the rows of {pool}, got k={k}")
+    whole(seed, "seed", 0, 2**32 - 1)
+    if not 0 <= noise < inf:
+        raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise}")
+    n = len(inputs.x)
+    free = checks.free_rows(None, checks.rows_of(inputs.labelled.rows, "labelled", n), n)
+    prices, money = checks.money(inputs.costs, budget, n)
+    aim = most_picks(k, len(free), None if prices is None else prices[free], money)
     outside = 0 if inputs.labelled.x is None else len(inputs.labelled.x)
     made = evgp.plan(
-        len(inputs.x),
+        n,
         inputs.x.shape[1],
-        k,
+        aim,
         m=None if inputs.x_test is None else len(inputs.x_test),
         labelled=len(inputs.labelled.rows) + outside,
-        network=evgp.mlp(depth=depth, activation=activation),
+        network=evgp.mlp(depth=depth, activation=activation, w_std=w_std, b_std=b_std),
         criterion=criterion,
         greedy=greedy,
         storage=storage,
@@ -84,7 +102,7 @@ def plan(
         show({"what": list(facts), "value": values})
     note(inputs.notes, quiet=quiet)
     if not quiet:
-        typer.echo(str(made), err=True)
+        tell(str(made))
 
 
 def _readable(name: str, value: object) -> str:
