@@ -155,7 +155,7 @@ def test_test_rows_are_scaled_as_the_pool(run, pool: Path, rows: list[str], tmp_
     few.write_text("a,b,kind\n0,0,x\n0.1,5,new\n")
     ran = run("pick", pool, "-k", 2, *NAMED, "--test", few)
     assert ran.code == 0
-    assert "1 cells of column 'kind' hold words that" in ran.err
+    assert "1 cell of column 'kind' with words that" in ran.err
 
 
 @pytest.mark.parametrize("criterion", ["ev", "median", "p90", "max", "mi"])
@@ -211,6 +211,25 @@ def test_ids_keep_their_zeros(run, tmp_path: Path) -> None:
     (tmp_path / "pool.csv").write_text("\n".join(["key,a,b", *lines]))
     picked = table(run("pick", tmp_path / "pool.csv", "-k", 3, "--id", "key").out)
     assert all(len(row["id"]) == 4 for row in picked)
+
+
+def test_ids_like_formulas_are_made_harmless(run, tmp_path: Path) -> None:
+    signs = ["=1+2", "+a", "-b", "@c", "-3", "plain"]
+    lines = [f"{sign},{j * j % 7},{j % 2}" for j, sign in enumerate(signs)]
+    pool = tmp_path / "pool.csv"
+    pool.write_text("\n".join(["key,a,b", *lines]) + "\n")
+    for name in ("p.csv", "p.tsv", "p.jsonl", "p.parquet"):
+        ran = run("pick", pool, "-k", 5, "--id", "key", "-o", tmp_path / name)
+        assert ran.code == 0
+        separated = name in ("p.csv", "p.tsv")
+        assert ran.err.count("a spreadsheet would take for a formula") == separated
+        if name != "p.jsonl":
+            again = run("pick", pool, "-k", 1, "--id", "key", "--labelled", tmp_path / name)
+            assert "read as 5 values of 'key' that are labelled" in again.err
+    safe = {row["id"] for row in csv.DictReader(lines_of(tmp_path / "p.csv"))}
+    assert safe <= {"'=1+2", "'+a", "'-b", "'@c", "-3", "plain"}
+    raw = pq.ParquetFile(tmp_path / "p.parquet").read()["id"].to_pylist()
+    assert set(raw) <= set(signs)
 
 
 def test_drop_takes_commas_and_repeats(run, pool: Path) -> None:

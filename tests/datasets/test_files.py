@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from evgp._errors import DatasetError
+from evgp._errors import DatasetError, DataWarning
 from evgp.datasets.files import atomic, check_writable, write_rows, write_text
 
 COLUMNS = {"rank": [1, 2], "id": ["a,b", 'say "ü"'], "gain": [0.1 + 0.2, 1e-300]}
@@ -49,6 +49,19 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     write_text(link, "new")
     assert link.is_symlink()
     assert real.read_text() == "new"
+
+
+def test_text_like_a_formula_gets_a_quote_in_separated_files(tmp_path: Path) -> None:
+    cells = ["=A1", "+x", "-x", "@x", "\tx", "\rx", "-3", "+4.5e-6", -3, -0.5, "x=1", ""]
+    safe = [f"'{cell}" for cell in cells[:6]] + [str(cell) for cell in cells[6:]]
+    for name, mark in (("out.csv", ","), ("out.tsv", "\t")):
+        with pytest.warns(DataWarning, match="6 cells start with a sign"):
+            write_rows(tmp_path / name, {"id": cells, "rank": list(range(12))})
+        with (tmp_path / name).open(newline="") as stream:
+            assert [row["id"] for row in csv.DictReader(stream, delimiter=mark)] == safe
+    write_rows(tmp_path / "out.jsonl", {"id": cells})
+    lines = (tmp_path / "out.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == cells
 
 
 def test_rows_come_back_as_csv(tmp_path: Path) -> None:

@@ -107,7 +107,9 @@ def pick(
     }
     selection = replace(selection, settings={**selection.settings, **asked})
     picked = _picked.Picked(selection, inputs, (*inputs.notes, *more))
-    picked.write(output, report, network=str(network))
+    _, said = noted(lambda: picked.write(output, report, network=str(network)))
+    more += said
+    picked = replace(picked, notes=(*picked.notes, *said))
     if json:
         show_json(picked.document())
     else:

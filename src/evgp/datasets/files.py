@@ -3,15 +3,37 @@
 import csv
 import json
 import os
+import re
 import secrets
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
-from evgp._errors import DatasetError
+from evgp._errors import DatasetError, DataWarning
 
 Columns = Mapping[str, Sequence[object]]
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+@runtime_checkable
+class Writes(Protocol):
+    """What takes text."""
+
+    def write(self, text: str, /) -> object: ...
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Rows that end in a line feed; `csv` quotes a carriage return only if rows end in one."""
+
+    stream: Writes
+
+    def write(self, row: str, /) -> object:
+        return self.stream.write(row.removesuffix("\r\n") + "\n")
 
 
 @contextmanager
@@ -42,6 +64,8 @@ def atomic(path: str | Path) -> Iterator[Path]:
 def write_rows(path: str | Path, columns: Columns) -> None:
     """Write named columns as CSV, TSV, JSON lines or Parquet, by the end of the file's name.
 
+    In CSV and TSV, text like a formula gets a single quote in front, with a `DataWarning`.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_rows(Path(folder, "picks.jsonl"), {"rank": [1, 2], "gain": [0.5, 0.25]})
@@ -50,8 +74,39 @@ def write_rows(path: str | Path, columns: Columns) -> None:
     {"rank": 2, "gain": 0.25}
     """
     check_writable(path)
+    suffix = Path(path).suffix.lower()
+    risky = 0
+    if suffix in (".csv", ".tsv"):
+        columns, risky = harmless(columns)
     with atomic(path) as part:
-        _WRITERS[Path(path).suffix.lower()](part, columns)
+        _WRITERS[suffix](part, columns)
+    if risky:
+        cells = "1 cell starts" if risky == 1 else f"{risky:,} cells start"
+        warnings.warn(
+            f"{path}: {cells} with a sign that a spreadsheet would take for a formula, and got a "
+            "single quote in front; .jsonl and .parquet keep text as it is",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
+def harmless(columns: Columns) -> tuple[Columns, int]:
+    """Text that a spreadsheet would run as a formula, with a quote in front, and how much of it.
+
+    >>> harmless({"id": ["=1+2", "-3", "a"], "gain": [-0.5, 1.0, 2.0]})
+    ({'id': ["'=1+2", '-3', 'a'], 'gain': [-0.5, 1.0, 2.0]}, 1)
+    """
+    made: dict[str, list[object]] = {}
+    count = 0
+    for name, cells in columns.items():
+        risky = [isinstance(cell, str) and _is_formula(cell) for cell in cells]
+        made[name] = [f"'{cell}" if bad else cell for cell, bad in zip(cells, risky, strict=True)]
+        count += sum(risky)
+    return made, count
+
+
+def _is_formula(cell: str) -> bool:
+    return cell.startswith(("=", "+", "-", "@", "\t", "\r")) and not _NUMBER.fullmatch(cell)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -84,7 +139,7 @@ def check_writable(path: str | Path, suffixes: Sequence[str] = ()) -> None:
         raise DatasetError(f"{path}: the folder {parent} may not be written to")
 
 
-def write_separated(stream: object, columns: Columns, delimiter: str) -> None:
+def write_separated(stream: Writes, columns: Columns, delimiter: str) -> None:
     """Write a header and rows to an open text stream; numbers keep every digit.
 
     >>> import sys
@@ -92,7 +147,7 @@ def write_separated(stream: object, columns: Columns, delimiter: str) -> None:
     rank,id
     1,"a,b"
     """
-    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")  # type: ignore[arg-type]
+    writer = csv.writer(_Lines(stream), delimiter=delimiter, lineterminator="\r\n")
     writer.writerow(columns)
     writer.writerows(zip(*columns.values(), strict=True))
 
