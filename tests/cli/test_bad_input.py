@@ -234,6 +234,33 @@ def test_odd_columns_are_said(run, small: Path, tmp_path: Path) -> None:
     assert "dropped 1 constant column ('same')" in err
 
 
+def test_what_may_be_the_label_is_said(run, tmp_path: Path) -> None:
+    lines = [f"{j * j % 7},{'uv'[j % 2]},{j % 3 == 0},{j / 7}" for j in range(12)]
+    names = "a,Species,is_ill,has_cost"
+    err = run("pick", text(tmp_path, "\n".join([names, *lines])), "-k", 2).err
+    assert "column 'Species', 'is_ill': perhaps the label" in err
+    assert "has_cost" not in err
+
+
+def test_one_is_not_many(run, small: Path, tmp_path: Path) -> None:
+    text(tmp_path, "3\n", "known.txt")
+    pool = text(tmp_path, "a,b\n" + "".join(f"{j * j},{j % 5}\n" for j in (0, 1, 2, 3, 2)))
+    err = run("pick", pool, "-k", 1, "--labelled", tmp_path / "known.txt").err
+    assert "read as 1 row number (counted from 0) that is labelled" in err
+    assert "1 of 5 rows is a copy of another" in err
+    assert "of what any other row could do" in err
+
+
+def test_an_array_may_be_named_for_one_of_two_files(run, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(12, 2))
+    np.savez(tmp_path / "pool.npz", one=x, two=x)
+    np.save(tmp_path / "test.npy", x)
+    line = (tmp_path / "pool.npz", "-k", 2, "--array", "one", "--test", tmp_path / "test.npy")
+    assert run("pick", *line).code == 0
+    ran = run("pick", tmp_path / "test.npy", "-k", 2, "--array", "one")
+    assert ran.code == 1 and "the only kind that --array is for" in ran.err
+
+
 def test_what_does_not_fit_is_refused(
     run, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -232,7 +232,7 @@ def test_plain_columns_are_not_noted(name: str) -> None:
 
 def test_copies_are_counted() -> None:
     made = Encoder.fit(table(a=[1, 2, 1, 1], b=["x", "y", "x", "y"]))
-    assert made.notes == ("1 of 4 rows are copies of others",)
+    assert made.notes == ("1 of 4 rows is a copy of another",)
     x = np.random.default_rng(0).integers(0, 2, size=(500, 20)).astype(float)
     made = Encoder.fit(table(**{f"x{j}": x[:, j] for j in range(20)}))
     assert (
@@ -255,7 +255,7 @@ def test_missing_columns_are_named() -> None:
 
 
 def test_unknown_words_count_as_none_and_are_said() -> None:
-    with pytest.warns(DataWarning, match=r"test.csv: 2 cells of column 'kind' hold words that"):
+    with pytest.warns(DataWarning, match=r"test.csv: 2 cells of column 'kind' with words that"):
         x = Encoder.fit(POOL).transform(table("test.csv", size=[3.0, 3, 3], kind=["z", "a", "y"]))
     np.testing.assert_array_equal(x[:, 1:], [[0, 0], [1, 0], [0, 0]])
 

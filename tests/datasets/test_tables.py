@@ -163,6 +163,19 @@ def test_a_delimiter_can_be_chosen(tmp_path: Path) -> None:
         read_table(written(tmp_path, "a;b\n1;2\n"), delimiter=";;")
 
 
+def test_a_wrong_choice_of_delimiter_gets_a_suggestion(tmp_path: Path) -> None:
+    for content in ("a,b\n1,2\n3,4\n", "a,b\n1,2\n3;4\n"):
+        with pytest.raises(DatasetError, match="divided by ';', got ','; add --delimiter ','"):
+            read_table(written(tmp_path, content), delimiter=";")
+    one = read_table(written(tmp_path, "height, cm\n1\n2\n"), delimiter=";")
+    assert one.names == ("height, cm",)
+
+
+def test_an_array_is_named_only_in_an_archive(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"expected an \.npz file, the only kind that --array"):
+        read_table(written(tmp_path, "a,b\n1,2\n"), array="x")
+
+
 def test_a_packed_csv_is_read(tmp_path: Path) -> None:
     whole = gzip.compress(b"a,b\n1,2\n3,4\n")
     assert len(read_table(written(tmp_path, whole, "pool.csv.gz"))) == 2

@@ -44,8 +44,16 @@ def load(
     standardise: bool,
 ) -> Inputs:
     """Read and encode the pool, then the files that must agree with it."""
+
+    def _array(path: Path, other: Path | None) -> str | None:
+        # The pool may be an archive and the test file not, or the other way round.
+        archives = [one is not None and one.suffix.lower() == ".npz" for one in (path, other)]
+        return None if archives == [False, True] else array
+
     table, notes = noted(
-        lambda: read_table(pool, delimiter=delimiter, array=array, text=(id,) if id else ())
+        lambda: read_table(
+            pool, delimiter=delimiter, array=_array(pool, test), text=(id,) if id else ()
+        )
     )
     names = None if id is None else ids(table, id)
     prices = None if costs is None else table.numbers(costs)
@@ -74,7 +82,7 @@ def load(
     if test is not None:
         x_test, more = noted(
             lambda: encoder.transform(
-                read_table(test, delimiter=delimiter, array=array, text=encoder.words)
+                read_table(test, delimiter=delimiter, array=_array(test, pool), text=encoder.words)
             )
         )
         notes += more

@@ -79,7 +79,8 @@ class Picked:
         if costs is not None:
             text += f", for a cost of {costs.sum():,.6g}"
         if certificate is not None and k:
-            rivals = f"any {k:,} rows" if costs is None else "the same money"
+            rivals = "the same money" if costs is not None else f"any {k:,} rows"
+            rivals = "any other row" if costs is None and k == 1 else rivals
             text += f", at least {percent(certificate.share[-1])} of what {rivals} could do. "
             text += (
                 f"Labels needed to remove a share of the variance: {needed(certificate.needed, k)}"

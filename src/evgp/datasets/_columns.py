@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import frexp, ldexp
+from math import frexp, isfinite, ldexp
 
 import numpy as np
 import pyarrow as pa
@@ -82,6 +82,17 @@ def number(name: str, values: Float[np.ndarray, " n"], fill: float, scaled: bool
     mean = float(y.mean())
     mean += float((y - mean).mean())
     return Number(name, scale, mean, float(np.sqrt(np.mean((y - mean) ** 2))), fill)
+
+
+def median(values: Float[np.ndarray, " n"]) -> float:
+    """The median, also where the sum of the two in the middle overflows.
+
+    >>> median(np.array([1.0, 1.5e308, 1.7e308, 1.7e308]))
+    1.6e+308
+    """
+    with np.errstate(over="ignore"):
+        found = float(np.median(values))
+    return found if isfinite(found) else 2 * float(np.median(values / 2))
 
 
 def is_constant(column: Number, values: Float[np.ndarray, " n"]) -> bool:

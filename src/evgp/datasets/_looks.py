@@ -8,13 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Float
 
-from evgp.datasets._columns import Column, Number, to_numbers
+from evgp.datasets._columns import Column, Number, counted, to_numbers
 from evgp.datasets.tables import Table
 
 _ID = re.compile(r"(^|[_\W])(id|key|index|idx|uuid|guid|row|unnamed: \d+)$", re.I)
 _LABEL = re.compile(
     r"^(y|y_true|(.*_)?(label|target|class|outcome)(s|es)?|response|ground_?truth)$", re.I
 )
+# Such a name is the label's only with few values.
+_MAYBE_LABEL = re.compile(
+    r"^(species|diagnos[ie]s|disease|survived|churn(ed)?|fraud|spam|approved|(is|has)[_ ].+)$", re.I
+)
+_FEW = 20
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _HUGE = 1e15
 _FAR = 30.0
@@ -22,7 +27,7 @@ _FAR = 30.0
 
 def of_pool(table: Table, columns: Sequence[Column], x: Float[np.ndarray, "n d"]) -> list[str]:
     """Notes on columns that may be ids or the label, on wild values, and on copies."""
-    counting, ids, labels, wild = [], [], [], []
+    counting, ids, labels, maybe, wild = [], [], [], [], []
     start = 0
     for column in columns:
         cells, name = table.column(column.name), column.name
@@ -32,6 +37,8 @@ def of_pool(table: Table, columns: Sequence[Column], x: Float[np.ndarray, "n d"]
             ids.append(name)
         if _LABEL.match(name):
             labels.append(name)
+        elif _MAYBE_LABEL.match(name) and _has_few(cells):
+            maybe.append(name)
         if isinstance(column, Number) and (row := _wild(column, x[:, start])) is not None:
             value = to_numbers(cells.slice(row, 1))[0]
             wild.append(f"column {name!r} row {row}: {value:.6g}")
@@ -41,13 +48,15 @@ def of_pool(table: Table, columns: Sequence[Column], x: Float[np.ndarray, "n d"]
         "another whole number in each row, as in an id (--id or --drop leaves it out)": counting,
         "named like an id (--id or --drop leaves it out)": ids,
         "named like the label, which must not steer the picks (--drop leaves it out)": labels,
+        "perhaps the label, which must not steer the picks (--drop leaves it out)": maybe,
     }
     notes = [f"column {quoted(names)}: {what}" for what, names in found.items() if names]
     if wild:
-        more = f", and in {len(wild) - 3} columns more" if len(wild) > 3 else ""
+        more = f", and in {counted(len(wild) - 3, 'column')} more" if len(wild) > 3 else ""
         notes.append(f"values far from all others ({'; '.join(wild[:3])}{more}): are they meant?")
     if copied:
-        notes.append(f"{copied:,} of {len(x):,} rows are copies of others")
+        be = "is a copy of another" if copied == 1 else "are copies of others"
+        notes.append(f"{copied:,} of {counted(len(x), 'row')} {be}")
     return notes
 
 
@@ -96,6 +105,10 @@ def copies(x: Float[np.ndarray, "n d"]) -> int:
 def _all_differ(cells: pa.ChunkedArray) -> bool:
     # In a short table whole numbers often differ by chance.
     return len(cells) >= 10 and pc.count_distinct(cells).as_py() == len(cells)
+
+
+def _has_few(cells: pa.ChunkedArray) -> bool:
+    return int(pc.count_distinct(cells).as_py()) <= min(_FEW, len(cells) // 2)
 
 
 def _wild(column: Number, values: Float[np.ndarray, " n"]) -> int | None:

@@ -28,19 +28,18 @@ def read_separated(
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n"':
         raise DatasetError(f"expected a delimiter of one character, or 'tab', got {delimiter!r}")
     content = _unpacked(path) if packed else None
-    first = _first_line(path, content)
+    lines = _first_lines(path, content)
     try:
         data = _parse(path, content, delimiter, text)
         data = data.rename_columns(_clean(data.column_names))
     except UnicodeDecodeError as error:
         raise _not_utf8(path, "other bytes in the column names") from error
     except pa.ArrowInvalid as error:
-        if guessed:
-            _check_delimiter(path, first, delimiter)
+        _check_delimiter(path, lines, delimiter, guessed)
         check_quotes(path, content, delimiter)
         raise _explained(path, content, delimiter, str(error)) from error
-    if guessed and data.num_columns == 1:
-        _check_delimiter(path, first, delimiter)
+    if data.num_columns == 1:
+        _check_delimiter(path, lines, delimiter, guessed)
     _check_header(path, data.column_names)
     for name, column in zip(data.column_names, data.columns, strict=True):
         if pa.types.is_binary(column.type):
@@ -91,7 +90,8 @@ def _unpacked(path: Path) -> pa.Buffer:
     return pa.py_buffer(b"".join(chunks))
 
 
-def _first_line(path: Path, content: pa.Buffer | None) -> str:
+def _first_lines(path: Path, content: pa.Buffer | None) -> list[str]:
+    """The line of names and the first of data, as far as there are such."""
     if content is not None:
         head = content.slice(0, min(_HEAD, content.size)).to_pybytes()
     else:
@@ -102,12 +102,15 @@ def _first_line(path: Path, content: pa.Buffer | None) -> str:
     if not head.strip():
         raise DatasetError(f"{path}: expected a table, got an empty file")
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
-    return next(line for line in lines if line.strip())
+    return [line for line in lines if line.strip()][:2]
 
 
-def _check_delimiter(path: Path, first: str, delimiter: str) -> None:
+def _check_delimiter(path: Path, lines: Sequence[str], delimiter: str, guessed: bool) -> None:
+    """Say which delimiter was meant; one that somebody chose is doubted only by two lines."""
+    first, last = lines[0], lines[-1]
     for other in ";\t|,":
-        if other != delimiter and other in first and delimiter not in first:
+        meant = guessed or first.count(other) == last.count(other)
+        if other != delimiter and other in first and delimiter not in first and meant:
             shown = _SHOWN.get(other, other)
             raise DatasetError(
                 f"{path}: expected columns divided by {_SHOWN.get(delimiter, delimiter)!r}, got "

@@ -15,10 +15,12 @@ from evgp.datasets._columns import (
     Category,
     Column,
     Number,
+    counted,
     is_category,
     is_constant,
     is_number,
     is_time,
+    median,
     missing,
     number,
     shown,
@@ -79,7 +81,7 @@ class Encoder:
             else:
                 columns.append(made)
         if constant:
-            notes.append(f"dropped {_count(constant, 'constant column')}")
+            notes.append(f"dropped {_named(constant, 'constant column')}")
         if not columns:
             raise DatasetError(
                 f"{table.source}: expected a column that differs between rows, got none after "
@@ -121,7 +123,7 @@ class Encoder:
         notes = _refuse_holes(table, self.sources, self.impute)
         extra = [name for name in table.names if name not in known]
         if extra:
-            notes.append(f"ignored {_count(extra, 'column')} that {self.source} does not have")
+            notes.append(f"ignored {_named(extra, 'column')} that {self.source} does not have")
         x = self._matrix(table, notes)
         for note in notes:
             warnings.warn(f"{table.source}: {note}", DataWarning, stacklevel=2)
@@ -155,8 +157,8 @@ class Encoder:
         unknown = int((codes < 0).sum())
         if unknown:
             notes.append(
-                f"{unknown:,} cells of column {column.name!r} hold words that {self.source} does "
-                "not have; they count as none of its categories"
+                f"{counted(unknown, 'cell')} of column {column.name!r} with words that "
+                f"{self.source} does not have; they count as none of its categories"
             )
         return column.encode(codes)
 
@@ -171,7 +173,7 @@ def _learn(
         finite = values[np.isfinite(values)]
         if not len(finite):
             return None
-        fill = float(np.median(finite))
+        fill = median(finite)
         values = np.where(np.isfinite(values), values, fill)
         made = number(name, values, fill, standardise)
         if standardise and is_constant(made, values):
@@ -228,10 +230,13 @@ def _refuse_holes(table: Table, names: Sequence[str], impute: bool) -> list[str]
     if not found:
         return []
     listed = "; ".join(found[:5]) + (
-        f"; and {len(found) - 5} more columns" if len(found) > 5 else ""
+        f"; and {counted(len(found) - 5, 'more column')}" if len(found) > 5 else ""
     )
     if impute:
-        return [f"filled {total:,} cells with the pool's median or most frequent word: {listed}"]
+        return [
+            f"filled {counted(total, 'cell')} with the pool's median or most frequent word: "
+            + listed
+        ]
     raise DatasetError(
         f"{table.source}: expected a value in each cell, got {listed} (rows count from 0); mend "
         "them, or fill them with --impute"
@@ -245,5 +250,5 @@ def _holes(cells: pa.ChunkedArray) -> dict[str, Bool[np.ndarray, " n"]]:
     return {"missing": missing(cells)}
 
 
-def _count(names: Sequence[str], what: str) -> str:
-    return f"{len(names)} {what}{'s' if len(names) > 1 else ''} ({_looks.quoted(names)})"
+def _named(names: Sequence[str], what: str) -> str:
+    return f"{counted(len(names), what)} ({_looks.quoted(names)})"

@@ -93,6 +93,11 @@ def read_table(
     path = Path(path)
     _check_file(path)
     suffix, packed = _suffix(path)
+    if array is not None and suffix != ".npz":
+        raise DatasetError(
+            f"{path}: expected an .npz file, the only kind that --array is for; leave out "
+            f"--array {array!r}"
+        )
     try:
         if suffix in _SEPARATED:
             data = read_separated(
