@@ -94,7 +94,7 @@ def winner(
     scale = torch.ones(len(allowed), dtype=torch.float64) if per is None else per
     ceilings = torch.where(allowed, criterion.ceilings(posterior) / scale, -inf)
     settled = torch.full_like(ceilings, -inf)
-    look = 4
+    look = 1
     while True:
         best = float(settled.max())
         floor = best - TIE * abs(best)
