@@ -472,6 +472,7 @@ def test_rounding_never_makes_the_bound_too_low(storage, monkeypatch) -> None:
         assert all(bound(j) >= float(sums[j - 1]) * (1 - 1e-11) for j in (20, 100, 399, 400))
 
 
+@pytest.mark.filterwarnings("ignore:the first 1 of 5 picks")
 @pytest.mark.parametrize("noise", [1e-3, 1e-6])
 def test_float32_storage_never_promises_more(noise) -> None:
     """A linear network, of which the labels leave little: Theta - B^T B cancels."""
