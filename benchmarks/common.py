@@ -162,11 +162,14 @@ def shown(value: object) -> str:
 def _setting(options: Options, name: str) -> list[str]:
     small = " --small" if options.small else ""
     command = f"python -m benchmarks {name}{small} --repeats {options.repeats}"
+    look = ["git", "log", "-1", "--format=%h", "--", "src"]
+    done = subprocess.run(look, cwd=ROOT, check=False, capture_output=True, text=True)
+    commit = done.stdout.strip() or "no commit"
     today = datetime.datetime.now(datetime.UTC).date()
     others = options.others.cores()
     return [
         f"`{command}`, {today}; {torch.get_num_threads()} threads on {os.cpu_count()} cores, "
-        f"of which others used {others:.1f} meanwhile; evgp {evgp.__version__}, Python "
+        f"of which others used {others:.1f} meanwhile; evgp {evgp.__version__} ({commit}), Python "
         f"{platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}, SciPy "
         f"{scipy.__version__}. Seconds are wall time, best of {options.repeats} in turns; "
         "`others` is the cores that other processes used while the call that counts ran."

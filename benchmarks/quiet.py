@@ -13,7 +13,8 @@ import psutil
 Answer = TypeVar("Answer")
 
 _CALM = 0.1  # of one core
-_PATIENCE = 30.0
+_PATIENCE = 30.0  # seconds for a quiet moment
+_LONG = 60.0  # seconds of work after which a call is not tried again
 
 
 class Others:
@@ -31,11 +32,13 @@ class Others:
 def calm(work: Callable[[], Answer], tries: int = 6) -> tuple[Answer, float]:
     """What the work answers when left alone, or on the calmest of the tries; and others' cores."""
     found: list[tuple[Answer, float]] = []
-    while len(found) < tries and not (found and found[-1][1] < _CALM):
+    spent = 0.0
+    while len(found) < tries and spent < _LONG and not (found and found[-1][1] < _CALM):
         wait_for_quiet()
-        others = Others()
+        began, others = time.perf_counter(), Others()
         answer = work()
         found.append((answer, others.cores()))
+        spent += time.perf_counter() - began
     return min(found, key=lambda one: one[1])
 
 
