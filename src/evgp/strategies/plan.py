@@ -16,8 +16,8 @@ from evgp.nets import Network, mlp
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
 from evgp.theory import DENSE
 
-# What torch and its like take before the first row is read.
-_LIBRARIES = 400_000_000
+# What torch and its like take before the first row is read, and scratch space.
+_LIBRARIES = 700_000_000
 # Of the memory that is free, how much a run may plan to use.
 _SHARE = 0.8
 
