@@ -21,6 +21,7 @@ from rich.table import Table
 
 import evgp
 from benchmarks.quiet import Others, calm
+from benchmarks.source import measured_commit
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -39,6 +40,7 @@ class Options:
     repeats: int = 3
     out: Path | None = None
     others: Others = field(default_factory=Others)
+    commit: str = field(default_factory=measured_commit)
 
     def folder(self) -> Path:
         """Where the records go."""
@@ -162,15 +164,12 @@ def shown(value: object) -> str:
 def _setting(options: Options, name: str) -> list[str]:
     small = " --small" if options.small else ""
     command = f"python -m benchmarks {name}{small} --repeats {options.repeats}"
-    look = ["git", "log", "-1", "--format=%h", "--", "src"]
-    done = subprocess.run(look, cwd=ROOT, check=False, capture_output=True, text=True)
-    commit = done.stdout.strip() or "no commit"
     today = datetime.datetime.now(datetime.UTC).date()
     others = options.others.cores()
     return [
         f"`{command}`, {today}; {torch.get_num_threads()} threads on {os.cpu_count()} cores, "
-        f"of which others used {others:.1f} meanwhile; evgp {evgp.__version__} ({commit}), Python "
-        f"{platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}, SciPy "
+        f"of which others used {others:.1f} meanwhile; evgp {evgp.__version__} ({options.commit}), "
+        f"Python {platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}, SciPy "
         f"{scipy.__version__}. Seconds are wall time, best of {options.repeats} in turns; "
         "`others` is the cores that other processes used while the call that counts ran."
     ]
