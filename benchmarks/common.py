@@ -169,7 +169,7 @@ def _setting(options: Options, name: str) -> list[str]:
     return [
         f"`{command}`, {today}; {torch.get_num_threads()} threads on {os.cpu_count()} cores, "
         f"of which others used {others:.1f} meanwhile; evgp {evgp.__version__} ({options.commit}), "
-        f"Python {platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}, SciPy "
-        f"{scipy.__version__}. Seconds are wall time, best of {options.repeats} in turns; "
+        f"Python {platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}, "
+        f"SciPy {scipy.__version__}. Seconds are wall time, best of {options.repeats} in turns; "
         "`others` is the cores that other processes used while the call that counts ran."
     ]
