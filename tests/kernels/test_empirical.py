@@ -1,5 +1,7 @@
 """The empirical NTK against plain Jacobians, for every layer it knows and some it does not."""
 
+import warnings
+
 import pytest
 import torch
 from torch import nn
@@ -7,6 +9,8 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from evgp import EmpiricalNTK, mlp
 from evgp._errors import NetworkError
+from evgp.kernels.factors import Positions
+from evgp.kernels.tapped import Tapped
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
 
@@ -73,6 +77,22 @@ def flat(*layers: nn.Module, into: int) -> nn.Module:
     return nn.Sequential(*layers, nn.Tanh(), nn.Flatten(), nn.Linear(into, 3))
 
 
+def old_weight_norm(module: nn.Module) -> nn.Module:
+    """Torch's former weight norm, which many models still use."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return torch.nn.utils.weight_norm(module)
+
+
+def scaled(module: nn.Module) -> nn.Module:
+    """Lengths that are not those of the directions, so that both parts of the gradient count."""
+    for name, param in module.named_parameters():
+        if name.endswith(("original0", "weight_g")):
+            with torch.no_grad():
+                param.mul_(1.7)
+    return module
+
+
 # module, shape of a sample, and how many parameters should need the slow road
 CASES = {
     "mlp": (lambda: mlp(2, 8, outputs=3).build((5,), generator=torch.Generator()), (5,), 0),
@@ -99,8 +119,46 @@ CASES = {
     "no bias": (lambda: nn.Sequential(nn.Linear(5, 3, bias=False)), (5,), 0),
     "shared": (Shared, (5,), 0),
     "residual": (Residual, (3, 8, 8), 1),
-    "weight norm": (lambda: flat(weight_norm(nn.Linear(5, 4)), into=4), (5,), 3),
-    "transposed": (lambda: flat(nn.ConvTranspose2d(2, 3, 3), into=147), (2, 5, 5), 2),
+    "weight norm": (lambda: flat(scaled(weight_norm(nn.Linear(5, 4))), into=4), (5,), 0),
+    "weight norm at positions": (
+        lambda: flat(scaled(weight_norm(nn.Linear(5, 4, bias=False))), into=12),
+        (3, 5),
+        0,
+    ),
+    "weight norm of convolutions": (
+        lambda: flat(
+            scaled(weight_norm(nn.Conv2d(2, 4, 3, 2, padding=1, groups=2))),
+            scaled(weight_norm(nn.Conv2d(4, 3, 1))),
+            into=27,
+        ),
+        (2, 6, 6),
+        0,
+    ),
+    "weight norm, the old way": (
+        lambda: flat(scaled(old_weight_norm(nn.Conv1d(2, 3, 3))), into=24),
+        (2, 10),
+        0,
+    ),
+    "weight norm of inputs": (lambda: flat(weight_norm(nn.Linear(5, 4), dim=1), into=4), (5,), 3),
+    "transposed": (lambda: flat(nn.ConvTranspose2d(2, 3, 3), into=147), (2, 5, 5), 0),
+    "transposed, 1-d": (
+        lambda: flat(nn.ConvTranspose1d(2, 3, 3, 2, padding=1, bias=False), into=27),
+        (2, 5),
+        0,
+    ),
+    "transposed with all": (
+        lambda: flat(
+            nn.ConvTranspose2d(2, 3, (3, 2), (2, 3), (1, 0), (1, 2), dilation=(1, 2)), into=510
+        ),
+        (2, 5, 5),
+        0,
+    ),
+    "transposed in groups": (
+        lambda: flat(nn.ConvTranspose2d(2, 4, 3, groups=2), into=196),
+        (2, 5, 5),
+        2,
+    ),
+    "few positions": (lambda: flat(nn.Conv2d(20, 30, 2), into=30), (20, 2, 2), 0),
     "sideways": (Sideways, (5,), 5),
 }
 
@@ -143,6 +201,20 @@ def test_agrees_with_the_jacobian_to_ten_digits(name) -> None:
     assert torch.allclose(EmpiricalNTK(module, "trace")(x), trace, **EXACT)
     tapped = kernel._instances(x)[0]
     assert len(tapped.rest) == CASES[name][2]
+
+
+def test_both_ways_to_multiply_positions_agree() -> None:
+    torch.manual_seed(0)
+    module = flat(nn.Conv2d(6, 8, 3, padding=1), into=128).double()
+    x = torch.randn(7, 6, 4, 4, dtype=torch.float64)
+    layer = next(one for one in Tapped.of(module, x).factors(x, 0) if isinstance(one, Positions))
+    whole, pairs, tight = (torch.zeros(7, 7, dtype=torch.float64) for _ in range(3))
+    slab = layer.slab(0, 8)
+    whole += slab @ slab.T
+    layer._add_pairs(pairs, layer, 1 << 30)
+    layer._add_pairs(tight, layer, 1)
+    assert torch.allclose(pairs, whole, **EXACT)
+    assert torch.allclose(tight.triu(), whole.triu(), **EXACT)
 
 
 def test_tokens_and_attention() -> None:

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from evgp._errors import NetworkError
 from evgp._linalg import mirror_
+from evgp.kernels.factors import Factor
 from evgp.kernels.tapped import Tapped
-from evgp.kernels.taps import Factor
 from evgp.nets import Buildable
 
 Source = nn.Module | Buildable | Callable[[], nn.Module]

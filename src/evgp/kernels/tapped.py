@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -11,7 +12,8 @@ from torch import Tensor, nn
 
 from evgp._errors import NetworkError
 from evgp.kernels import taps
-from evgp.kernels.taps import Calls, Factor
+from evgp.kernels.factors import Factor
+from evgp.kernels.taps import Calls
 from evgp.nets import NTKLinear
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
@@ -20,6 +22,7 @@ Builder = Callable[[nn.Module, Calls], list[Factor]]
 _BUILDERS: tuple[tuple[tuple[type[nn.Module], ...], Callable[..., list[Factor]]], ...] = (
     ((nn.Linear, NTKLinear), taps.linear),
     ((nn.Conv1d, nn.Conv2d), taps.convolution),
+    ((nn.ConvTranspose1d, nn.ConvTranspose2d), taps.transposed),
     ((nn.LayerNorm, nn.GroupNorm, _BATCH_NORM), taps.normalisation),
     ((nn.Embedding,), taps.embedding),
 )
@@ -67,8 +70,7 @@ class Tapped:
             raise NetworkError("expected a network with trainable parameters, got none")
         tapped = cls(module)
         two = tapped.cast(x[:2])
-        with torch.no_grad():
-            out, alone = module(two), module(two[:1])
+        out, alone = _tried(module, two)
         if out.ndim != 2 or len(out) != len(two):
             raise NetworkError(
                 f"expected a network from (rows, ...) to (rows, outputs), got {tuple(out.shape)} "
@@ -86,7 +88,8 @@ class Tapped:
     def cast(self, x: Tensor) -> Tensor:
         """Inputs in the type and on the device of the parameters; indices stay indices."""
         one = next(self.module.parameters())
-        return x.to(one.device, one.dtype) if x.is_floating_point() else x.to(one.device)
+        whole = not x.is_floating_point() and looks_up(self.module)
+        return x.to(one.device) if whole else x.to(one.device, one.dtype)
 
     def zeros(self, *shape: int) -> Tensor:
         """In the type of the parameters."""
@@ -147,13 +150,10 @@ class Tapped:
             owners[id(param)] = owners.get(id(param), 0) + 1
         covered: dict[nn.Module, list[str]] = {}
         for prefix, module in self.module.named_modules():
-            own = dict(module.named_parameters(recurse=False))
+            own, builder = _reading(module)
             trained = [param.requires_grad for param in own.values()]
-            builder = next((b for kinds, b in _BUILDERS if isinstance(module, kinds)), None)
             single = all(owners[id(param)] == 1 for param in own.values())
-            # A parametrised weight (weight norm) lives in a child, so the layer owns too little.
-            whole = "weight" in own and not hasattr(module, "parametrizations")
-            if builder is not None and own and all(trained) and single and whole:
+            if builder is not None and own and all(trained) and single:
                 self.taps[module] = builder
                 covered[module] = [f"{prefix}.{name}" if prefix else name for name in own]
         self._check(x, covered)
@@ -215,8 +215,54 @@ def _listening(calls: dict[nn.Module, list[tuple[Tensor, Tensor]]]) -> Iterator[
             handle.remove()
 
 
+def _reading(
+    module: nn.Module,
+) -> tuple[dict[str, nn.Parameter], Callable[..., list[Factor]] | None]:
+    """The parameters that a layer's tap covers, and the tap; weight norm keeps them elsewhere."""
+    own = dict(module.named_parameters(recurse=False))
+    builder = next((b for kinds, b in _BUILDERS if isinstance(module, kinds)), None)
+    if isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
+        made: Any = getattr(module, "parametrizations", None)
+        inner = made["weight"] if made is not None and set(made) == {"weight"} else []
+        if len(inner) == 1 and type(inner[0]).__name__ == "_WeightNorm" and inner[0].dim == 0:
+            inside = made.named_parameters(prefix="parametrizations")
+            return {**own, **dict(inside)}, taps.weight_normed
+        if {"weight_g", "weight_v"} <= set(own) and len(own["weight_g"]) == len(own["weight_v"]):
+            return own, taps.weight_normed
+    whole = "weight" in own and not hasattr(module, "parametrizations")
+    return own, builder if whole else None
+
+
 def _or_zeros(grad: Tensor | None, like: Tensor) -> Tensor:
     return torch.zeros_like(like) if grad is None else grad
+
+
+def looks_up(module: nn.Module) -> bool:
+    """Does a network look whole numbers up in a table, as those for text do?
+
+    >>> looks_up(nn.Embedding(3, 2)), looks_up(nn.Linear(3, 2))
+    (True, False)
+    """
+    return any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in module.modules())
+
+
+def _tried(module: nn.Module, two: Tensor) -> tuple[Tensor, Tensor]:
+    """The outputs of two samples together, and of the first alone."""
+    try:
+        with torch.no_grad():
+            out, alone = module(two), module(two[:1])
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise NetworkError(
+            f"expected a network that takes samples of shape {tuple(two.shape[1:])}, "
+            f"{type(module).__name__} stopped at them: {said}"
+        ) from error
+    if not isinstance(out, Tensor):
+        raise NetworkError(
+            f"expected a network whose output is one tensor, got {type(out).__name__} from "
+            f"{type(module).__name__}; wrap it in a module that returns the logits"
+        )
+    return out, alone
 
 
 def _refuse_noise(module: nn.Module) -> None:

@@ -1,0 +1,200 @@
+r"""What layers keep of a block of samples, and how two blocks share their gradients.
+
+A layer that multiplies inputs $a_t$ by a weight $W$ at positions $t$ (one for a dense layer on
+vectors, one a pixel for a convolution) has the per-sample gradient $\sum_t g_t a_t^\top$, with $g$
+the gradient at its output. Two samples share
+
+$$ \sum_{t, t'} (a_t \cdot a'_{t'}) (g_t \cdot g'_{t'}) $$
+
+which for one position is the elementwise product of two Gram matrices. With many positions it is
+cheaper to form the gradients of some output channels at a time and multiply those.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+
+@runtime_checkable
+class Factor(Protocol):
+    """What one layer keeps of a block of samples, to be multiplied with another block."""
+
+    def add_(self, out: Float[Tensor, "b1 b2"], other: Any, room: int) -> None:
+        """Add the kernel with another block of the same layer, in about `room` bytes of scratch.
+
+        With itself only what stands above the diagonal (in blocks) has to be right.
+        """
+        ...
+
+    def diag(self, room: int) -> Float[Tensor, " b"]:
+        """Each sample with itself."""
+        ...
+
+
+@dataclass(frozen=True)
+class Product:
+    """A dense layer on vectors: inputs (with a one for the bias) and output gradients."""
+
+    a: Float[Tensor, "b k"]
+    g: Float[Tensor, "b c"]
+
+    def add_(self, out: Float[Tensor, "b1 b2"], other: "Product", room: int) -> None:
+        for rows, columns in _upper(len(self.a), self is other):
+            left = self.a[rows] @ other.a[columns].T
+            out[rows, columns] += left.mul_(self.g[rows] @ other.g[columns].T)
+
+    def diag(self, room: int) -> Float[Tensor, " b"]:
+        return self.a.square().sum(1) * self.g.square().sum(1)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """A layer applied at many positions; `unfold` gives b x k x t inputs for a slice of samples."""
+
+    x: tuple[Tensor, ...]
+    g: tuple[Tensor, ...]  # b x c x t each, one a call
+    unfold: "Unfold"
+
+    def add_(self, out: Float[Tensor, "b1 b2"], other: "Positions", room: int) -> None:
+        if self._pairs_are_cheaper(other):
+            return self._add_pairs(out, other, room)
+        channels = self.g[0].shape[1]
+        k = self.unfold.width(self.x[0])
+        count = len(self.x[0]) + (0 if other is self else len(other.x[0]))
+        step = max(1, min(channels, room // max(1, self.g[0].element_size() * k * count)))
+        for low in range(0, channels, step):
+            left = self.slab(low, low + step)
+            right = left if other is self else other.slab(low, low + step)
+            for rows, columns in _upper(len(left), other is self):
+                out[rows, columns] += left[rows] @ right[columns].T
+
+    def _pairs_are_cheaper(self, other: "Positions") -> bool:
+        """Compare multiplications a pair: all positions with all, or gradients formed first."""
+        t, c, k = sum(g.shape[2] for g in self.g), self.g[0].shape[1], self.unfold.width(self.x[0])
+        forming = t / len(self.g[0]) + t / len(other.g[0])
+        return t * t * (k + c) < c * k * (1 + forming)
+
+    def _add_pairs(self, out: Float[Tensor, "b1 b2"], other: "Positions", room: int) -> None:
+        """The sum over pairs of positions, for layers with few positions and many weights."""
+        a, g = self._listed()
+        a2, g2 = (a, g) if other is self else other._listed()
+        t, m = a.shape[1], len(a2)
+        step = max(1, min(1024, room // max(1, 2 * a.element_size() * t * t * m)))
+        for rows, columns in _upper(len(a), other is self, step):
+            shared = a[rows].flatten(0, 1) @ a2[columns].flatten(0, 1).T
+            shared *= g[rows].flatten(0, 1) @ g2[columns].flatten(0, 1).T
+            one = shared.view(-1, t, shared.shape[1]).sum(1)
+            out[rows, columns] += one.view(len(one), -1, t).sum(2)
+
+    def _listed(self) -> tuple[Float[Tensor, "b t k"], Float[Tensor, "b t c"]]:
+        """Inputs and gradients, position by position, over all calls."""
+        a = torch.cat([self.unfold(x).transpose(1, 2) for x in self.x], dim=1)
+        return a.contiguous(), torch.cat([g.transpose(1, 2) for g in self.g], dim=1).contiguous()
+
+    def diag(self, room: int) -> Float[Tensor, " b"]:
+        channels = self.g[0].shape[1]
+        k = self.unfold.width(self.x[0])
+        step = max(1, min(channels, room // max(1, self.g[0].element_size() * k * len(self.x[0]))))
+        out = self.g[0].new_zeros(len(self.x[0]))
+        for low in range(0, channels, step):
+            out += self.slab(low, low + step).square().sum(1)
+        return out
+
+    def slab(self, low: int, high: int) -> Float[Tensor, "b q"]:
+        """Per-sample gradients of some output channels, a few samples at a time."""
+        first = self.g[0][:, low:high]
+        out = first.new_empty(len(first), first.shape[1], self.unfold.width(self.x[0]))
+        for start in range(0, len(out), 16):
+            rows = slice(start, start + 16)
+            for call, (x, g) in enumerate(zip(self.x, self.g, strict=True)):
+                a = self.unfold(x[rows]).transpose(1, 2)
+                if call == 0:
+                    torch.bmm(g[rows, low:high], a, out=out[rows])
+                else:
+                    out[rows] += torch.bmm(g[rows, low:high], a)
+        return out.flatten(1)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A layer with few parameters: its per-sample gradients as they are, weighted or not."""
+
+    j: Float[Tensor, "b p"]
+    weights: Float[Tensor, " p"] | None = None
+
+    def add_(self, out: Float[Tensor, "b1 b2"], other: "Rows", room: int) -> None:
+        out += (self.j if self.weights is None else self.j * self.weights) @ other.j.T
+
+    def diag(self, room: int) -> Float[Tensor, " b"]:
+        squares = self.j.square()
+        return squares.sum(1) if self.weights is None else squares @ self.weights
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """An embedding: positions share where they hold the same index."""
+
+    index: Tensor  # b x t
+    g: Float[Tensor, "b t c"]
+
+    def add_(self, out: Float[Tensor, "b1 b2"], other: "Lookup", room: int) -> None:
+        t, u = self.index.shape[1], other.index.shape[1]
+        step = max(1, room // max(1, 12 * t * u * len(other.index)))
+        right = other.g.flatten(0, 1)
+        for low in range(0, len(self.index), step):
+            index, g = self.index[low : low + step], self.g[low : low + step]
+            same = index.flatten()[:, None] == other.index.flatten()
+            shared = (g.flatten(0, 1) @ right.T).mul_(same)
+            out[low : low + step] += shared.view(len(index), t, len(other.index), u).sum((1, 3))
+
+    def diag(self, room: int) -> Float[Tensor, " b"]:
+        same = self.index[:, :, None] == self.index[:, None]
+        return (torch.bmm(self.g, self.g.transpose(1, 2)) * same).sum((1, 2))
+
+
+@dataclass(frozen=True)
+class Unfold:
+    """Inputs of a layer as b x k x t: what each output position multiplies with its weights."""
+
+    kernel: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, ...] = (0, 0, 0, 0)  # left, right, top, bottom
+    dilation: tuple[int, int] = (1, 1)
+    mode: str = "constant"
+    group: tuple[int, int] | None = None  # channels of one group, from and to
+
+    def __call__(self, x: Tensor) -> Float[Tensor, "b k t"]:
+        if self.kernel == (1, 1) and x.ndim == 3:
+            return x
+        if self.group is not None:
+            x = x[:, self.group[0] : self.group[1]]
+        if any(self.padding):
+            x = functional.pad(x, self.padding, mode=self.mode)
+        # A view with the window's axes of their own: its copy is several times faster than im2col.
+        size, stride = x.shape[2:], x.stride()
+        reach = [d * (k - 1) + 1 for d, k in zip(self.dilation, self.kernel, strict=True)]
+        count = [(n - r) // s + 1 for n, r, s in zip(size, reach, self.stride, strict=True)]
+        shape = (*x.shape[:2], *self.kernel, *count)
+        steps = (
+            *stride[:2],
+            *(d * t for d, t in zip(self.dilation, stride[2:], strict=True)),
+            *(s * t for s, t in zip(self.stride, stride[2:], strict=True)),
+        )
+        return x.as_strided(shape, steps).reshape(len(x), -1, count[0] * count[1])
+
+    def width(self, x: Tensor) -> int:
+        """k: inputs that one output sees."""
+        channels = x.shape[1] if self.group is None else self.group[1] - self.group[0]
+        return channels * prod(self.kernel)
+
+
+def _upper(n: int, same: bool, step: int = 1024) -> Iterator[tuple[slice, slice]]:
+    """Rows in blocks, each with all columns, or with those from the diagonal on."""
+    for start in range(0, n, step):
+        yield slice(start, start + step), slice(start if same else 0, None)
