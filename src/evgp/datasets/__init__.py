@@ -9,5 +9,8 @@ from evgp.datasets.files import write_text as write_text
 from evgp.datasets.labelled import Labelled as Labelled
 from evgp.datasets.labelled import ids as ids
 from evgp.datasets.labelled import read_labelled as read_labelled
+from evgp.datasets.samples import Samples as Samples
+from evgp.datasets.samples import is_samples as is_samples
+from evgp.datasets.samples import stack as stack
 from evgp.datasets.tables import Table as Table
 from evgp.datasets.tables import read_table as read_table

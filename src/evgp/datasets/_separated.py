@@ -5,12 +5,12 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
 from evgp._errors import DatasetError
+from evgp._machine import available_memory
 from evgp.datasets._quotes import check_quotes
 
 _SHOWN = {"\t": "tab"}
@@ -71,7 +71,7 @@ def _parse(
 
 def _unpacked(path: Path) -> pa.Buffer:
     """A gzip file in memory, stopped when it grows beyond half of what is free."""
-    limit = psutil.virtual_memory().available // 2
+    limit = available_memory() // 2
     chunks, size = [], 0
     try:
         with pa.input_stream(path, compression="gzip") as stream:

@@ -13,10 +13,10 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-import psutil
 from jaxtyping import Float
 
 from evgp._errors import DatasetError, DataWarning
+from evgp._machine import available_memory
 from evgp.datasets._unpack import Stream, opened
 
 # Deflate packs at most 1032 to 1, and only a constant comes near it: no data to choose from does.
@@ -79,7 +79,7 @@ def _foreign(path: str | Path, error: Exception) -> DatasetError:
 
 def check_memory(need: int, source: str) -> None:
     """Refuse what would take more than half of the memory that is free now."""
-    free = psutil.virtual_memory().available
+    free = available_memory()
     if need > free // 2:
         raise DatasetError(
             f"{source}: reading it needs {need / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB of memory "

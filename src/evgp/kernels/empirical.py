@@ -9,15 +9,15 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-import psutil
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from evgp._errors import NetworkError
 from evgp._linalg import mirror_
+from evgp._machine import available_memory, seconds, speed
 from evgp.kernels.factors import Factor
-from evgp.kernels.tapped import Tapped
+from evgp.kernels.tapped import Tapped, looks_up
 from evgp.nets import Buildable
 
 Source = nn.Module | Buildable | Callable[[], nn.Module]
@@ -84,12 +84,38 @@ class EmpiricalNTK:
         assert total is not None
         return total / self.draws
 
+    def looks_up(self, shape: tuple[int, ...]) -> bool:
+        """Does the network take whole numbers as indices, as those for text do?"""
+        return looks_up(self._initialise(shape, 0))
+
+    def cost(self, x: Shaped[Tensor, " b *d"], n: int) -> tuple[int, float]:
+        """Bytes and seconds that the n x n matrix will take, from a look at a few samples.
+
+        The bytes are those of the matrix and the scratch space beside it.
+        """
+        tapped = self._instances(x)[0]
+        output = self._outputs(tapped, 0)[0]
+        blocks = _Blocks(tapped, output, self._room())
+        few = x[:8]
+        made = tapped.factors(few, output)
+        step, keep = blocks._size(few, n)
+        count = -(-n // step)
+        passes = n if keep else step * count * (count + 1) / 2
+        sample = seconds(lambda: blocks.diag(few), times=1) / len(few)
+        size = tapped.zeros(1).element_size()
+        flops = speed()[0] * (2 if size == 4 else 1)
+        product = n * n * sum(one.work() for one in made) / flops
+        repeats = self.draws * len(self._outputs(tapped, 0))
+        scratch = n * blocks.sample(few) + sum(p.numel() for p in tapped.module.parameters()) * size
+        matrix = n * n * (self.storage.itemsize if self.storage else size)
+        return matrix + min(self._room(), scratch), repeats * (passes * sample + product)
+
     def fresh(self, seed: int) -> "EmpiricalNTK":
         """The same kernel from another initialisation, for the next round."""
         return replace(self, seed=seed, _made={})
 
     def _room(self) -> int:
-        return self.memory if self.memory is not None else psutil.virtual_memory().available // 4
+        return self.memory if self.memory is not None else available_memory() // 4
 
     def _empty(self, tapped: Tapped, *shape: int) -> Tensor:
         dtype = self.storage or tapped.zeros(1).dtype
@@ -178,12 +204,18 @@ class _Blocks:
         """Samples in a block, and whether all blocks may be kept."""
         if len(x) == 0:
             return 1, False
+        step = max(1, self.room // 2 // max(1, self.sample(x)))
+        return step, n * self._kept(x) <= self.room // 4
+
+    def sample(self, x: Tensor) -> int:
+        """Bytes that one sample takes at the peak of a backward pass."""
         made = self.tapped.factors(x[:1], self.output)
-        kept = sum(_bytes(one) for one in made)
         wide = max((_slab(self.tapped, one) for one in made), default=0)
         # A backward pass holds about three times what the factors keep.
-        step = max(1, self.room // 2 // max(1, 3 * kept + 2 * wide))
-        return step, n * kept <= self.room // 4
+        return 3 * self._kept(x) + 2 * wide
+
+    def _kept(self, x: Tensor) -> int:
+        return sum(_bytes(one) for one in self.tapped.factors(x[:1], self.output))
 
 
 def _bytes(factor: Factor) -> int:

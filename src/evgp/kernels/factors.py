@@ -36,6 +36,10 @@ class Factor(Protocol):
         """Each sample with itself."""
         ...
 
+    def work(self) -> int:
+        """Multiplications for a pair of samples, about."""
+        ...
+
 
 @dataclass(frozen=True)
 class Product:
@@ -51,6 +55,9 @@ class Product:
 
     def diag(self, room: int) -> Float[Tensor, " b"]:
         return self.a.square().sum(1) * self.g.square().sum(1)
+
+    def work(self) -> int:
+        return self.a.shape[1] + self.g.shape[1]
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,10 @@ class Positions:
             out += self.slab(low, low + step).square().sum(1)
         return out
 
+    def work(self) -> int:
+        t, c, k = sum(g.shape[2] for g in self.g), self.g[0].shape[1], self.unfold.width(self.x[0])
+        return min(c * k, t * t * (c + k))
+
     def slab(self, low: int, high: int) -> Float[Tensor, "b q"]:
         """Per-sample gradients of some output channels, a few samples at a time."""
         first = self.g[0][:, low:high]
@@ -135,6 +146,9 @@ class Rows:
         squares = self.j.square()
         return squares.sum(1) if self.weights is None else squares @ self.weights
 
+    def work(self) -> int:
+        return self.j.shape[1]
+
 
 @dataclass(frozen=True)
 class Lookup:
@@ -156,6 +170,9 @@ class Lookup:
     def diag(self, room: int) -> Float[Tensor, " b"]:
         same = self.index[:, :, None] == self.index[:, None]
         return (torch.bmm(self.g, self.g.transpose(1, 2)) * same).sum((1, 2))
+
+    def work(self) -> int:
+        return self.g.shape[2] * self.index.shape[1] ** 2
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,10 @@ class Rest:
             out += self.tapped.slab(self.x, self.output, names).square().sum(1)
         return out
 
+    def work(self) -> int:
+        sizes = {name: param.numel() for name, param in self.tapped.module.named_parameters()}
+        return sum(sizes[name] for name in self.tapped.rest)
+
 
 @dataclass
 class Tapped:

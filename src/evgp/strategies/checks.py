@@ -12,11 +12,12 @@ from torch import Tensor
 from evgp._errors import PoolError
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion, MutualInformation
+from evgp.datasets import Samples, is_samples, stack
 from evgp.pool import Pool
 
 
 def inputs(
-    x: ArrayLike, name: str, like: Tensor | None = None, *, indices: bool = False
+    x: ArrayLike | Samples, name: str, like: Tensor | None = None, *, indices: bool = False
 ) -> Shaped[Tensor, " n *d"]:
     """Points as float64, finite, one a row; with `indices` whole numbers stay what they are."""
     tensor = _tensor(x, name)
@@ -51,7 +52,9 @@ def inputs(
     return tensor
 
 
-def _tensor(x: ArrayLike, name: str) -> Tensor:
+def _tensor(x: ArrayLike | Samples, name: str) -> Tensor:
+    if is_samples(x):
+        return stack(x, name)
     if isinstance(x, Tensor):
         return x.detach().cpu()
     try:

@@ -6,29 +6,30 @@ from math import inf
 
 import torch
 
-from evgp._errors import DataWarning, EvgpWarning, NetworkError, PoolError
+from evgp._errors import DataWarning, EvgpWarning, PoolError
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
+from evgp.datasets import Samples
 from evgp.greedy import Greedy, Progress, silent
-from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source, Tabulated
-from evgp.nets import Buildable, Network, mlp
+from evgp.kernels import EmpiricalNTK, Kernel, Source, Tabulated
+from evgp.nets import Network, mlp
 from evgp.pool import Pool, Selection
 from evgp.strategies import checks
 from evgp.strategies.evgp import EVGP, most_picks
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to, whole
-from evgp.strategies.plan import plan, refuse
+from evgp.strategies.plan import kernel_of, plan, refuse
 
 
 def pick(
-    x: ArrayLike,
+    x: ArrayLike | Samples,
     k: int | None = None,
     *,
     budget: float | None = None,
     costs: ArrayLike | None = None,
-    x_test: ArrayLike | None = None,
+    x_test: ArrayLike | Samples | None = None,
     test_weights: ArrayLike | None = None,
     labelled: ArrayLike | None = None,
-    x_labelled: ArrayLike | None = None,
+    x_labelled: ArrayLike | Samples | None = None,
     candidates: ArrayLike | None = None,
     network: Network | Source = mlp(),
     kernel: Kernel | None = None,
@@ -42,6 +43,9 @@ def pick(
     progress: Progress = silent,
 ) -> Selection:
     """Which k rows of x to label, in which order, before any label exists.
+
+    `x` is an array or tensor, one point a row, or a torch `Dataset` or `DataLoader`, or a Hugging
+    Face dataset, whose labels are left aside; picks are positions in it.
 
     The test points are `x_test` (with `test_weights`), or the pool itself; `thin` keeps that many
     of them by k-means++. `labelled` are rows already labelled, `x_labelled` labelled points outside
@@ -59,9 +63,12 @@ def pick(
     (5,)
     """
     rule = criterion_named(criterion)
-    used = kernel if kernel is not None else _kernel_of(network, seed)
+    used = kernel if kernel is not None else kernel_of(network, seed)
     finite = isinstance(used, EmpiricalNTK)
     points = checks.inputs(x, "x", indices=finite)
+    if isinstance(used, EmpiricalNTK) and not points.is_floating_point():
+        finite = used.looks_up(tuple(points.shape[1:]))  # else whole numbers are numbers
+        points = points if finite else points.double()
     given, outside = (
         None if one is None else checks.inputs(one, name, like=points, indices=finite)
         for one, name in ((x_test, "x_test"), (x_labelled, "x_labelled"))
@@ -77,11 +84,11 @@ def pick(
     thin = thinned_to(thin, rule)
     sure = plan(
         len(points),
-        points[0].numel(),
+        tuple(points.shape[1:]),
         aim,
         m=None if given is None else len(given),
         labelled=len(known) + (0 if outside is None else len(outside)),
-        network=network if isinstance(network, Network) else mlp(),
+        kernel=used,
         criterion=rule,
         greedy=greedy,
         storage=storage,
@@ -142,15 +149,6 @@ def pick(
         "seed": seed,
     }
     return replace(made, settings=settings, warnings=tuple(str(one.message) for one in caught))
-
-
-def _kernel_of(network: Network | Source, seed: int) -> Kernel:
-    if not callable(network) and not isinstance(network, Buildable):
-        raise NetworkError(
-            f"expected a network such as evgp.mlp(), a torch module or a function that makes one; "
-            f"got {network!r}"
-        )
-    return NTK(network) if isinstance(network, Network) else EmpiricalNTK(network, seed=seed)
 
 
 def _tabulate(kernel: EmpiricalNTK, pool: Pool) -> tuple[Kernel, Pool]:

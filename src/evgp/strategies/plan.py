@@ -1,18 +1,17 @@
 """What a run will take, before it starts: memory, time, and what it would choose."""
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
+from math import prod
 
-import psutil
 import torch
+from torch import Tensor
 
-from evgp._errors import MemoryPlanError, PoolError
+from evgp._errors import MemoryPlanError, NetworkError, PoolError
+from evgp._machine import available_memory, speed
 from evgp.criteria import BLOCK, Criterion, ExpectedVariance, MutualInformation, Percentile
 from evgp.greedy import Exchange, Greedy
-from evgp.nets import Network, mlp
+from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source
+from evgp.nets import Buildable, Network, mlp
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
 from evgp.theory import DENSE
 
@@ -60,6 +59,7 @@ class Sizes:
     labelled: int
     criterion: Criterion
     own: bool  # the candidates are the test points, so one matrix serves both
+    table: tuple[int, float] | None = None  # bytes and seconds of an empirical kernel's matrix
 
     def memory(self, storage: str) -> int:
         """Bytes at the peak: the large matrix, the columns of the picks, the inputs."""
@@ -75,15 +75,17 @@ class Sizes:
             extra = 8 * (3 * m * m + 2 * m * n)
         if isinstance(self.criterion, Percentile):
             extra = 12 * 8 * BLOCK
-        return matrix + columns + inputs + extra + _LIBRARIES
+        table = 0 if self.table is None else self.table[0]
+        return matrix + columns + inputs + extra + table + _LIBRARIES
 
-    def seconds(self, storage: str, network: Network, greedy: Greedy) -> float:
+    def seconds(self, storage: str, layers: int, greedy: Greedy) -> float:
         """A rough guess from a glance at this machine's speed."""
         n, m, k = self.n, self.m, self.k
-        flops, stream = _speed()
+        flops, stream = speed()
         size = 4 if storage == "float32" else 8
         pairs = n * m * (0.5 if self.own else 1.0)
-        kernel = pairs * (2 * self.d / flops + 8e-9 * len(network.layers))
+        kernel = pairs * (2 * self.d / flops + 8e-9 * layers)
+        kernel = kernel if self.table is None else self.table[1]
         picks = k * (n * m * size / stream + 4 * k * n * 8 / stream + 2e-3)
         if isinstance(self.criterion, Percentile):
             picks = k * n * m * (k / flops + 4e-8)
@@ -94,12 +96,13 @@ class Sizes:
 
 def plan(
     n: int,
-    d: int,
+    d: int | tuple[int, ...],
     k: int,
     *,
     m: int | None = None,
     labelled: int = 0,
-    network: Network = mlp(),
+    network: Network | Source = mlp(),
+    kernel: Kernel | None = None,
     criterion: str | Criterion = "ev",
     greedy: str | Greedy = "auto",
     storage: str = "auto",
@@ -107,12 +110,15 @@ def plan(
 ) -> Plan:
     """Memory and time for k picks of n rows with d features, on this machine.
 
-    `m` is the number of test points where they are not the pool; `thin` keeps that many of them.
+    `d` is a number, or the shape of a sample, such as (3, 32, 32). `m` is the number of test points
+    where they are not the pool; `thin` keeps that many of them. A network with a finite reading
+    only, or an `EmpiricalNTK` as `kernel`, is tried on a few samples to see what it takes.
 
     >>> plan(1000, 8, 10).fits
     True
     """
-    for name, value in (("n", n), ("d", d), ("k", k)):
+    shape = d if isinstance(d, tuple) else (d,)
+    for name, value in (("n", n), ("d", min(shape, default=0)), ("k", k)):
         if value < 1:
             raise PoolError(f"expected {name} >= 1, got {value}")
     if storage not in ("float64", "float32", "auto"):
@@ -122,7 +128,11 @@ def plan(
     points = n if m is None else m
     points = points if thin is None else min(points, thin)
     own = m is None and points == n and labelled == 0
-    sizes = Sizes(n, d, k, points, labelled, rule, own)
+    used = kernel if kernel is not None else kernel_of(network)
+    table = None
+    if isinstance(used, EmpiricalNTK):
+        table = used.cost(_samples(used, shape), n + labelled + (0 if m is None else points))
+    sizes = Sizes(n, prod(shape), k, points, labelled, rule, own, table)
     available = available_memory()
     room = _SHARE * available
     chosen = storage
@@ -132,27 +142,38 @@ def plan(
     made = choose_greedy(greedy, n - labelled, k, rule)
     return Plan(
         rows=n,
-        features=d,
+        features=prod(shape),
         test_points=points,
         k=k,
         storage=chosen,
         greedy=repr(made),
         memory=need,
         available=available,
-        seconds=sizes.seconds(chosen, network, made),
+        seconds=sizes.seconds(chosen, len(getattr(network, "layers", (1, 1))), made),
         fits=need <= room,
         advice="" if need <= room else _advice(sizes, chosen, room),
     )
 
 
-def available_memory() -> int:
-    """Bytes that can be had without swapping, within the limit of a container."""
-    free = int(psutil.virtual_memory().available)
-    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-    try:
-        return min(free, max(0, int(limit.read_text()) - int(used.read_text())))
-    except (OSError, ValueError):
-        return free
+def kernel_of(network: Network | Source, seed: int = 0) -> Kernel:
+    """The kernel of a network: analytic where there is one, else the empirical.
+
+    >>> kernel_of(mlp())
+    NTK(network=Network(depth=2, width=512, activation=relu, w_std=1, b_std=0.1), storage=None)
+    """
+    if isinstance(network, str) or not (callable(network) or isinstance(network, Buildable)):
+        raise NetworkError(
+            f"expected a network such as evgp.mlp(), a torch module or a function that makes one; "
+            f"got {network!r}"
+        )
+    return NTK(network) if isinstance(network, Network) else EmpiricalNTK(network, seed=seed)
+
+
+def _samples(kernel: EmpiricalNTK, shape: tuple[int, ...]) -> Tensor:
+    """A few points of this shape; the values do not matter for the cost."""
+    if kernel.looks_up(shape):
+        return torch.zeros(8, *shape, dtype=torch.long)
+    return torch.randn(8, *shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
 def refuse(made: Plan) -> None:
@@ -173,23 +194,6 @@ def _advice(sizes: Sizes, storage: str, room: float) -> str:
         if points < sizes.m and need <= room:
             return f"float32 storage with thin={points} (test points) would take {_size(need)}"
     return "pick from a sample of the rows, or use a machine with more memory"
-
-
-@cache
-def _speed() -> tuple[float, float]:
-    """Floating-point operations and bytes read a second, measured once in a few hundredths."""
-    square = torch.ones(512, 512, dtype=torch.float64)
-    tall, vector = torch.ones(8192, 1024), torch.ones(1024)
-    product = _time(lambda: square @ square)
-    return 2 * 512**3 / product, tall.numel() * 4 / _time(lambda: tall @ vector)
-
-
-def _time(work: Callable[[], object]) -> float:
-    work()
-    began = time.perf_counter()
-    for _ in range(4):
-        work()
-    return (time.perf_counter() - began) / 4
 
 
 def _size(count: int) -> str:

@@ -1,0 +1,170 @@
+"""Points out of what holds them: torch datasets and loaders, and Hugging Face's, by their shape."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
+
+from evgp._errors import DatasetError
+from evgp.datasets.arrays import check_memory
+
+# Names that inputs go by, best first.
+_NAMES = "pixel_values image img images input_ids embedding embeddings features x inputs".split()
+_SLICE = 256
+
+
+@runtime_checkable
+class Columned(Protocol):
+    """A Hugging Face dataset, by its shape."""
+
+    column_names: list[str]
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def select_columns(self, names: Any, /) -> Any: ...
+
+
+Samples: TypeAlias = Dataset[Any] | DataLoader[Any] | Columned
+
+
+def is_samples(source: object) -> TypeGuard[Samples]:
+    """Is this a dataset or a loader, rather than an array?
+
+    >>> is_samples(torch.utils.data.TensorDataset(torch.eye(2))), is_samples(np.eye(2))
+    (True, False)
+    """
+    return isinstance(source, Dataset | DataLoader | Columned)
+
+
+def stack(source: Samples, name: str = "x") -> Shaped[Tensor, " n *d"]:
+    """The inputs of a dataset in its own order, one a row; labels are left aside.
+
+    An item is an input, or a tuple or list that starts with one, or a mapping with one among its
+    values. A loader is read in the order of its dataset, whatever its sampler, so that picks are
+    positions there. A Hugging Face dataset is known by its `column_names`. Memory is that of the
+    inputs, twice while they are joined.
+
+    >>> stack(torch.utils.data.TensorDataset(torch.eye(2), torch.tensor([0, 1])))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    if isinstance(source, Columned):
+        column = _column(source[0], name, source.column_names)
+        chosen = source.select_columns([column])
+        items = (item for batch in _slices(chosen, name) for item in batch[column])
+        return _joined((_plain(item, name)[None] for item in items), name, len(source))
+    if isinstance(source, DataLoader):
+        batches = _in_order(source)
+        return _joined((_input(batch, name, batched=True) for batch in batches), name, None)
+    if isinstance(source, IterableDataset):
+        return _joined((_input(item, name)[None] for item in source), name, None)
+    n = _length(source, name)
+    return _joined((_input(source[row], name)[None] for row in range(n)), name, n)
+
+
+def _in_order(loader: DataLoader[Any]) -> Iterable[object]:
+    """A loader's batches without its sampler: what it drops or repeats is in the pool too."""
+    if isinstance(loader.dataset, IterableDataset):
+        return loader
+    collate = loader.collate_fn if loader.batch_size is not None else default_collate
+    return DataLoader(
+        loader.dataset,
+        batch_size=loader.batch_size or _SLICE,
+        num_workers=loader.num_workers,
+        collate_fn=collate,
+    )
+
+
+def _slices(source: Any, name: str) -> Iterator[Mapping[str, Sequence[Any]]]:
+    n = _length(source, name)
+    for start in range(0, n, _SLICE):
+        yield source[start : min(n, start + _SLICE)]
+
+
+def _length(source: Any, name: str) -> int:
+    try:
+        n = len(source)
+    except TypeError as error:
+        raise DatasetError(
+            f"expected {name} as a dataset with a length, got {type(source).__name__} without one; "
+            "wrap it in a torch IterableDataset or a list"
+        ) from error
+    if n == 0:
+        raise DatasetError(f"expected samples in {name}, got an empty {type(source).__name__}")
+    return n
+
+
+def _input(item: Any, name: str, *, batched: bool = False) -> Tensor:
+    """The input of an item or batch: itself, the first of several, or the one with a known name."""
+    if isinstance(item, Mapping):
+        item = item[_column(item, name, list(item), batched=batched)]
+    elif isinstance(item, tuple | list) and item and not _is_number(item[0]):
+        item = item[0]
+    return _plain(item, name)
+
+
+def _column(item: Mapping[str, Any], name: str, names: Sequence[str], batched: bool = False) -> str:
+    """The key of the inputs: a known name, or the only value that is more than one number."""
+    for known in _NAMES:
+        if known in names:
+            return known
+    many = [key for key in names if _axes(item[key]) > (1 if batched else 0)]
+    if len(many) == 1:
+        return many[0]
+    listed = ", ".join(map(repr, names))
+    raise DatasetError(
+        f"expected one column of inputs in {name}, got {len(many)} among {listed}; leave the right "
+        "one, as by dataset.select_columns([...]), or give its values as an array"
+    )
+
+
+def _axes(value: Any) -> int:
+    try:
+        return _plain(value, "x").ndim
+    except DatasetError:
+        return -1
+
+
+def _plain(value: Any, name: str) -> Tensor:
+    """A tensor out of a tensor, an array, numbers, or a picture (channels first)."""
+    if isinstance(value, Tensor):
+        return value.detach().cpu()
+    picture = hasattr(value, "getbands")  # Pillow's images
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise DatasetError(f"expected {name} with samples of one shape, got {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise DatasetError(
+            f"expected numbers or pictures as inputs of {name}, got {type(value).__name__}; add a "
+            "transform that makes tensors"
+        )
+    if picture:
+        array = array[None] if array.ndim == 2 else np.moveaxis(array, -1, 0)
+    return torch.from_numpy(np.array(array))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number)
+
+
+def _joined(parts: Iterable[Tensor], name: str, n: int | None) -> Shaped[Tensor, " n *d"]:
+    kept: list[Tensor] = []
+    rows = 0
+    for part in parts:
+        if kept and part.shape[1:] != kept[0].shape[1:]:
+            raise DatasetError(
+                f"expected {name} with samples of one shape, got {tuple(kept[0].shape[1:])} first "
+                f"and {tuple(part.shape[1:])} at sample {rows}; resize or pad them in the dataset"
+            )
+        if not kept and n is not None:
+            check_memory(2 * n * part[0].numel() * part.element_size(), name)
+        kept.append(part)
+        rows += len(part)
+    if not kept:
+        raise DatasetError(f"expected samples in {name}, got none")
+    return torch.cat(kept)
