@@ -10,6 +10,8 @@ from evgp.nets.layers import LeakyRelu as LeakyRelu
 from evgp.nets.layers import Moments as Moments
 from evgp.nets.layers import NTKLinear as NTKLinear
 from evgp.nets.layers import Sin as Sin
+from evgp.nets.named import load_weights as load_weights
+from evgp.nets.named import network_named as network_named
 from evgp.nets.network import ACTIVATIONS as ACTIVATIONS
 from evgp.nets.network import Network as Network
 from evgp.nets.network import mlp as mlp

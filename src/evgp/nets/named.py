@@ -1,0 +1,178 @@
+"""Networks by name, and their weights from files that can hold nothing else."""
+
+import pickle
+import re
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from evgp._errors import NetworkError
+from evgp.nets.network import Network, mlp
+from evgp.nets.zoo import Buildable, cnn, resnet18, wide_resnet
+
+Named = Network | Buildable | nn.Module | Callable[[], nn.Module]
+_ZOO: dict[str, Callable[[], Network | Buildable]] = {
+    "mlp": mlp,
+    "cnn": cnn,
+    "resnet18": resnet18,
+    "wide_resnet": wide_resnet,
+}
+_WIDE = re.compile(r"(?:wide_resnet|wrn)-(\d+)-(\d+)")
+
+
+def network_named(name: str) -> Named:
+    """The network of this name: mlp, cnn, resnet18, wide_resnet, wrn-16-1, or package.module:name.
+
+    What stands behind the colon is a function that makes a torch module, a module, or a description
+    such as `evgp.cnn()`; the package is looked for in the working directory too, and is run.
+
+    >>> network_named("wrn-16-2")
+    wide_resnet(16, 2)(outputs=10, init='kaiming', parametrisation='standard')
+    """
+    if name in _ZOO:
+        return _ZOO[name]()
+    if wide := _WIDE.fullmatch(name):
+        return wide_resnet(int(wide[1]), int(wide[2]))
+    package, colon, attribute = name.partition(":")
+    if not colon or not package or not attribute:
+        raise NetworkError(
+            f"expected a network among {', '.join(_ZOO)}, wrn-DEPTH-WIDTH, or package.module:name "
+            f"of your own; got {name!r}"
+        )
+    return _checked(_found(package, attribute), name)
+
+
+def load_weights(
+    network: Network | Buildable | nn.Module | Callable[[], nn.Module],
+    path: str | Path,
+    shape: tuple[int, ...],
+) -> nn.Module:
+    """A module with the weights of a `.safetensors` file, or of one that `torch.save` wrote.
+
+    Of the latter only tensors are read (`weights_only=True`), so a file cannot run code. `shape` is
+    that of one sample, which descriptions are built for.
+    """
+    path = Path(path)
+    if isinstance(network, nn.Module):
+        module = network
+    elif isinstance(network, Buildable):
+        module = network.build(shape, generator=torch.Generator().manual_seed(0))
+    else:
+        module = network()
+    state = _read(path)
+    wanted = module.state_dict()
+    problems = [
+        *_listed("no", [name for name in wanted if name not in state]),
+        *_listed("an unknown", [name for name in state if name not in wanted]),
+        *[
+            f"{name} of shape {tuple(state[name].shape)} instead of {tuple(value.shape)}"
+            for name, value in wanted.items()
+            if name in state and state[name].shape != value.shape
+        ][:3],
+    ]
+    if problems:
+        raise NetworkError(
+            f"{path}: expected the weights of {type(module).__name__}, got {'; '.join(problems)}"
+        )
+    module.load_state_dict(state)
+    return module
+
+
+def _found(package: str, attribute: str) -> object:
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found: object = import_module(package)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise NetworkError(
+            f"expected a network at {package}:{attribute}, got none: {error}; it is looked for in "
+            "the working directory and among the installed packages"
+        ) from error
+    except Exception as error:  # a user's module may raise anything
+        raise NetworkError(
+            f"{package} stopped while it was imported: {type(error).__name__}: {error}"
+        ) from error
+    finally:
+        sys.path.remove(here)
+    return found
+
+
+def _checked(found: object, name: str) -> Named:
+    if isinstance(found, Network | nn.Module) or _is_description(found):
+        return found  # type: ignore[return-value]
+    if not callable(found):
+        raise NetworkError(
+            f"expected {name} as a function that makes a torch module, got {type(found).__name__}"
+        )
+    try:
+        with torch.random.fork_rng(devices=[]):
+            made = found()
+    except Exception as error:  # a user's function may raise anything
+        raise NetworkError(
+            f"{name} stopped: {type(error).__name__}: {error}; it is called without arguments"
+        ) from error
+    if isinstance(made, Network) or _is_description(made):
+        return made
+    if not isinstance(made, nn.Module):
+        raise NetworkError(f"expected a torch module from {name}(), got {type(made).__name__}")
+    return found
+
+
+def _is_description(found: object) -> bool:
+    return isinstance(found, Buildable) and not isinstance(found, type)
+
+
+def _read(path: Path) -> Mapping[str, Tensor]:
+    if not path.is_file():
+        raise NetworkError(f"{path}: no such file of weights; check the path")
+    if path.suffix.lower() == ".safetensors":
+        return _read_safetensors(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own, on what it then refuses
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise NetworkError(
+            f"{path}: expected tensors only, got a file that holds other objects, which are never "
+            "unpickled here; save module.state_dict()"
+        ) from error
+    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
+        raise NetworkError(
+            f"{path}: expected weights written by torch.save, got a damaged or foreign file"
+        ) from error
+    if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
+        state = state["state_dict"]  # a checkpoint with more than weights
+    if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
+        raise NetworkError(
+            f"{path}: expected weights by name, got {type(state).__name__}; save "
+            "module.state_dict()"
+        )
+    return state
+
+
+def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError as error:
+        raise NetworkError(
+            f"{path}: reading it needs safetensors; pip install safetensors"
+        ) from error
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise NetworkError(f"{path}: expected a safetensors file, got {error}") from error
+
+
+def _listed(what: str, names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [f"{what} {', '.join(names[:3])}{more}"]
