@@ -13,7 +13,7 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
 from evgp._errors import DatasetError, DataWarning
 from evgp._machine import available_memory
@@ -40,7 +40,24 @@ class Header:
 
 def read_npy(path: str | Path) -> Float[np.ndarray, "n d"]:
     """The array of numbers in an npy file, in float64; more than two axes are flattened by row."""
-    path = Path(path)
+    return _flat(_read_npy(Path(path), 8), str(path))
+
+
+def read_npz(path: str | Path, array: str | None = None) -> Float[np.ndarray, "n d"]:
+    """One array of numbers from an npz archive, as `read_npy` reads it; `array` names it."""
+    x, name = _read_npz(path, array, 8)
+    return _flat(x, f"{path}[{name}]")
+
+
+def read_array(path: str | Path, array: str | None = None) -> Shaped[np.ndarray, " n *d"]:
+    """The array of an npy or npz file with the axes and the type it has there."""
+    if Path(path).suffix.lower() == ".npz":
+        return _read_npz(path, array, 0)[0]
+    return _read_npy(Path(path), 0)
+
+
+def _read_npy(path: Path, size: int) -> Shaped[np.ndarray, " n *d"]:
+    """`size` is the bytes that a number will take later on; 0 for those it takes in the file."""
     with path.open("rb") as stream:
         header = _header(stream, str(path))
         _check(header, str(path))
@@ -50,17 +67,18 @@ def read_npy(path: str | Path) -> Float[np.ndarray, "n d"]:
                 f"{path}: the header promises {header.nbytes():,} bytes of numbers, the file holds "
                 f"{held:,}; it is cut short or damaged, so save it again"
             )
-        check_memory(8 * prod(header.shape), str(path))
+        check_memory(max(size * prod(header.shape), header.nbytes()), str(path))
         return _numbers(stream.read(header.nbytes()), header, str(path))
 
 
-def read_npz(path: str | Path, array: str | None = None) -> Float[np.ndarray, "n d"]:
-    """One array of numbers from an npz archive, as `read_npy` reads it; `array` names it."""
+def _read_npz(
+    path: str | Path, array: str | None, size: int
+) -> tuple[Shaped[np.ndarray, " n *d"], str]:
     try:
         with zipfile.ZipFile(path) as archive:
             headers = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-            info = headers[_choose(archive, array, str(path))]
-            return _member(archive, info, str(path))
+            name = _choose(archive, array, str(path))
+            return _member(archive, headers[name], str(path), size), name
     except _DAMAGED as error:
         raise _foreign(path, error) from error
     except OSError as error:
@@ -87,7 +105,9 @@ def check_memory(need: int, source: str) -> None:
         )
 
 
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> Float[np.ndarray, "n d"]:
+def _member(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str, size: int
+) -> Shaped[np.ndarray, " n *d"]:
     source = f"{path}[{info.filename.removesuffix('.npy')}]"
     with opened(archive, info, path) as stream:
         header = _header(stream, source)
@@ -103,7 +123,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> Float
                 f"{source}: {info.compress_size:,} bytes would unpack to {need:,}, which no real "
                 "data do; save the array again with numpy.savez"
             )
-        check_memory(8 * prod(header.shape), source)
+        check_memory(max(size * prod(header.shape), need), source)
         return _numbers(stream.read(need), header, source)
 
 
@@ -187,13 +207,16 @@ def _check(header: Header, source: str) -> None:
         raise DatasetError(f"{source}: expected rows and columns, got {shape}; it holds no numbers")
 
 
-def _numbers(data: bytes, header: Header, source: str) -> Float[np.ndarray, "n d"]:
+def _numbers(data: bytes, header: Header, source: str) -> Shaped[np.ndarray, " n *d"]:
     if len(data) < header.nbytes():
         raise DatasetError(
             f"{source}: ended after {len(data):,} of {header.nbytes():,} bytes; save it again"
         )
     flat = np.frombuffer(data, dtype=header.dtype)
-    x = flat.reshape(header.shape, order="F" if header.columns_first else "C")
+    return flat.reshape(header.shape, order="F" if header.columns_first else "C")
+
+
+def _flat(x: Shaped[np.ndarray, " n *d"], source: str) -> Float[np.ndarray, "n d"]:
     # A number beyond float64 becomes inf here, and is reported as such with its column and row.
     with np.errstate(over="ignore"):
         x = x.astype(np.float64)

@@ -57,7 +57,7 @@ def ids(table: Table, name: str) -> list[object]:
 
 def read_labelled(
     path: str | Path,
-    encoder: Encoder,
+    encoder: Encoder | None,
     names: Sequence[object],
     *,
     id: str | None = None,
@@ -68,24 +68,25 @@ def read_labelled(
 
     `names` are the ids of the pool's rows in order; without an id column they are 0, 1, 2, ...
     `pool` is the encoded pool: rows without an id that equal one of its rows count as that row.
+    Without an encoder the pool has no columns, so there are ids or row numbers only.
     """
     path = Path(path)
     if path.is_file() and (words := _single_column(path, encoder)) is not None:
         rows = _find(words, names, id, path)
         return Labelled(rows, None, f"{path}: read as {_what(rows, id)}")
     keys = (id, "id") if id is not None else ("index",)
-    text = (*(key for key in keys if key), *encoder.words)
+    text = (*(key for key in keys if key), *(encoder.words if encoder is not None else ()))
     table = read_table(path, delimiter=delimiter, text=text)
     key = next((key for key in keys if key in table.names), None)
-    if set(encoder.sources) <= set(table.names):
+    if encoder is not None and set(encoder.sources) <= set(table.names):
         if id in table.names:
             return _rows_by_id(table, encoder, names, str(id))
         return _rows_by_value(table, encoder, pool)
     if key is None:
         wanted = " or ".join(repr(key) for key in dict.fromkeys(keys))
+        columns = "" if encoder is None else f"the columns of {encoder.source}, or "
         raise DatasetError(
-            f"{path}: expected the columns of {encoder.source}, or a column {wanted}, "
-            f"got {', '.join(table.names[:8])}"
+            f"{path}: expected {columns}a column {wanted}, got {', '.join(table.names[:8])}"
         )
     rows = _find([str(value) for value in table.column(key).to_pylist()], names, id, path)
     return Labelled(rows, None, f"{path}: read as {_what(rows, id)}")
@@ -128,7 +129,7 @@ def _told(table: Table, inside: int, outside: int) -> str:
     return f"{table.source}: read as {' and '.join(parts)}"
 
 
-def _single_column(path: Path, encoder: Encoder) -> list[str] | None:
+def _single_column(path: Path, encoder: Encoder | None) -> list[str] | None:
     """The lines of a text file that has one column, unless that column is the pool's only one."""
     if path.suffix.lower() not in (".txt", ".csv", ".tsv", ""):
         return None
@@ -140,7 +141,7 @@ def _single_column(path: Path, encoder: Encoder) -> list[str] | None:
     if not words:
         raise DatasetError(f"{path}: expected labelled rows, got an empty file")
     divided = path.suffix.lower() in (".csv", ".tsv") and any(mark in words[0] for mark in ",\t;|")
-    return None if divided or encoder.sources == (words[0],) else words
+    return None if divided or (encoder and encoder.sources == (words[0],)) else words
 
 
 def _find(
