@@ -226,11 +226,11 @@ def test_a_name_that_utf8_cannot_hold_is_written_with_question_marks(folder: Pat
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({}, r"got none \(there are no other files\)"),
+        ({}, r"got none \(it holds nothing else\)"),
         ({"a.txt": b"text"}, r"got none \(1 file left out, not images: a.txt\)"),
         ({"a.jpg": cut("JPEG"), "b.jpg": cut("JPEG")}, r"got none .*cut short: a.jpg, b.jpg"),
         ({"a.jpg": cut("JPEG"), "b.bmp": None}, r"got only b.bmp .*cut short: a.jpg"),
-        ({"b.bmp": None}, r"got only b.bmp \(there are no other files\)"),
+        ({"b.bmp": None}, r"got only b.bmp \(it holds nothing else\)"),
     ],
 )
 def test_too_few_images_are_refused_with_the_reasons(tmp_path: Path, files, said: str) -> None:
@@ -354,7 +354,7 @@ def test_a_note_says_what_was_resized(tmp_path: Path) -> None:
     save(tmp_path / "a.png", size=(100, 40))
     save(tmp_path / "b.png", size=(300, 200))
     assert read_images(tmp_path).notes == (
-        "2 images of between 100 x 40 and 300 x 200 pixels were resized to 32 x 32, stretched "
+        "2 images of 100 x 40 to 300 x 200 pixels were resized to 32 x 32, stretched "
         "where they are not square; another size may be asked for",
     )
 

@@ -64,6 +64,7 @@ def read_images(
     folder: str | Path,
     *,
     size: int | None = None,
+    like: Images | None = None,
     progress: Progress = lambda stage, done, total: None,
 ) -> Images:
     """Every image in a folder and the folders in it, in the order of their names.
@@ -72,7 +73,8 @@ def read_images(
     turned upright, put on white where transparent, and have one channel if all are grey, else
     three. Images of one size up to 64 x 64 stay as they are; others become 32 x 32, or squares of
     `size`, stretched where they are not square. What cannot be used is left out and named in
-    `notes`; hidden files and linked folders are left out too.
+    `notes`; hidden files and linked folders are left out too. With `like` they get the channels,
+    height and width of those images, and one is enough.
 
     Costs two openings and one decoding of each file, on up to four threads: about 0.6 ms for a
     small one, 20 ms for a JPEG of 12 megapixels. Memory: the array, and one large image at a time.
@@ -87,20 +89,23 @@ def read_images(
     """
     folder = Path(folder)
     _check(folder, size)
+    least = 2 if like is None else 1
+    given = (0, 0, 0) if like is None else like.x.shape[1:]
     names, left_out = walk(folder)
     with _quiet(), ThreadPoolExecutor(_WORKERS) as workers:
         Image.init()  # once, before threads could race to it
         reading = _Reading(folder, left_out, workers, progress)
         found = reading.headers(names)
         while True:
-            reading.check_enough(found)
-            shape = _shape(found.values(), size)
+            reading.check_enough(found, least)
+            shape = _shape(found.values(), size) if like is None else given
             x, kept = reading.decode(found, shape)
             # The one that set the size may turn out to be damaged.
-            if len(kept) == len(found) or (kept and _shape(kept.values(), size) == shape):
+            same = like is not None or (kept and _shape(kept.values(), size) == shape)
+            if len(kept) == len(found) or same:
                 break
             found = kept
-        reading.check_enough(kept)
+        reading.check_enough(kept, least)
     return Images(
         x=x,
         names=tuple(map(readable, kept)),
@@ -163,15 +168,16 @@ class _Reading:
             self.progress(stage, rows.stop, len(names))
         return made
 
-    def check_enough(self, found: dict[str, Header]) -> None:
+    def check_enough(self, found: dict[str, Header], least: int) -> None:
         """Refuse a folder in which there is nothing to choose."""
-        if len(found) >= 2:
+        if len(found) >= least:
             return
         got = f"only {readable(next(iter(found)))}" if found else "none"
-        why = "; ".join(self.left_out.lines()) or "there are no other files"
+        why = "; ".join(self.left_out.lines()) or "it holds nothing else"
+        wanted = "an image" if least == 1 else f"at least {least} images to choose from"
         raise DatasetError(
-            f"{self.folder}: expected at least 2 images to choose from, got {got} ({why}); name a "
-            "folder of PNG, JPEG, BMP, GIF, WebP or TIFF files"
+            f"{self.folder}: expected {wanted}, got {got} ({why}); name a folder of PNG, JPEG, "
+            "BMP, GIF, WebP or TIFF files, or one table"
         )
 
 
@@ -201,7 +207,7 @@ def _resized(headers: Collection[Header], shape: Shape, size: int | None) -> Ite
         return
     were = f"{small[0]} x {small[1]}"
     if small != large:
-        were = f"between {were} and {large[0]} x {large[1]}"
+        were = f"{were} to {large[0]} x {large[1]}"
     odd = any(w != h for _, w, h in sizes)
     yield (
         f"{len(sizes):,} images of {were} pixels were resized to {width} x {height}"

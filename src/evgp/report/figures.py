@@ -11,6 +11,8 @@ from evgp.report.summary import Pick, Summary
 NUMBERED = 60
 RATIO = 1.5  # width over height of the map, as in page.css, so that both ways have one scale
 LAYERS = 6
+CROWDS = ((12, "few"), (40, "some"), (150, "many"))
+TINY = 28
 
 
 def curve(summary: Summary) -> Markup:
@@ -131,3 +133,18 @@ def share(value: float, most: float) -> str:
     '25%'
     """
     return percent(100 * max(0.0, value) / most) if most > 0 else "0%"
+
+
+def crowd(count: int) -> str:
+    """How close pictures stand together, as a class of the style sheet.
+
+    >>> crowd(10), crowd(80), crowd(500)
+    ('few', 'many', 'crowd')
+    """
+    return next((name for most, name in CROWDS if count <= most), "crowd")
+
+
+def is_tiny(summary: Summary) -> bool:
+    """Are the pictures so small that their pixels should be seen as squares?"""
+    shown = [pick.picture for pick in summary.picks if pick.picture is not None]
+    return max(max(picture.width, picture.height) for picture in shown) <= TINY

@@ -5,6 +5,7 @@
   const el = (id) => document.getElementById(id);
   const k = data.ids.length;
   const tip = el("tip");
+  const looks = typeof pictures === "undefined" ? null : pictures(data, el);
 
   const number = (v, digits = 4) => {
     if (v === null || v === undefined) return "–";
@@ -17,8 +18,8 @@
   const down = (share) => (Math.floor(1000 * share + 1e-9) / 10).toFixed(1).replace(/\.0$/, "");
   const percent = (v) => v + "%";
 
-  function showTip(text, x, y) {
-    tip.textContent = text;
+  function showTip(text, x, y, picture) {
+    tip.replaceChildren(...(picture ? [picture] : []), text);
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
     const room = document.documentElement.clientWidth;
@@ -118,6 +119,7 @@
     text.textContent = i + 1;
     map.classList.add("live");
     inspect(i);
+    if (looks) looks.light(i, from);
     if (from === "table") return;
     const head = table.tHead.offsetHeight;
     const top = rows[i].offsetTop;
@@ -140,29 +142,39 @@
     const box = map.getBoundingClientRect();
     const few = data.shown.slice(0, 3).map((c) => `${data.columns[c]}: ${data.cells[i][c]}`);
     const text = [`${i + 1} · ${data.ids[i]}`, `gain ${number(data.gains[i])}`, ...few].join("\n");
-    showTip(text, box.left + (box.width * data.at[i][0]) / 100, box.top + (box.height * data.at[i][1]) / 100 - 6);
+    showTip(text, box.left + (box.width * data.at[i][0]) / 100, box.top + (box.height * data.at[i][1]) / 100 - 6, looks && looks.pick(i));
   }
 
-  function nearest(event) {
+  function nearest(event, places, within) {
     const box = map.getBoundingClientRect();
-    let best = -1;
-    let reach = 24 ** 2;
-    data.at.forEach(([x, y], i) => {
+    const found = { at: -1, reach: within ** 2 };
+    places.forEach(([x, y], i) => {
       const dx = event.clientX - box.left - (box.width * x) / 100;
       const dy = event.clientY - box.top - (box.height * y) / 100;
-      if (dx * dx + dy * dy < reach) { reach = dx * dx + dy * dy; best = i; }
+      const reach = dx * dx + dy * dy;
+      if (reach < found.reach) Object.assign(found, { at: i, reach });
     });
-    return best;
+    return found;
+  }
+
+  /* with pictures the pool answers too, where no pick is nearer */
+  function point(event, pick) {
+    const found = nearest(event, looks.places, pick.at < 0 ? 14 : Math.max(0, Math.sqrt(pick.reach) - 8));
+    looks.spot(found.at);
+    if (found.at < 0) return false;
+    showTip(`${data.sheet.names[found.at]}\nin the pool, not picked`, event.clientX, event.clientY - 6, looks.point(found.at));
+    return true;
   }
 
   if (k) {
     map.querySelectorAll("title").forEach((title) => title.remove());
     map.addEventListener("pointermove", (event) => {
-      const i = nearest(event);
-      light(i, "map");
-      if (i < 0) tip.hidden = true; else tipFor(i);
+      const pick = nearest(event, data.at, 24);
+      if (looks && point(event, pick)) return;
+      light(pick.at, "map");
+      if (pick.at < 0) tip.hidden = true; else tipFor(pick.at);
     });
-    map.addEventListener("pointerleave", () => { tip.hidden = true; });
+    map.addEventListener("pointerleave", () => { tip.hidden = true; if (looks) looks.spot(-1); });
     map.addEventListener("blur", () => { tip.hidden = true; });
     map.addEventListener("keydown", (event) => {
       const moves = { ArrowRight: current + 1, ArrowDown: current + 1, ArrowLeft: current - 1, ArrowUp: current - 1, Home: 0, End: k - 1 };
@@ -172,6 +184,10 @@
       light(Math.min(k - 1, Math.max(0, moves[event.key])), "map");
       tipFor(current);
     });
+    if (looks) looks.listen((i) => {
+      light(i, "gallery");
+      return [`${i + 1} · ${data.ids[i]}`, `gain ${number(data.gains[i])}`].join("\n");
+    }, showTip, () => { tip.hidden = true; });
     body.addEventListener("pointerover", (event) => {
       const row = event.target.closest("tr");
       if (row) light(rows.indexOf(row), "table");
@@ -218,7 +234,7 @@
     head.classList.add("number");
     rows.forEach((row) => row.cells[at].classList.add("number"));
   }
-  if (k) [...table.tHead.rows[0].cells].forEach(arm);
+  if (k) table.tHead.querySelectorAll("th[data-key]").forEach(arm);
 
   const more = el("more");
   if (more) more.addEventListener("click", () => {

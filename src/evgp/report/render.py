@@ -25,9 +25,11 @@ def render(summary: Summary) -> str:
     points of the pool.
     """
     style, script = _asset("page.css"), _asset("page.js")
+    if summary.pictured:
+        style, script = style + _asset("pictures.css"), _asset("pictures.js") + script
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
-        "base-uri 'none'; form-action 'none'"
+        f"{'img-src data:; ' if summary.pictured else ''}base-uri 'none'; form-action 'none'"
     )
     page = _environment().get_template("page.html")
     return page.render(
@@ -73,10 +75,28 @@ def _data(summary: Summary) -> Markup:
         "high": figures.curve_axes(summary)[1].high,
         "floor": summary.floor,
         "share": summary.share,
+        **_pictures(summary),
         "histogram": None if summary.histogram is None else asdict(summary.histogram),
     }
     text = json.dumps(plain_json(plain), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(text.translate(_LITERAL))
+
+
+def _pictures(summary: Summary) -> dict[str, object]:
+    """How tiles lie on the sheet; nothing where there are no pictures, so that nothing changes."""
+    tiles = summary.scatter.sheet
+    if tiles is None or not summary.pictured:
+        return {}
+    # Mostly all tiles have one size, and need not say it thousands of times.
+    sizes = tiles.sizes[:1] if len(set(tiles.sizes)) == 1 else tiles.sizes
+    return {
+        "sheet": {
+            "cell": tiles.cell,
+            "columns": tiles.columns,
+            "sizes": sizes,
+            "names": tiles.names,
+        }
+    }
 
 
 @cache

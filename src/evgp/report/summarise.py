@@ -11,11 +11,13 @@ from jaxtyping import Float
 from evgp._errors import PoolError
 from evgp.pool import Selection
 from evgp.report.components import backdrop, project
-from evgp.report.summary import Histogram, Need, Pick, Scatter, Summary
+from evgp.report.pictures import Pictures, picture, sheet
+from evgp.report.summary import Histogram, Need, Pick, Scatter, Sheet, Summary
 
 SHARES = (0.5, 0.8, 0.9, 0.95)
 SHOWN = 12
 LONGEST = 200
+LONGEST_HOVERED = 60
 CHARACTERS = 800_000
 BINS = 32
 
@@ -38,13 +40,15 @@ def summarise(
     source: str = "",
     command: str = "",
     notes: Sequence[str] = (),
+    pictures: Pictures | None = None,
     seed: int = 0,
 ) -> Summary:
     r"""Everything the report of a selection says, as plain data.
 
     `ids` and the values of `columns` run over the whole pool, like `x`; only those of the picks are
-    read and kept, as they are written. Costs $O(\min(n, 20000)\, d)$ for the map and $O(k)$ per
-    column; what is kept does not grow with the pool.
+    read and kept, as they are written. So do `pictures`: one of each pick is kept, and a small tile
+    of each row on the map. Costs $O(\min(n, 20000)\, d)$ for the map, $O(k)$ per column and a
+    thumbnail of up to $k + 4000$ rows; what is kept does not grow with the pool.
 
     >>> left = np.array([0.4])
     >>> chosen = Selection(np.array([1]), np.array([0.6]), 1.0, 1.0, left)
@@ -53,10 +57,10 @@ def summarise(
     ('bob', ('58',), 0.6)
     """
     columns = columns or {}
-    _check(len(x), selection, ids, columns)
+    _check(len(x), selection, ids, columns, pictures)
     columns = _besides(ids, columns, selection)
     cells, carried = _cells(selection, columns)
-    scatter, at = _scatter(x, selection, seed)
+    scatter, at = _scatter(x, selection, ids, pictures, seed)
     certificate = selection.certificate if len(selection) else None
     start = _finite(selection.start_variance)
     criterion = selection.settings.get("criterion", "")
@@ -72,7 +76,7 @@ def summarise(
         has_ids=ids is not None,
         prior=_finite(selection.prior_variance) if start is not None else None,
         start=start,
-        picks=_picks(selection, ids, at, cells),
+        picks=_picks(selection, ids, at, cells, pictures),
         floor=None if certificate is None else tuple(certificate.lowest.tolist()),
         share=None if certificate is None else tuple(certificate.share.tolist()),
         needs=_needs(selection),
@@ -91,7 +95,11 @@ def summarise(
 
 
 def _check(
-    n: int, selection: Selection, ids: Sequence[str] | None, columns: Mapping[str, Column]
+    n: int,
+    selection: Selection,
+    ids: Sequence[str] | None,
+    columns: Mapping[str, Column],
+    pictures: Pictures | None,
 ) -> None:
     if len(selection) and int(selection.indices.max()) >= n:
         raise PoolError(f"expected picks below {n}, got {int(selection.indices.max())}; x must be "
@@ -101,6 +109,8 @@ def _check(
     for name, values in columns.items():
         if len(values) != n:
             raise PoolError(f"expected {n} values in column {name!r}, got {len(values)}")
+    if pictures is not None and len(pictures) != n:
+        raise PoolError(f"expected {n} pictures, one for each row of x, got {len(pictures)}")
 
 
 def _picks(
@@ -108,6 +118,7 @@ def _picks(
     ids: Sequence[str] | None,
     at: Float[np.ndarray, "k 2"],
     cells: Sequence[tuple[str, ...]],
+    pictures: Pictures | None,
 ) -> tuple[Pick, ...]:
     left = selection.variance_left.tolist() or [None] * len(selection)
     costs = [None] * len(selection) if selection.costs is None else selection.costs.tolist()
@@ -122,6 +133,7 @@ def _picks(
             cost=costs[j],
             at=(float(at[j, 0]), float(at[j, 1])),
             cells=cells[j],
+            picture=None if pictures is None else picture(pictures, row, len(rows)),
         )
         for j, row in enumerate(rows)
     )
@@ -164,13 +176,27 @@ def _shown(cells: Sequence[tuple[str, ...]], carried: int) -> tuple[int, ...]:
 
 
 def _scatter(
-    x: Float[np.ndarray, "n d"], selection: Selection, seed: int
+    x: Float[np.ndarray, "n d"],
+    selection: Selection,
+    ids: Sequence[str] | None,
+    pictures: Pictures | None,
+    seed: int,
 ) -> tuple[Scatter, Float[np.ndarray, "k 2"]]:
     behind = backdrop(len(x), selection.indices, seed=seed)
     at, explained = project(x, np.concatenate([behind, selection.indices]), seed=seed)
     points = tuple((float(a), float(b)) for a, b in at[: len(behind)])
     sampled = len(behind) + len(selection) < len(x)
-    return Scatter(points, explained, sampled), at[len(behind) :]
+    tiles = None if pictures is None else _sheet(behind.tolist(), ids, pictures)
+    return Scatter(points, explained, sampled, tiles), at[len(behind) :]
+
+
+def _sheet(rows: list[int], ids: Sequence[str] | None, pictures: Pictures) -> Sheet | None:
+    names = [str(row) if ids is None else _text(ids[row]) for row in rows]
+    # The end of a path tells more than its beginning.
+    short = [
+        "…" + name[1 - LONGEST_HOVERED :] if len(name) > LONGEST_HOVERED else name for name in names
+    ]
+    return sheet(pictures, rows, short)
 
 
 def _needs(selection: Selection) -> tuple[Need, ...]:

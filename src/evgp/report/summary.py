@@ -5,6 +5,16 @@ from math import isfinite
 
 
 @dataclass(frozen=True)
+class Picture:
+    """What a pick looks like: data URIs, large and as a tile, and its width and height if large."""
+
+    large: str
+    tile: str
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
 class Pick:
     """One chosen row: its place in the order, in the pool and on the map.
 
@@ -19,6 +29,7 @@ class Pick:
     cost: float | None
     at: tuple[float, float]
     cells: tuple[str, ...]
+    picture: Picture | None = None
 
 
 @dataclass(frozen=True)
@@ -35,12 +46,30 @@ class Need:
 
 
 @dataclass(frozen=True)
+class Sheet:
+    """Tiles of many rows in one image, a data URI, row by row in square cells of `cell` pixels.
+
+    `sizes` are the width and height of each tile in the upper left of its cell, `names` the rows'.
+    """
+
+    image: str
+    cell: int
+    columns: int
+    sizes: tuple[tuple[int, int], ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Scatter:
-    """Pool rows on the plane of the two main components, and the variance each component holds."""
+    """Pool rows on the plane of the two main components, and the variance each component holds.
+
+    `sheet` shows what the rows look like, in their order.
+    """
 
     points: tuple[tuple[float, float], ...]
     explained: tuple[float, float]
     sampled: bool
+    sheet: Sheet | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +153,11 @@ class Summary:
         """What labelling every pick costs, where costs are known."""
         costs = [pick.cost for pick in self.picks if pick.cost is not None]
         return sum(costs) if costs else None
+
+    @property
+    def pictured(self) -> bool:
+        """Is there a picture of each pick?"""
+        return bool(self.picks) and all(pick.picture is not None for pick in self.picks)
 
     def as_dict(self) -> dict[str, object]:
         """The summary in lists, numbers and strings that `json.dumps` takes as they are."""

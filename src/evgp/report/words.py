@@ -53,10 +53,15 @@ def several(count: int, one: str) -> str:
     return f"{count:,} {one}" + ("" if count == 1 else "s")
 
 
+def noun(summary: Summary) -> str:
+    """What a row of the pool is."""
+    return "image" if summary.pictured else "row"
+
+
 def title(summary: Summary) -> str:
     """What to do, in one line."""
-    k = len(summary.picks)
-    return "Label this row first" if k == 1 else f"Label these {k:,} rows first"
+    k, one = len(summary.picks), noun(summary)
+    return f"Label this {one} first" if k == 1 else f"Label these {k:,} {one}s first"
 
 
 def lead(summary: Summary) -> list[str]:
@@ -64,8 +69,8 @@ def lead(summary: Summary) -> list[str]:
     k = len(summary.picks)
     where = f" of {summary.source}" if summary.source else ""
     these = "this one" if k == 1 else f"these {k:,}"
-    of = f"Of the {several(summary.rows, 'row')}{where}, {these}"
-    alone = f"The only row{where}"
+    of = f"Of the {several(summary.rows, noun(summary))}{where}, {these}"
+    alone = f"The only {noun(summary)}{where}"
     return [
         f"{alone if summary.rows == 1 else of} {_why(summary, k)}.",
         *([_fall(summary)] if summary.removed is not None else []),
@@ -90,7 +95,7 @@ def _fall(summary: Summary) -> str:
 
 
 def _promise(summary: Summary, k: int) -> str:
-    rivals = "the same money" if summary.cost is not None else f"any {several(k, 'row')}"
+    rivals = "the same money" if summary.cost is not None else f"any {several(k, noun(summary))}"
     share = percent(summary.reached, down=True)
     return f"That is provably at least {share} of the fall that {rivals} could bring."
 
@@ -147,7 +152,9 @@ def guarantee(summary: Summary) -> list[str]:
             _LIMITS.format(points=_points(summary)),
         ]
     rivals = (
-        "whatever the same money buys" if summary.cost is not None else "whatever rows you take"
+        "whatever the same money buys"
+        if summary.cost is not None
+        else f"whatever {noun(summary)}s you take"
     )
     return [
         f"Labels can remove no more variance than the largest eigenvalues of the test covariance "
