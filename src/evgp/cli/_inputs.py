@@ -1,92 +1,146 @@
 """From the paths on the command line to arrays for the library."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Float
+import pyarrow as pa
+from jaxtyping import Float, Shaped
 
 from evgp._errors import DataWarning, EvgpWarning
-from evgp.datasets import Encoder, Labelled, Table, ids, read_labelled, read_table
+from evgp.datasets import (
+    ArrayPictures,
+    Encoder,
+    Images,
+    Labelled,
+    ids,
+    plain,
+    read_labelled,
+    read_table,
+)
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """The pool as numbers, with everything the command line said about it."""
+class Cells:
+    """A column whose cells are read one at a time, as plain values.
 
-    table: Table
-    encoder: Encoder
-    x: Float[np.ndarray, "n d"]
-    names: Sequence[object] | None
-    costs: Float[np.ndarray, " n"] | None
-    x_test: Float[np.ndarray, "m d"] | None
+    >>> Cells(pa.chunked_array([[1.5, None]]))[0]
+    1.5
+    """
+
+    column: pa.ChunkedArray
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __getitem__(self, index: int, /) -> object:
+        return plain(self.column.slice(index, 1))[0].as_py()
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The pool as numbers, with everything the command line said about it.
+
+    `features` name its inputs where it is a table and `columns` hold what the table shows;
+    `raw` says that the numbers are not scaled yet.
+    """
+
+    source: str
+    x: Shaped[np.ndarray, " n *d"]
+    features: tuple[str, ...] = ()
+    used: int = 0
+    dropped: tuple[str, ...] = ()
+    columns: Mapping[str, Cells] = field(default_factory=dict)
+    names: Sequence[object] | None = None
+    costs: Float[np.ndarray, " n"] | None = None
+    x_test: Shaped[np.ndarray, " m *d"] | None = None
     labelled: Labelled = field(default_factory=Labelled)
+    pictures: Images | ArrayPictures | None = None
+    raw: bool = False
     notes: tuple[str, ...] = ()
 
 
-def load(
-    pool: Path,
-    *,
-    id: str | None,
-    drop: Sequence[str],
-    delimiter: str | None,
-    array: str | None,
-    costs: str | None,
-    labelled: Path | None,
-    test: Path | None,
-    impute: bool,
-    max_categories: int,
-    standardise: bool,
-) -> Inputs:
-    """Read and encode the pool, then the files that must agree with it."""
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says of the files to read."""
 
-    def _array(path: Path, other: Path | None) -> str | None:
-        # The pool may be an archive and the test file not, or the other way round.
+    pool: Path
+    labelled: Path | None = None
+    test: Path | None = None
+    id: str | None = None
+    drop: Sequence[str] = ()
+    costs: str | None = None
+    delimiter: str | None = None
+    array: str | None = None
+    impute: bool = False
+    max_categories: int = 50
+    standardise: bool = True
+    image_size: int | None = None
+
+    def array_of(self, path: Path, other: Path | None) -> str | None:
+        """The array's name, where the pool is an archive and the test file is not, or both are."""
         archives = [one is not None and one.suffix.lower() == ".npz" for one in (path, other)]
-        return None if archives == [False, True] else array
+        return None if archives == [False, True] else self.array
 
+
+def load_table(asked: Asked) -> Inputs:
+    """Read and encode the pool, then the files that must agree with it."""
+    pool, id = asked.pool, asked.id
+    name = asked.array_of(pool, asked.test)
     table, notes = noted(
         lambda: read_table(
-            pool, delimiter=delimiter, array=_array(pool, test), text=(id,) if id else ()
+            pool, delimiter=asked.delimiter, array=name, text=() if id is None else (id,)
         )
     )
     names = None if id is None else ids(table, id)
-    prices = None if costs is None else table.numbers(costs)
-    left_out = (*split(drop, table.names), *((costs,) if costs is not None else ()))
+    prices = None if asked.costs is None else table.numbers(asked.costs)
+    dropped = split(asked.drop, table.names)
     encoder = Encoder.fit(
         table,
         id=id,
-        drop=left_out,
-        impute=impute,
-        max_categories=max_categories,
-        standardise=standardise,
+        drop=(*dropped, *(() if asked.costs is None else (asked.costs,))),
+        impute=asked.impute,
+        max_categories=asked.max_categories,
+        standardise=asked.standardise,
     )
     notes += encoder.notes
     with warnings.catch_warnings():
         # The encoder's own notes have said what was filled.
         warnings.simplefilter("ignore", DataWarning)
         x = encoder.transform(table)
-    known = Labelled()
-    if labelled is not None:
+    known, x_test = Labelled(), None
+    if (labelled := asked.labelled) is not None:
         rows = range(len(table)) if names is None else names
         known, more = noted(
-            lambda: read_labelled(labelled, encoder, rows, id=id, delimiter=delimiter, pool=x)
+            lambda: read_labelled(labelled, encoder, rows, id=id, delimiter=asked.delimiter, pool=x)
         )
         notes += [known.note, *more]
-    x_test = None
-    if test is not None:
+    if (test := asked.test) is not None:
+        name = asked.array_of(test, pool)
         x_test, more = noted(
             lambda: encoder.transform(
-                read_table(test, delimiter=delimiter, array=_array(test, pool), text=encoder.words)
+                read_table(test, delimiter=asked.delimiter, array=name, text=encoder.words)
             )
         )
         notes += more
-    return Inputs(table, encoder, x, names, prices, x_test, known, tuple(notes))
+    return Inputs(
+        source=table.source,
+        x=x,
+        features=encoder.names,
+        used=len(encoder.sources),
+        dropped=dropped,
+        columns={name: Cells(table.column(name)) for name in table.names},
+        names=names,
+        costs=prices,
+        x_test=x_test,
+        labelled=known,
+        notes=tuple(notes),
+    )
 
 
 def noted(call: Callable[[], T]) -> tuple[T, list[str]]:

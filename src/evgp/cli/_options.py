@@ -14,7 +14,8 @@ PoolFile = Annotated[
     Path,
     typer.Argument(
         metavar="POOL",
-        help="Table to choose from: .csv, .tsv (also .gz), .parquet, .arrow, .feather, .npy, .npz.",
+        help="Table to choose from: .csv, .tsv (also .gz), .parquet, .arrow, .feather, .npy, .npz; "
+        "or a folder of images.",
         show_default=False,
     ),
 ]
@@ -82,6 +83,41 @@ TestFile = Annotated[
 Thin = Annotated[
     int | None,
     typer.Option("--thin", metavar="N", help="Keep N well-spread test points; saves memory."),
+]
+NetworkName = Annotated[
+    str,
+    typer.Option(
+        "--network",
+        metavar="NAME",
+        help="mlp, cnn, resnet18, wrn-16-1, or package.module:function that makes a torch module.",
+    ),
+]
+Weights = Annotated[
+    Path | None,
+    typer.Option(
+        "--weights", metavar="FILE", help="Weights of the network: .safetensors, or a torch file."
+    ),
+]
+OutputUnit = Annotated[
+    str,
+    typer.Option(
+        "--unit",
+        metavar="WHICH",
+        help="Output of the network to look at: random, trace (all of them), or its number.",
+    ),
+]
+Draws = Annotated[
+    int,
+    typer.Option("--draws", metavar="N", min=1, help="Average over N initialisations."),
+]
+ImageSize = Annotated[
+    int | None,
+    typer.Option(
+        "--image-size",
+        metavar="N",
+        min=1,
+        help="Resize images to N x N; else 32 x 32, unless all have one small size.",
+    ),
 ]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", help="Hidden layers of the network.")]
 Activation = Annotated[Activations, typer.Option("--activation", help="Activation of the network.")]

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
+import numpy as np
+from jaxtyping import Float, Shaped
 
 from evgp._errors import DatasetError
 from evgp.cli._inputs import Inputs
 from evgp.cli._output import percent
-from evgp.datasets import check_writable, plain, write_rows, write_text
+from evgp.datasets import check_writable, write_rows, write_text
 from evgp.pool import Selection
 
 
@@ -47,9 +48,9 @@ class Picked:
         absent: list[object] = [None] * len(self.selection)
         cells = [columns.get(name, absent) for name in wanted]
         return {
-            "source": self.inputs.table.source,
+            "source": self.inputs.source,
             "rows": len(self.inputs.x),
-            "features": list(self.inputs.encoder.names),
+            "features": list(self.inputs.features),
             "picks": [dict(zip(wanted, row, strict=True)) for row in zip(*cells, strict=True)],
             "prior_variance": self.selection.prior_variance,
             "start_variance": self.selection.start_variance,
@@ -71,7 +72,8 @@ class Picked:
             self.selection.certificate,
             self.selection.costs,
         )
-        text = f"{k:,} of {len(self.inputs.x):,} rows picked"
+        what = "rows" if self.inputs.features or self.inputs.pictures is None else "images"
+        text = f"{k:,} of {len(self.inputs.x):,} {what} picked"
         if len(self.selection.variance_left):
             start, left = self.selection.start_variance, float(self.selection.variance_left[-1])
             fall = f" ({percent(1 - left / start)} less)" if start > 0 else ""
@@ -79,8 +81,8 @@ class Picked:
         if costs is not None:
             text += f", for a cost of {costs.sum():,.6g}"
         if certificate is not None and k:
-            rivals = "the same money" if costs is not None else f"any {k:,} rows"
-            rivals = "any other row" if costs is None and k == 1 else rivals
+            rivals = "the same money" if costs is not None else f"any {k:,} {what}"
+            rivals = f"any other {what[:-1]}" if costs is None and k == 1 else rivals
             text += f", at least {percent(certificate.share[-1])} of what {rivals} could do. "
             text += (
                 f"Labels needed to remove a share of the variance: {needed(certificate.needed, k)}"
@@ -99,35 +101,25 @@ class Picked:
     def _page(self, network: str) -> str:
         from evgp.report import render, summarise
 
-        table, names = self.inputs.table, self.inputs.names
+        inputs, names = self.inputs, self.inputs.names
         summary = summarise(
             self.selection,
-            x=self.inputs.x,
+            x=_floats(inputs.x),
             ids=None if names is None else [str(name) for name in names],
-            columns={name: Cells(table.column(name)) for name in table.names},
+            columns=inputs.columns,
             network=network,
-            source=Path(table.source).name,
+            source=Path(inputs.source).name,
             command=shlex.join(["evgp", *sys.argv[1:]]),
             notes=self.notes,
+            pictures=inputs.pictures,
         )
         return render(summary)
 
 
-@dataclass(frozen=True)
-class Cells:
-    """A column whose cells are read one at a time, as plain values.
-
-    >>> Cells(pa.chunked_array([[1.5, None]]))[0]
-    1.5
-    """
-
-    column: pa.ChunkedArray
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    def __getitem__(self, index: int, /) -> object:
-        return plain(self.column.slice(index, 1))[0].as_py()
+def _floats(x: Shaped[np.ndarray, " n *d"]) -> Float[np.ndarray, "n e"]:
+    """Rows of numbers to draw a map of; pixels need no more than float32."""
+    flat = x.reshape(len(x), -1)
+    return flat if flat.dtype.kind == "f" else flat.astype(np.float32)
 
 
 def needed(shares: Mapping[float, tuple[int, int | None]], k: int) -> str:

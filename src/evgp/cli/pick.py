@@ -1,4 +1,4 @@
-"""`evgp pick`: from a table to a ranked list of what to label."""
+"""`evgp pick`: from a table or a folder of images to a ranked list of what to label."""
 
 from dataclasses import replace
 
@@ -25,6 +25,11 @@ def pick(
     no_standardise: options.NoStandardise = False,
     delimiter: options.Delimiter = None,
     array: options.ArrayName = None,
+    image_size: options.ImageSize = None,
+    network: options.NetworkName = "mlp",
+    weights: options.Weights = None,
+    unit: options.OutputUnit = "random",
+    draws: options.Draws = 1,
     depth: options.Depth = 2,
     activation: options.Activation = "relu",
     w_std: options.WStd = 1.0,
@@ -37,7 +42,7 @@ def pick(
     json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Pick the rows of POOL that are worth labelling first, best first.
+    """Pick the rows or images of POOL that are worth labelling first, best first.
 
     Prints rank, id (or row number, from 0), gain and the variance left after each pick: a table on
     a terminal, tab-separated in a pipe. Any first part of the list is a sensible smaller batch.
@@ -47,28 +52,37 @@ def pick(
       evgp pick pool.csv -k 100 --id image -o picks.csv --report report.html
       evgp pick pool.parquet --costs minutes --budget 480 --drop label
       evgp pick pool.csv -k 50 --labelled picks.csv --test test.csv --json
+      evgp pick images/ -k 100 --network cnn --report report.html
+      evgp pick pool.npz -k 100 --network my_package.nets:build --weights net.safetensors
     """
     options.check_wish(k, costs, budget)
 
     import evgp
     from evgp.cli import _picked
-    from evgp.cli._inputs import load, noted, split
+    from evgp.cli._inputs import Asked, noted
+    from evgp.cli._network import Described
+    from evgp.cli._samples import load
 
     _picked.check_paths(output, report, (pool, labelled, test))
-    inputs = load(
+    described = Described(network, depth, activation, w_std, b_std, weights, unit, draws)
+    asked = Asked(
         pool,
+        labelled,
+        test,
         id=id,
         drop=drop or (),
+        costs=costs,
         delimiter=delimiter,
         array=array,
-        costs=costs,
-        labelled=labelled,
-        test=test,
         impute=impute,
         max_categories=max_categories,
         standardise=not no_standardise,
+        image_size=image_size,
     )
-    network = evgp.mlp(depth=depth, activation=activation, w_std=w_std, b_std=b_std)
+    made = described.network()
+    with progress(quiet) as bar:
+        inputs = load(asked, made, bar)
+    kernel = described.kernel(made, inputs.x.shape[1:], seed)
     note(inputs.notes, quiet=quiet)
     with progress(quiet) as bar:
         selection, more = noted(
@@ -80,11 +94,12 @@ def pick(
                 x_test=inputs.x_test,
                 labelled=inputs.labelled.rows,
                 x_labelled=inputs.labelled.x,
-                network=network,
+                network=made,
+                kernel=kernel,
                 criterion=criterion,
                 greedy=greedy,
                 noise=noise,
-                standardise=False,
+                standardise=inputs.raw and not no_standardise,
                 storage=storage,
                 thin=thin,
                 seed=seed,
@@ -93,21 +108,26 @@ def pick(
         )
     more = list(dict.fromkeys((*more, *selection.warnings)))
     # The library was given encoded columns; to repeat the run takes what the command was given.
-    asked = {
+    again = {
         "standardise": not no_standardise,
         "impute": impute,
         "max_categories": max_categories,
         "id": id,
-        "drop": list(split(drop or (), inputs.table.names)) or None,
+        "drop": list(inputs.dropped) or None,
         "costs": costs,
         "labelled_file": None if labelled is None else str(labelled),
         "test_file": None if test is None else str(test),
         "delimiter": delimiter,
         "array": array,
+        "image_size": image_size,
+        "network": described.told(made),
+        "weights": None if weights is None else str(weights),
+        "unit": None if isinstance(made, evgp.Network) else unit,
+        "draws": None if isinstance(made, evgp.Network) else draws,
     }
-    selection = replace(selection, settings={**selection.settings, **asked})
+    selection = replace(selection, settings={**selection.settings, **again})
     picked = _picked.Picked(selection, inputs, (*inputs.notes, *more))
-    _, said = noted(lambda: picked.write(output, report, network=str(network)))
+    _, said = noted(lambda: picked.write(output, report, network=described.told(made)))
     more += said
     picked = replace(picked, notes=(*picked.notes, *said))
     if json:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from math import inf
 
 from evgp.cli import _options as options
-from evgp.cli._output import guarded, note, show, show_json, tell
+from evgp.cli._output import guarded, note, progress, show, show_json, tell
 
 
 @guarded
@@ -27,6 +27,11 @@ def plan(
     no_standardise: options.NoStandardise = False,
     delimiter: options.Delimiter = None,
     array: options.ArrayName = None,
+    image_size: options.ImageSize = None,
+    network: options.NetworkName = "mlp",
+    weights: options.Weights = None,
+    unit: options.OutputUnit = "random",
+    draws: options.Draws = 1,
     depth: options.Depth = 2,
     activation: options.Activation = "relu",
     w_std: options.WStd = 1.0,
@@ -41,7 +46,7 @@ def plan(
 ) -> None:
     """Say what picking rows of POOL takes on this machine, and how it would be done.
 
-    Takes every option of `evgp pick`, reads the table, but picks nothing and writes nothing. With
+    Takes every option of `evgp pick`, reads the pool, but picks nothing and writes nothing. With
     --budget it plans for as many of the cheapest rows as the money buys.
 
     \b
@@ -53,26 +58,34 @@ def plan(
 
     import evgp
     from evgp._errors import PoolError
-    from evgp.cli._inputs import load
+    from evgp.cli._inputs import Asked
+    from evgp.cli._network import Described
     from evgp.cli._picked import check_paths
+    from evgp.cli._samples import load
     from evgp.strategies import checks
     from evgp.strategies.evgp import most_picks
     from evgp.strategies.names import whole
 
     check_paths(output, report, (pool, labelled, test))
-    inputs = load(
+    described = Described(network, depth, activation, w_std, b_std, weights, unit, draws)
+    asked = Asked(
         pool,
+        labelled,
+        test,
         id=id,
         drop=drop or (),
+        costs=costs,
         delimiter=delimiter,
         array=array,
-        costs=costs,
-        labelled=labelled,
-        test=test,
         impute=impute,
         max_categories=max_categories,
         standardise=not no_standardise,
+        image_size=image_size,
     )
+    net = described.network()
+    with progress(quiet) as bar:
+        inputs = load(asked, net, bar)
+    kernel = described.kernel(net, inputs.x.shape[1:], seed)
     whole(seed, "seed", 0, 2**32 - 1)
     if not 0 <= noise < inf:
         raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise}")
@@ -83,17 +96,17 @@ def plan(
     outside = 0 if inputs.labelled.x is None else len(inputs.labelled.x)
     made = evgp.plan(
         n,
-        inputs.x.shape[1],
+        inputs.x.shape[1:],
         aim,
         m=None if inputs.x_test is None else len(inputs.x_test),
         labelled=len(inputs.labelled.rows) + outside,
-        network=evgp.mlp(depth=depth, activation=activation, w_std=w_std, b_std=b_std),
+        kernel=kernel,
         criterion=criterion,
         greedy=greedy,
         storage=storage,
         thin=thin,
     )
-    facts = {"columns": len(inputs.encoder.sources), **asdict(made)}
+    facts = {**({"columns": inputs.used} if inputs.used else {}), **asdict(made)}
     if json:
         show_json(facts | {"warnings": list(inputs.notes)})
     else:

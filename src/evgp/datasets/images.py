@@ -1,5 +1,6 @@
 """A folder of images as one array, with a word on every file that was left out."""
 
+import logging
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -218,7 +219,12 @@ def _resized(headers: Collection[Header], shape: Shape, size: int | None) -> Ite
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without Pillow's warnings, for this thread and those it starts."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """Without Pillow's warnings and its words on stderr, for this thread and those it starts."""
+    said, nowhere = logging.getLogger("PIL"), logging.NullHandler()
+    said.addHandler(nowhere)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        said.removeHandler(nowhere)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from evgp._errors import DatasetError
 from evgp.datasets._columns import counted, missing, plain, shown
@@ -20,7 +20,7 @@ class Labelled:
     """Rows of the pool that are labelled, labelled rows from outside, and how a file was read."""
 
     rows: Int[np.ndarray, " l"] = field(default_factory=lambda: np.empty(0, np.int64))
-    x: Float[np.ndarray, "a d"] | None = None
+    x: Shaped[np.ndarray, " a *d"] | None = None
     note: str = ""
 
 

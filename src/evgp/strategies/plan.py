@@ -149,7 +149,7 @@ def plan(
         greedy=repr(made),
         memory=need,
         available=available,
-        seconds=sizes.seconds(chosen, len(getattr(network, "layers", (1, 1))), made),
+        seconds=sizes.seconds(chosen, _layers(used), made),
         fits=need <= room,
         advice="" if need <= room else _advice(sizes, chosen, room),
     )
@@ -167,6 +167,11 @@ def kernel_of(network: Network | Source, seed: int = 0) -> Kernel:
             f"got {network!r}"
         )
     return NTK(network) if isinstance(network, Network) else EmpiricalNTK(network, seed=seed)
+
+
+def _layers(kernel: Kernel) -> int:
+    """Layers that an analytic kernel goes through; a guess for others."""
+    return len(getattr(getattr(kernel, "network", None), "layers", (1, 2, 3, 4, 5)))
 
 
 def _samples(kernel: EmpiricalNTK, shape: tuple[int, ...]) -> Tensor:
