@@ -98,7 +98,7 @@ class EmpiricalNTK:
         blocks = _Blocks(tapped, output, self._room())
         few = x[:8]
         made = tapped.factors(few, output)
-        step, keep = blocks._size(few, n)
+        step, keep = blocks.size(n)
         count = -(-n // step)
         passes = n if keep else step * count * (count + 1) / 2
         sample = seconds(lambda: blocks.diag(few), times=1) / len(few)
@@ -106,7 +106,7 @@ class EmpiricalNTK:
         flops = speed()[0] * (2 if size == 4 else 1)
         product = n * n * sum(one.work() for one in made) / flops
         repeats = self.draws * len(self._outputs(tapped, 0))
-        scratch = n * blocks.sample(few) + sum(p.numel() for p in tapped.module.parameters()) * size
+        scratch = n * blocks.sample() + sum(p.numel() for p in tapped.module.parameters()) * size
         matrix = n * n * (self.storage.itemsize if self.storage else size)
         return matrix + min(self._room(), scratch), repeats * (passes * sample + product)
 
@@ -165,7 +165,7 @@ class _Blocks:
     def add_(self, out: Tensor, x1: Tensor, x2: Tensor | None) -> None:
         """Add the kernel to `out`; factors are kept where all of them fit."""
         other = x1 if x2 is None else x2
-        step, keep = self._size(x1 if len(x1) else other, len(x1) + (0 if x2 is None else len(x2)))
+        step, keep = self.size(len(x1) + (0 if x2 is None else len(x2)))
         kept: dict[tuple[int, int], list[Factor]] = {}
         zeros = self.tapped.zeros(0)
 
@@ -193,45 +193,22 @@ class _Blocks:
             kept.pop((0, i), None)
 
     def diag(self, x: Tensor) -> Float[Tensor, " n"]:
-        step, _ = self._size(x, len(x))
+        step, _ = self.size(len(x))
         parts = [self.tapped.zeros(0)]
         for i in range(0, len(x), step):
             made = self.tapped.factors(x[i : i + step], self.output)
             parts.append(sum((one.diag(self.room // 4) for one in made), self.tapped.zeros(1)))
         return torch.cat(parts)
 
-    def _size(self, x: Tensor, n: int) -> tuple[int, bool]:
+    def size(self, n: int) -> tuple[int, bool]:
         """Samples in a block, and whether all blocks may be kept."""
-        if len(x) == 0:
-            return 1, False
-        step = max(1, self.room // 2 // max(1, self.sample(x)))
-        return step, n * self._kept(x) <= self.room // 4
+        step = max(1, self.room // 2 // max(1, self.sample()))
+        return step, n * self.tapped.kept <= self.room // 4
 
-    def sample(self, x: Tensor) -> int:
-        """Bytes that one sample takes at the peak of a backward pass."""
-        made = self.tapped.factors(x[:1], self.output)
-        wide = max((_slab(self.tapped, one) for one in made), default=0)
+    def sample(self) -> int:
+        """Bytes that one sample takes at the peak of a backward pass, or on the slow road."""
         # A backward pass holds about three times what the factors keep.
-        return 3 * self._kept(x) + 2 * wide
-
-    def _kept(self, x: Tensor) -> int:
-        return sum(_bytes(one) for one in self.tapped.factors(x[:1], self.output))
-
-
-def _bytes(factor: Factor) -> int:
-    total = 0
-    for value in vars(factor).values():
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Tensor):
-                total += part.numel() * part.element_size()
-    return total
-
-
-def _slab(tapped: Tapped, factor: Factor) -> int:
-    """Bytes a sample that the slow road needs for its largest parameter."""
-    sizes = {n: p.numel() * p.element_size() for n, p in tapped.module.named_parameters()}
-    rest = type(factor).__name__ == "Rest"
-    return max((sizes[name] for name in tapped.rest), default=0) if rest else 0
+        return 3 * self.tapped.kept + 2 * self.tapped.widest()
 
 
 def _again(module: nn.Module, seed: int) -> nn.Module:

@@ -65,6 +65,8 @@ class Tapped:
     outputs: int = 0
     taps: dict[nn.Module, Builder] = field(default_factory=dict)
     rest: list[str] = field(default_factory=list)
+    altered: set[nn.Module] = field(default_factory=set)  # whose outputs are changed in place
+    kept: int = 0  # bytes a sample that the factors keep
 
     @classmethod
     def of(cls, module: nn.Module, x: Tensor) -> "Tapped":
@@ -87,6 +89,8 @@ class Tapped:
             )
         tapped.outputs = out.shape[1]
         tapped._tap(two)
+        made = tapped.factors(two, 0)
+        tapped.kept = sum(map(_bytes, made)) // len(two)
         return tapped
 
     def cast(self, x: Tensor) -> Tensor:
@@ -104,7 +108,7 @@ class Tapped:
         """What every layer keeps of a block of samples, for one output."""
         x = self.cast(x)
         calls: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {module: [] for module in self.taps}
-        with _listening(calls), torch.enable_grad():
+        with _listening(calls, self.altered), torch.enable_grad():
             total = self.module(x)[:, output].sum()
             flat = [out for made in calls.values() for _, out in made]
             grads = iter(torch.autograd.grad(total, flat, allow_unused=True)) if flat else iter(())
@@ -148,6 +152,11 @@ class Tapped:
         if group:
             yield group
 
+    def widest(self) -> int:
+        """Bytes of the largest parameter on the slow road."""
+        sizes = {n: p.numel() * p.element_size() for n, p in self.module.named_parameters()}
+        return max((sizes[name] for name in self.rest), default=0)
+
     def _tap(self, x: Tensor) -> None:
         owners: dict[int, int] = {}
         for _, param in self.module.named_parameters(remove_duplicate=False):
@@ -160,6 +169,7 @@ class Tapped:
             if builder is not None and own and all(trained) and single:
                 self.taps[module] = builder
                 covered[module] = [f"{prefix}.{name}" if prefix else name for name in own]
+        self.altered = _changed_in_place(self.module, x, self.taps)
         self._check(x, covered)
         known = {name for module in self.taps for name in covered[module]}
         self.rest = [
@@ -179,7 +189,7 @@ class Tapped:
         grads = [dict(zip(params, row, strict=True)) for row in rows]
         for module, builder in list(self.taps.items()):
             calls: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {module: []}
-            with _listening(calls):
+            with _listening(calls, self.altered):
                 total = self.module(x)[:, 0].sum()
                 flat = [out for _, out in calls[module]]
                 found = torch.autograd.grad(total, flat, allow_unused=True) if flat else ()
@@ -204,12 +214,14 @@ class Tapped:
 
 
 @contextmanager
-def _listening(calls: dict[nn.Module, list[tuple[Tensor, Tensor]]]) -> Iterator[None]:
-    """Record input and output of each call of these modules; activations work on copies."""
+def _listening(
+    calls: dict[nn.Module, list[tuple[Tensor, Tensor]]], altered: set[nn.Module]
+) -> Iterator[None]:
+    """Record input and output of each call; whoever changes an output in place gets a copy."""
 
     def hear(module: nn.Module, args: tuple[Tensor, ...], out: Tensor) -> Tensor:
         calls[module].append((args[0].detach(), out))
-        return out.clone()  # whoever changes it in place leaves ours alone
+        return out.clone() if module in altered else out
 
     handles = [module.register_forward_hook(hear) for module in calls]
     try:
@@ -217,6 +229,34 @@ def _listening(calls: dict[nn.Module, list[tuple[Tensor, Tensor]]]) -> Iterator[
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _changed_in_place(
+    module: nn.Module, x: Tensor, taps: dict[nn.Module, Builder]
+) -> set[nn.Module]:
+    """The layers whose outputs somebody changes after they were recorded."""
+    seen: list[tuple[nn.Module, Tensor, int]] = []
+
+    def hear(layer: nn.Module, args: tuple[Tensor, ...], out: Tensor) -> None:
+        seen.append((layer, out, out._version))
+
+    handles = [layer.register_forward_hook(hear) for layer in taps]
+    try:
+        with torch.enable_grad():
+            module(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {layer for layer, one, version in seen if one._version != version}
+
+
+def _bytes(factor: Factor) -> int:
+    total = 0
+    for value in vars(factor).values():
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Tensor):
+                total += part.numel() * part.element_size()
+    return total
 
 
 def _reading(

@@ -22,10 +22,10 @@ def linear(module: nn.Linear | NTKLinear, calls: Calls, *, biased: bool = True) 
     scale, bias = _scales(module, biased)
     if len(calls) == 1 and calls[0][0].ndim == 2:
         x, g = calls[0]
-        x = x * scale if scale != 1 else x
+        x = _scaled(x, scale)
         ones = x.new_full((len(x), 1), bias)
         return [Product(torch.cat([x, ones], dim=1) if bias else x, g)]
-    inputs = tuple(_flat_positions(x).transpose(1, 2) * scale for x, _ in calls)
+    inputs = tuple(_scaled(_flat_positions(x).transpose(1, 2), scale) for x, _ in calls)
     grads = tuple(_flat_positions(g).transpose(1, 2) for _, g in calls)
     return [Positions(inputs, grads, Unfold()), *_biases(grads, bias)]
 
@@ -41,7 +41,7 @@ def convolution(
     padding = (*sides, 0, 0) if flat else tuple(sides)
     mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
     scale, bias = _scales(module, biased)
-    inputs = tuple((x[:, :, None] if flat else x) * scale for x, _ in calls)
+    inputs = tuple(_scaled(x[:, :, None] if flat else x, scale) for x, _ in calls)
     grads = tuple(g.flatten(2) for _, g in calls)
     wide, high = module.in_channels // module.groups, module.out_channels // module.groups
     factors = _biases(grads, bias)
@@ -143,6 +143,10 @@ def _scales(module: nn.Module, biased: bool) -> tuple[float, float]:
         weight = module.weight
         return module.w_std / weight[0].numel() ** 0.5, bias * module.b_std
     return 1.0, bias
+
+
+def _scaled(x: Tensor, scale: float) -> Tensor:
+    return x if scale == 1 else x * scale
 
 
 def _flat_positions(x: Tensor) -> Float[Tensor, "b t k"]:
