@@ -1,4 +1,4 @@
-"""`python -m benchmarks [kernel picks growth exchange bait] [--small] [--repeats 3]`."""
+"""`python -m benchmarks [name ...] [--small] [--repeats 3]`: measure, print and record."""
 
 import argparse
 import importlib
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.common import Options
 
-NAMES = ("kernel", "picks", "growth", "exchange", "bait")
+NAMES = ("kernel", "picks", "growth", "exchange", "bait", "empirical", "models", "quality")
 
 
 def main() -> None:

@@ -12,6 +12,12 @@ def mnist(n: int) -> np.ndarray:
     return standardised(images.reshape(n, -1) / 255)
 
 
+def images(name: str, n: int) -> np.ndarray:
+    """The first n training images, channels first, each channel standardised."""
+    x = _load(f"{name}.npz")["X_train"][:n].astype(np.float64)
+    return (x - x.mean((0, 2, 3), keepdims=True)) / x.std((0, 2, 3), keepdims=True)
+
+
 def half(name: str) -> np.ndarray:
     """A random half of kin8nm or optdigits, the same everywhere."""
     file = _load(f"{name}.npz")

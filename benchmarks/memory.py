@@ -16,13 +16,13 @@ def main(what: str, data: str, dtype: str, k: str = "0") -> None:
     """`kernel x.npy float32` or `picks x.npy float32 400`: MB beyond the inputs, as JSON."""
     x = torch.from_numpy(np.load(data))
     _work(what, x[:64], STORAGES[dtype], 4)
-    before = _resident("VmRSS")
+    before = resident("VmRSS")
     _work(what, x, STORAGES[dtype], int(k))
-    peak = _resident("VmHWM")
+    peak = resident("VmHWM")
     print(json.dumps({"extra_mb": peak - before, "peak_mb": peak}))
 
 
-def _resident(field: str) -> float:
+def resident(field: str) -> float:
     """MB, from the kernel (Linux). Not `ru_maxrss`: a child inherits the peak of its parent."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(field)) * 1024 / 1e6
