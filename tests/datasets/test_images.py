@@ -100,10 +100,10 @@ def bomb(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
 
 
-def cut(kind: str) -> bytes:
+def cut(kind: str, side: int = 64, mode: str = "RGB") -> bytes:
     """The first half of an image file."""
-    stream, noise = BytesIO(), np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)
-    Image.fromarray(noise).save(stream, format=kind)
+    stream, noise = BytesIO(), np.random.default_rng(0).integers(0, 255, (side, side, 3), np.uint8)
+    Image.fromarray(noise).convert(mode).save(stream, format=kind)
     return stream.getvalue()[: len(stream.getvalue()) // 2]
 
 
@@ -389,10 +389,20 @@ def test_a_large_photograph_agrees_with_its_exact_average(tmp_path: Path) -> Non
     np.testing.assert_allclose(found[:, 1:-1], exact[:, 1:-1], atol=2)
 
 
+def test_a_photograph_is_not_decoded_more_coarsely_than_it_is_shown(tmp_path: Path) -> None:
+    coarse = np.random.default_rng(0).integers(0, 255, (128, 128), np.uint8)
+    for name in ("a.jpg", "b.jpg"):
+        Image.fromarray(coarse.repeat(4, 0).repeat(4, 1)).save(tmp_path / name, quality=95)
+    found = read_images(tmp_path, size=128).x[0, 0]
+    thumbnail = np.asarray(read_images(tmp_path).thumbnail(0, 128).convert("L"))
+    for shown in (found, thumbnail):  # an eighth of the photograph would be off by 50
+        assert abs(shown.astype(int) - coarse).mean() < 25
+
+
 def test_many_files_keep_their_order_and_progress_is_told(tmp_path: Path) -> None:
     for j in range(300):
         save(tmp_path / f"{j:03d}.png", j % 256, mode="L")
-    (tmp_path / "007.png").write_bytes(cut("JPEG"))
+    (tmp_path / "007.png").write_bytes(cut("PNG", 8, "L"))
     told: list[tuple[str, int, int]] = []
     images = read_images(tmp_path, progress=lambda *step: told.append(step))
     expected = [j % 256 for j in range(300) if j != 7]
@@ -400,7 +410,7 @@ def test_many_files_keep_their_order_and_progress_is_told(tmp_path: Path) -> Non
     assert images.names[7] == "008.png"
     assert told[0] == ("looking", 128, 300)
     assert ("looking", 300, 300) in told
-    assert told[-1] == ("reading", 299, 299)
+    assert told[-1] == ("reading", 300, 300)
 
 
 def test_pillow_stays_as_it_was(folder: Path) -> None:

@@ -116,6 +116,13 @@ def test_a_file_with_a_place_in_it_leaves_the_place_at_home(tmp_path, selection,
     assert not [part for part in data if b"at home" in part or b"profile" in part]
 
 
+def test_notes_of_an_image_are_dropped_whatever_a_writer_would_copy():
+    image = Image.new("RGB", (8, 8))
+    image.info = {"icc_profile": b"profile", "comment": b"at home"}
+    assert made._bare(image).info == {}
+    assert image.info
+
+
 def test_without_webp_there_is_jpeg_and_png(monkeypatch):
     monkeypatch.setattr(made, "_has_webp", lambda: False)
     noise = np.random.default_rng(0).integers(0, 255, (100, 100, 3), np.uint8)
