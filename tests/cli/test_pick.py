@@ -1,6 +1,7 @@
 """`evgp pick` does what the library does, and says so."""
 
 import csv
+import errno
 import io
 import json
 from pathlib import Path
@@ -247,3 +248,17 @@ def test_words_mean_the_same_in_every_file(run, tmp_path: Path) -> None:
     ran = run("pick", tmp_path / "pool.csv", "-k", 2, "--test", tmp_path / "test.csv")
     assert ran.code == 0
     assert "does not have" not in ran.err
+
+
+def test_a_report_that_cannot_be_written_leaves_no_picks(run, pool, tmp_path, monkeypatch) -> None:
+    """Both files, or none of them."""
+    out, report = tmp_path / "picks.csv", tmp_path / "report.html"
+
+    def full(part, *rest, **options):
+        raise OSError(errno.ENOSPC, "No space left on device", str(part))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    ran = run("pick", pool, "--id", "name", "-k", 3, "-o", out, "--report", report)
+    assert ran.code == 1 and f"{report}: No space left on device" in ran.err
+    assert not out.exists() and not report.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pool.csv"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evgp._errors import DatasetError, DataWarning
-from evgp.datasets.arrays import read_npy, read_npz
+from evgp.datasets.arrays import read_array, read_npy, read_npz
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -194,3 +194,19 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 def _spoiled(content: bytes) -> bytes:
     middle = len(content) // 2
     return content[:middle] + b"\xff" * 20 + content[middle + 20 :]
+
+
+def test_a_single_array_of_objects_is_called_that(tmp_path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(DatasetError, match="Python objects, which are never unpickled"):
+        read_npz(tmp_path / "x.npz")
+
+
+def test_axes_and_types_can_be_kept(tmp_path) -> None:
+    images = np.arange(24, dtype=np.uint8).reshape(2, 3, 2, 2)
+    np.save(tmp_path / "x.npy", np.asfortranarray(images))
+    np.savez_compressed(tmp_path / "x.npz", y=np.arange(2), x=images)
+    for name in ("x.npy", "x.npz"):
+        found = read_array(tmp_path / name)
+        assert found.dtype == np.uint8
+        np.testing.assert_array_equal(found, images)

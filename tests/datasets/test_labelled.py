@@ -173,3 +173,16 @@ def test_ids_are_different_and_present() -> None:
         ids(named("a", None), "key")
     with pytest.raises(DatasetError, match="expected words or numbers in id column 'key'"):
         ids(named([1], [2]), "key")
+
+
+@pytest.mark.parametrize("first", ["60", "-1", "1.5", "r99"])
+def test_a_mistyped_first_line_is_no_heading(tmp_path, first) -> None:
+    named = first == "r99"
+    names = [f"r{row}" for row in range(5)] if named else range(5)
+    path = tmp_path / "labelled.txt"
+    path.write_text(f"{first}\n{'r1' if named else 2}\n")
+    with pytest.raises(DatasetError, match=f"got 1 that the pool does not have \\({first}\\)"):
+        read_labelled(path, None, names, id="name" if named else None)
+    path.write_text(f"{'name' if named else 'row'}\n{'r1' if named else 2}\n")
+    found = read_labelled(path, None, names, id="name" if named else None)
+    assert found.rows.tolist() == [1 if named else 2]

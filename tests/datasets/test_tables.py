@@ -243,3 +243,13 @@ def test_every_format_gives_the_same_matrix(tmp_path: Path, x: np.ndarray) -> No
         made.append(Encoder.fit(read).transform(read))
     for other in made[1:]:
         np.testing.assert_array_equal(made[0], other)
+
+
+def test_a_gzip_bomb_is_refused_at_once(tmp_path) -> None:
+    path = tmp_path / "bomb.csv.gz"
+    with gzip.open(path, "wb") as stream:
+        stream.write(b"a,b\n")
+        for _ in range(40):
+            stream.write(b"0,0\n" * 2**20)
+    with pytest.raises(DatasetError, match="unpack to more than"):
+        read_table(path)

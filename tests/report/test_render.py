@@ -141,7 +141,7 @@ def test_the_page_says_how_good_the_picks_provably_are(selection, page):
     share = np.floor(1000 * selection.certificate.share[-1]) / 10
     assert f"provably at least {share:g} %" in prose
     assert "between 3 and 5" in prose
-    assert "more than 8; no fewer than 7" in prose
+    assert "no fewer than 7; more than these 8" in prose
     assert "nothing of noise in the labels" in prose
 
 

@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from jaxtyping import Float, Shaped
 from evgp._errors import DatasetError
 from evgp.cli._inputs import Inputs
 from evgp.cli._output import percent
-from evgp.datasets import check_writable, write_rows, write_text
+from evgp.datasets import check_writable, write_rows, written
 from evgp.pool import Selection
 
 
@@ -84,19 +85,22 @@ class Picked:
             rivals = "the same money" if costs is not None else f"any {k:,} {what}"
             rivals = f"any other {what[:-1]}" if costs is None and k == 1 else rivals
             text += f", at least {percent(certificate.share[-1])} of what {rivals} could do. "
-            text += (
-                f"Labels needed to remove a share of the variance: {needed(certificate.needed, k)}"
-            )
+            prior = self.selection.prior_variance
+            earlier = self.selection.start_variance < prior
+            further, of = ("Further labels", "prior ") if earlier else ("Labels", "")
+            what_of = f"a share of the {of}variance" + (f" of {prior:.3g}" if earlier else "")
+            text += f"{further} needed to remove {what_of}: {needed(certificate.needed, k)}"
         written = [str(path) for path in (output, report) if path is not None]
         return text + "." + (f" Written: {', '.join(written)}." if written else "")
 
     def write(self, output: Path | None, report: Path | None, *, network: str) -> None:
         """Write what was asked for; the page is made before the first file is written."""
         page = None if report is None else self._page(network)
-        if output is not None:
-            write_rows(output, self.columns())
-        if report is not None and page is not None:
-            write_text(report, page)
+        with ExitStack() as both:  # a report that cannot be written leaves no picks either
+            if report is not None and page is not None:
+                both.enter_context(written(report, page))
+            if output is not None:
+                write_rows(output, self.columns())
 
     def _page(self, network: str) -> str:
         from evgp.report import render, summarise
@@ -126,12 +130,12 @@ def needed(shares: Mapping[float, tuple[int, int | None]], k: int) -> str:
     """How many labels each share of the variance needs.
 
     >>> needed({0.5: (4, 6), 0.8: (9, 9), 0.9: (15, None), 0.95: (60, None)}, k=40)
-    '4 to 6 for 50 %, 9 for 80 %, more than 40 for 90 %, 60 or more for 95 %'
+    '4 to 6 for 50 %, 9 for 80 %, 15 or more (over 40 of these) for 90 %, 60 or more for 95 %'
     """
     parts = []
     for share, (low, high) in sorted(shares.items()):
         if high is None:
-            many = f"{low:,} or more" if low > k else f"more than {k:,}"
+            many = f"{low:,} or more" + (f" (over {k:,} of these)" if low <= k else "")
         else:
             many = f"{high:,}" if low == high else f"{low:,} to {high:,}"
         parts.append(f"{many} for {round(100 * share)} %")

@@ -7,6 +7,7 @@ from evgp.datasets.files import atomic as atomic
 from evgp.datasets.files import check_writable as check_writable
 from evgp.datasets.files import write_rows as write_rows
 from evgp.datasets.files import write_text as write_text
+from evgp.datasets.files import written as written
 from evgp.datasets.images import Images as Images
 from evgp.datasets.images import read_images as read_images
 from evgp.datasets.labelled import Labelled as Labelled

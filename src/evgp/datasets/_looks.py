@@ -23,6 +23,7 @@ _FEW = 20
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 _HUGE = 1e15
 _FAR = 30.0
+_POINT = 1e-6
 
 
 def of_pool(table: Table, columns: Sequence[Column], x: Float[np.ndarray, "n d"]) -> list[str]:
@@ -116,4 +117,7 @@ def _wild(column: Number, values: Float[np.ndarray, " n"]) -> int | None:
     row = int(np.abs(values).argmax())
     if not column.scaled:
         return row if abs(values[row]) >= _HUGE else None
-    return row if column.scale >= _HUGE / 2 or abs(values[row]) >= _FAR else None
+    # In a short column one huge value is few deviations away, but all others become one point.
+    squeezed = bool(np.median(np.abs(values - np.median(values))) < _POINT)
+    huge = column.scale >= _HUGE / 2 and squeezed
+    return row if huge or abs(values[row]) >= _FAR else None

@@ -69,14 +69,24 @@ def _parse(
     )
 
 
+# Tables of numbers pack about 3 to 1, the most repetitive of words about 100 to 1.
+_BOMB_RATIO = 300
+_BOMB_BYTES = 2**26
+
+
 def _unpacked(path: Path) -> pa.Buffer:
     """A gzip file in memory, stopped when it grows beyond half of what is free."""
-    limit = available_memory() // 2
+    limit, packed = available_memory() // 2, path.stat().st_size
     chunks, size = [], 0
     try:
         with pa.input_stream(path, compression="gzip") as stream:
             while chunk := stream.read(2**24):
                 size += len(chunk)
+                if size > _BOMB_BYTES and size > _BOMB_RATIO * packed:
+                    raise DatasetError(
+                        f"{path}: {packed:,} bytes unpack to more than {size:,}, which no table "
+                        "does; if it is one, unpack it first"
+                    )
                 if size > limit:
                     raise DatasetError(
                         f"{path}: unpacks to more than {limit / 1e9:,.1f} GB, half of the memory "

@@ -138,8 +138,8 @@ def _choose(archive: zipfile.ZipFile, array: str | None, path: str) -> str:
         )
     flat = [name for name, shape in shapes.items() if len(shape) == 2]
     tables = flat or [name for name, shape in shapes.items() if len(shape) > 2]
-    if len(tables) == 1:
-        return tables[0]
+    if len(tables) == 1 or len(shapes) == 1:
+        return (tables or list(shapes))[0]
     raise DatasetError(
         f"{path}: expected one array of rows x columns, got {_listed(shapes)}; "
         "choose one with --array"

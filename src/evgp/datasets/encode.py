@@ -84,9 +84,9 @@ class Encoder:
             notes.append(f"dropped {_named(constant, 'constant column')}")
         if not columns:
             raise DatasetError(
-                f"{table.source}: expected a column that differs between rows, got none after "
-                f"leaving out {len(left_out)} and dropping {len(constant)} constant; nothing is "
-                "left to choose by"
+                f"{table.source}: expected a column that differs between rows, got "
+                f"{counted(len(constant), 'constant column')} and {len(left_out)} left out; there "
+                "is nothing to choose by"
             )
         encoder = cls(tuple(columns), (*left_out, *constant), impute, (), table.source)
         notes += _looks.of_pool(table, columns, encoder._matrix(table, []))
@@ -198,16 +198,20 @@ def _learn_words(table: Table, name: str, most: int, notes: list[str]) -> Catego
     if len(counts) < 2:
         return None
     hint = _looks.of_words(name, words)
-    leave = f"{hint}: mend it, or use --drop {name!r}" if hint else ""
-    if len(counts) == len(table) and not pa.types.is_boolean(cells.type):
+    names = len(counts) == len(table) and not pa.types.is_boolean(cells.type)
+    if hint and (names or len(counts) > most):
+        raise DatasetError(
+            f"{table.source}: {hint}; mend it, or leave the column out with --drop {name!r}"
+        )
+    if names:
         raise DatasetError(
             f"{table.source}: expected numbers or categories in column {name!r}, got another word "
-            f"in each of {len(table):,} rows; " + (leave or f"use --id {name!r} or --drop {name!r}")
+            f"in each of {len(table):,} rows; use --id {name!r} or --drop {name!r}"
         )
     if len(counts) > most:
         raise DatasetError(
             f"{table.source}: expected at most {most} categories in column {name!r}, got "
-            f"{len(counts):,}; " + (leave or f"use --drop {name!r}, or raise --max-categories")
+            f"{len(counts):,}; use --drop {name!r}, or raise --max-categories"
         )
     if hint:
         notes.append(f"{hint} (taken as {len(counts)} categories)")

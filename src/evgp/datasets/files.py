@@ -54,9 +54,11 @@ def atomic(path: str | Path) -> Iterator[Path]:
         yield part
         _flush(part)
         part.replace(target)
-    except BaseException:
-        with suppress(FileNotFoundError):
+    except BaseException as error:
+        with suppress(OSError):
             part.unlink()
+        if isinstance(error, OSError) and error.filename in (str(part), part):
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     _flush(target.parent)
 
@@ -109,10 +111,19 @@ def _is_formula(cell: str) -> bool:
     return cell.startswith(("=", "+", "-", "@", "\t", "\r")) and not _NUMBER.fullmatch(cell)
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write a text in UTF-8, whole or not at all."""
+@contextmanager
+def written(path: str | Path, text: str) -> Iterator[None]:
+    """A text on the disk in UTF-8, that gets its name once the block has succeeded too."""
     with atomic(path) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
+        _flush(part)
+        yield
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text in UTF-8, whole or not at all."""
+    with written(path, text):
+        pass
 
 
 def check_writable(path: str | Path, suffixes: Sequence[str] = ()) -> None:

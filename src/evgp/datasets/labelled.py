@@ -148,8 +148,7 @@ def _find(
     words: Sequence[str], names: Sequence[object], id: str | None, path: Path
 ) -> Int[np.ndarray, " l"]:
     at = {str(name): row for row, name in enumerate(names)}
-    # A first line that is no id, above lines that are, is a heading.
-    if known(words[0], at) not in at and len(words) > 1 and known(words[1], at) in at:
+    if len(words) > 1 and known(words[0], at) not in at and _is_heading(words[0], id):
         words = words[1:]
     words = [known(word, at) for word in words]
     strange = [word for word in words if word not in at]
@@ -161,6 +160,21 @@ def _find(
             f"({listed})"
         )
     return _rows(at[word] for word in words)
+
+
+def _is_heading(word: str, id: str | None) -> bool:
+    """The name of the ids, or anything but a number above row numbers; a mistyped id is none.
+
+    >>> _is_heading("image", "image"), _is_heading("img7", "image"), _is_heading("1.5", None)
+    (True, False, False)
+    """
+    if id is not None:
+        return word.casefold() in (id.casefold(), "id", "ids")
+    try:
+        float(word)
+    except ValueError:
+        return True
+    return False
 
 
 def _rows(rows: Iterable[int]) -> Int[np.ndarray, " l"]:

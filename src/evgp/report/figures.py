@@ -32,7 +32,8 @@ def curve(summary: Summary) -> Markup:
         tag("circle", class_="ours-dot", r=5),
         class_="cursor",
     )
-    return join([grid(x, y), _targets(summary, y), stretched(*drawn), cursor])
+    lines, names = _targets(summary, y)
+    return join([grid(x, y), lines, stretched(*drawn), names, cursor])
 
 
 def curve_axes(summary: Summary) -> tuple[Axis, Axis]:
@@ -41,9 +42,10 @@ def curve_axes(summary: Summary) -> tuple[Axis, Axis]:
     return Axis(0, max(1, len(summary.picks)), whole=True), Axis(0, 1.04 * high or 1.0)
 
 
-def _targets(summary: Summary, y: Axis) -> Markup:
-    """The lines that answer how many labels are needed."""
-    parts: list[Markup] = []
+def _targets(summary: Summary, y: Axis) -> tuple[Markup, Markup]:
+    """The lines that answer how many labels are needed, and their names, which go on top."""
+    lines: list[Markup] = []
+    names: list[Markup] = []
     last = 0.0
     for need in summary.needs:
         top = 100 - y.at((1 - need.share) * (summary.prior or 0.0))
@@ -53,11 +55,9 @@ def _targets(summary: Summary, y: Axis) -> Markup:
         at, below, last = percent(top), top - last < 8, top
         name = words.percent(need.share) + " removed"
         end = {"x": "100%", "y": at, "dy": 10 if below else -4, "text_anchor": "end"}
-        parts += [
-            tag("line", class_="target", x1=0, x2="100%", y1=at, y2=at),
-            tag("text", name, class_="target-name", **end),
-        ]
-    return join(parts)
+        lines.append(tag("line", class_="target", x1=0, x2="100%", y1=at, y2=at))
+        names.append(tag("text", name, class_="target-name", **end))
+    return join(lines), join(names)
 
 
 def scatter(summary: Summary) -> Markup:

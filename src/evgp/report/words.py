@@ -104,7 +104,7 @@ def answer(need: Need, k: int, rows: int) -> str:
     """How many of a pool's rows must be labelled, where k are picked.
 
     >>> answer(Need(0.5, 12, 17), 40, 99), answer(Need(0.9, 31, None), 40, 99)
-    ('between 12 and 17', 'more than 40; no fewer than 31')
+    ('between 12 and 17', 'no fewer than 31; more than these 40')
     >>> answer(Need(0.5, 9, 9), 40, 99), answer(Need(0.95, 52, None), 40, 99)
     ('9, the fewest possible', 'at least 52')
     >>> answer(Need(0.5, 0, 0), 40, 99), answer(Need(0.95, 100, None), 40, 99)
@@ -128,7 +128,7 @@ def _not_yet(need: Need, k: int, rows: int) -> str:
         return "out of reach of this pool"
     if need.fewest > k:
         return f"at least {need.fewest:,}"
-    return f"more than {k:,}; no fewer than {need.fewest:,}"
+    return f"no fewer than {need.fewest:,}; more than these {k:,}"
 
 
 def gain(summary: Summary) -> str:

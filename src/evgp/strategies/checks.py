@@ -61,6 +61,8 @@ def _tensor(x: ArrayLike | Samples, name: str) -> Tensor:
         array = np.asarray(x)
     except ValueError as error:
         raise PoolError(f"expected {name} as rows of equal length; got {error}") from error
+    if array.ndim == 0:
+        raise PoolError(f"expected {name} as an array of numbers, got {type(x).__name__}")
     if array.dtype.kind not in "biufc":
         raise PoolError(
             f"expected numbers in {name}, got dtype {array.dtype}; encode categories first"

@@ -127,9 +127,9 @@ class EVGP:
 
 def most_picks(k: int | None, free: int, prices: Float[Tensor, " c"] | None, budget: float) -> int:
     """The number of picks to aim for, checked."""
-    right = k is None or (isinstance(k, int | np.integer) and 1 <= k <= free)
-    if not right:
-        raise PoolError(f"expected k from 1 to {free}, the rows that may be picked; got k={k}")
+    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    if k is not None and not (whole and 1 <= k <= free):
+        raise PoolError(f"expected k from 1 to {free}, the rows that may be picked; got k={k!r}")
     if prices is None:
         if k is None:
             raise PoolError("expected k, or costs and a budget; got neither")

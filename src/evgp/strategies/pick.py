@@ -7,6 +7,7 @@ from math import inf
 import torch
 
 from evgp._errors import DataWarning, EvgpWarning, PoolError
+from evgp._linalg import JITTER
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
 from evgp.datasets import Samples
@@ -142,7 +143,8 @@ def pick(
         "criterion": repr(rule),
         "greedy": repr(strategy.greedy),
         "noise": noise,
-        "noise_variance": noise * made.prior_variance,
+        "noise_variance": max(noise, JITTER) * made.prior_variance,
+        "jitter": JITTER if noise < JITTER else 0.0,
         "standardise": standardise,
         "storage": sure.storage,
         "thin": thin,
