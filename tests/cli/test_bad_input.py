@@ -63,7 +63,7 @@ CASES = {
     "a missing word": (with_lines("a,b", "1,x", "2,", "4,y"), "1 missing in column 'b' (row 1)"),
     "names for features": (with_lines("a,b", "1,ann", "2,bob", "3,cy"), "use --id 'b' or --drop"),
     "text in numbers": (with_lines("a", "1", "2", "three", "4"), "but 'three' is not"),
-    "only constants": (with_lines("a,b", "1,2", "1,2", "1,2"), "nothing is left to choose by"),
+    "only constants": (with_lines("a,b", "1,2", "1,2", "1,2"), "there is nothing to choose by"),
     "an empty file": (lambda folder: text(folder, ""), "got an empty file"),
     "a header only": (with_lines("a,b"), "got column names only"),
     "one row": (with_lines("a,b", "1,2"), "expected at least 2 rows to choose from, got 1"),
