@@ -4,6 +4,10 @@ from evgp.kernels.analytic import NNGP as NNGP
 from evgp.kernels.analytic import NTK as NTK
 from evgp.kernels.empirical import EmpiricalNTK as EmpiricalNTK
 from evgp.kernels.empirical import Source as Source
+from evgp.kernels.features import Inducing as Inducing
+from evgp.kernels.features import Raw as Raw
+from evgp.kernels.kernel import Features as Features
 from evgp.kernels.kernel import Kernel as Kernel
 from evgp.kernels.kernel import Storing as Storing
+from evgp.kernels.sketch import Sketch as Sketch
 from evgp.kernels.tabulated import Tabulated as Tabulated

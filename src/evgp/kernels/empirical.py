@@ -6,7 +6,7 @@ Exact, layer by layer (`evgp.kernels.taps`), without the n x p Jacobian.
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -109,6 +109,16 @@ class EmpiricalNTK:
         scratch = n * blocks.sample() + sum(p.numel() for p in tapped.module.parameters()) * size
         matrix = n * n * (self.storage.itemsize if self.storage else size)
         return matrix + min(self._room(), scratch), repeats * (passes * sample + product)
+
+    def passes(self, x: Shaped[Tensor, " n *d"]) -> Iterator[tuple[int, int, list[Factor]]]:
+        """For every initialisation and output its number, a block's first row, and its factors."""
+        number, room = 0, self._room()
+        for draw, tapped in enumerate(self._instances(x)):
+            for output in self._outputs(tapped, draw):
+                step, _ = _Blocks(tapped, output, room).size(len(x))
+                for start in range(0, len(x), step):
+                    yield number, start, tapped.factors(x[start : start + step], output)
+                number += 1
 
     def fresh(self, seed: int) -> "EmpiricalNTK":
         """The same kernel from another initialisation, for the next round."""

@@ -20,6 +20,11 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from evgp._errors import NetworkError
+from evgp.kernels.projection import Projection
+
+_SLAB = 1 << 24  # numbers of gradients formed at a time for a sketch
+
 
 @runtime_checkable
 class Factor(Protocol):
@@ -40,6 +45,10 @@ class Factor(Protocol):
         """Multiplications for a pair of samples, about."""
         ...
 
+    def sketch(self, projection: Projection) -> Float[Tensor, "b p"]:
+        """The gradients of each sample as random features."""
+        ...
+
 
 @dataclass(frozen=True)
 class Product:
@@ -58,6 +67,21 @@ class Product:
 
     def work(self) -> int:
         return self.a.shape[1] + self.g.shape[1]
+
+    def sketch(self, projection: Projection) -> Float[Tensor, "b p"]:
+        if not projection.count:
+            return (
+                projection.project("a", self.a)
+                * projection.project("g", self.g)
+                * projection.scale()
+            )
+        c, k = self.g.shape[1], self.a.shape[1]
+        out = self.a.new_zeros(len(self.a), projection.p)
+        step = max(1, _SLAB // max(1, k * len(self.a)))
+        for low in range(0, c, step):
+            slab = (self.g[:, low : low + step, None] * self.a[:, None]).flatten(1)
+            projection.add_(out, slab, low * k, c * k)
+        return out
 
 
 @dataclass(frozen=True)
@@ -117,6 +141,22 @@ class Positions:
         t, c, k = sum(g.shape[2] for g in self.g), self.g[0].shape[1], self.unfold.width(self.x[0])
         return min(c * k, t * t * (c + k))
 
+    def sketch(self, projection: Projection) -> Float[Tensor, "b p"]:
+        c, k = self.g[0].shape[1], self.unfold.width(self.x[0])
+        out = self.g[0].new_zeros(len(self.g[0]), projection.p)
+        if projection.count:
+            step = max(1, _SLAB // max(1, k * len(out)))
+            for low in range(0, c, step):
+                projection.add_(out, self.slab(low, low + step), low * k, c * k)
+            return out
+        for start in range(0, len(out), 4):
+            rows = slice(start, start + 4)
+            for x, g in zip(self.x, self.g, strict=True):
+                seen = projection.project("a", self.unfold(x[rows]).transpose(1, 2))
+                seen *= projection.project("g", g[rows].transpose(1, 2))
+                out[rows] += seen.sum(1)
+        return out * projection.scale()
+
     def slab(self, low: int, high: int) -> Float[Tensor, "b q"]:
         """Per-sample gradients of some output channels, a few samples at a time."""
         first = self.g[0][:, low:high]
@@ -149,6 +189,21 @@ class Rows:
     def work(self) -> int:
         return self.j.shape[1]
 
+    def sketch(self, projection: Projection) -> Float[Tensor, "b p"]:
+        j = self.j
+        if self.weights is not None:
+            if bool((self.weights < 0).any()):
+                raise NetworkError(
+                    "expected no weight norm that lengthens its directions for a sketch; take it "
+                    "out with torch.nn.utils.parametrize.remove_parametrizations"
+                )
+            j = j * self.weights.sqrt()
+        if not projection.count:
+            return projection.project("j", j) * projection.scale()
+        out = j.new_zeros(len(j), projection.p)
+        projection.add_(out, j, 0, j.shape[1])
+        return out
+
 
 @dataclass(frozen=True)
 class Lookup:
@@ -156,6 +211,7 @@ class Lookup:
 
     index: Tensor  # b x t
     g: Float[Tensor, "b t c"]
+    size: int  # entries of the table
 
     def add_(self, out: Float[Tensor, "b1 b2"], other: "Lookup", room: int) -> None:
         t, u = self.index.shape[1], other.index.shape[1]
@@ -173,6 +229,11 @@ class Lookup:
 
     def work(self) -> int:
         return self.g.shape[2] * self.index.shape[1] ** 2
+
+    def sketch(self, projection: Projection) -> Float[Tensor, "b p"]:
+        table = projection.signs("index", self.size, self.g)
+        seen = table[self.index] * projection.project("g", self.g)
+        return seen.sum(1) * projection.scale()
 
 
 @dataclass(frozen=True)

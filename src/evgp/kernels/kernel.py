@@ -4,7 +4,7 @@ from dataclasses import Field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 
@@ -20,6 +20,19 @@ class Kernel(Protocol):
 
     def diag(self, x: Float[Tensor, " n *d"]) -> Float[Tensor, " n"]:
         """Each point with itself: the diagonal of the symmetric matrix, exactly."""
+        ...
+
+
+@runtime_checkable
+class Features(Protocol):
+    """A kernel as an inner product, plus what the inner product misses."""
+
+    def phi(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
+        """The features of each point."""
+        ...
+
+    def residual(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, " n"]:
+        """The variance of each point that its features miss, which no other point shares."""
         ...
 
 

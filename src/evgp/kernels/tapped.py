@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from evgp._errors import NetworkError
 from evgp.kernels import taps
 from evgp.kernels.factors import Factor
+from evgp.kernels.projection import Projection
 from evgp.kernels.taps import Calls
 from evgp.nets import NTKLinear
 
@@ -51,6 +52,15 @@ class Rest:
     def work(self) -> int:
         sizes = {name: param.numel() for name, param in self.tapped.module.named_parameters()}
         return sum(sizes[name] for name in self.tapped.rest)
+
+    def sketch(self, projection: Projection) -> Float[Tensor, "b p"]:
+        out = self.tapped.zeros(len(self.x), projection.p)
+        low, total = 0, self.work()
+        for names in self.tapped.groups((1 << 28) // max(1, len(self.x))):
+            slab = self.tapped.slab(self.x, self.output, names)
+            projection.add_(out, slab, low, total)
+            low += slab.shape[1]
+        return out
 
 
 @dataclass

@@ -123,7 +123,7 @@ def embedding(module: nn.Embedding, calls: Calls) -> list[Factor]:
     g = torch.cat([_flat_positions(g) if g.ndim > 2 else g[:, None] for _, g in calls], dim=1)
     if module.padding_idx is not None:
         g = g * (index != module.padding_idx)[..., None]
-    return [Lookup(index, g)]
+    return [Lookup(index, g, module.num_embeddings)]
 
 
 def _biases(grads: tuple[Tensor, ...], bias: float) -> list[Factor]:

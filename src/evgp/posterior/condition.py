@@ -8,7 +8,9 @@ from torch import Tensor
 
 from evgp.kernels import Kernel, Storing
 from evgp.pool import Pool
+from evgp.posterior.covariance import TestCovariance
 from evgp.posterior.dense import DensePosterior
+from evgp.posterior.posterior import Posterior
 
 
 @dataclass
@@ -64,6 +66,15 @@ class Start:
         """The candidates' inputs; no copy where they are the whole pool in order."""
         every = torch.arange(len(self.pool))
         return self.pool.x if torch.equal(candidates, every) else self.pool.x[candidates]
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+    def test_covariance(self, posterior: Posterior) -> TestCovariance:
+        """Of the test points after the labels at the start; the posterior has no picks yet."""
+        assert isinstance(posterior, DensePosterior)
+        weights, variance = self.pool.test_weights(), posterior.test_variance()
+        return TestCovariance(self.test_matrix(), posterior.base(), weights, variance)
 
     def test_matrix(self) -> Float[Tensor, "m m"]:
         """Prior covariance of the test points: that of the candidates where they are the same."""

@@ -113,6 +113,10 @@ class DensePosterior:
         """Of each test point."""
         return self._tv.clamp(min=0)
 
+    def mean_variance(self) -> float:
+        """Weighted mean over the test points."""
+        return float(self._w @ self.test_variance())
+
     def slack(self) -> Float[Tensor, " c"]:
         """How far `fall()` may be from the truth, by rounding in the stored matrix."""
         self._fold()

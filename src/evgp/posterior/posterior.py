@@ -26,6 +26,10 @@ class Posterior(Protocol):
         """Of each test point."""
         ...
 
+    def mean_variance(self) -> float:
+        """Weighted mean over the test points."""
+        ...
+
     def fall(self, rows: Int[Tensor, " r"] | None = None) -> Float[Tensor, " r"]:
         """Weighted sum over test points of cov²: exact for given rows, running sums for all."""
         ...

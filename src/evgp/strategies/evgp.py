@@ -15,15 +15,15 @@ from torch import Generator, Tensor
 from evgp._errors import PoolError
 from evgp.criteria import Criterion, ExpectedVariance
 from evgp.greedy import Exact, Greedy, Progress, Purse, silent
-from evgp.kernels import Kernel
+from evgp.kernels import Features, Kernel
 from evgp.pool import Certificate, Pool, Selection
-from evgp.posterior import DensePosterior, Start, TestCovariance
-from evgp.theory import ceiling, certify
+from evgp.posterior import DensePosterior, FeatureStart, Start
+from evgp.theory import Ceiling, ceiling, certify
 
 
 @dataclass(frozen=True)
 class EVGP:
-    """The strategy: a kernel, a criterion and a greedy.
+    """The strategy: a kernel (or features), a criterion and a greedy.
 
     `noise` is a fraction of the mean prior variance over the test points, fixed once per run, so
     that the scale of a kernel changes no pick.
@@ -34,7 +34,7 @@ class EVGP:
     2
     """
 
-    kernel: Kernel
+    kernel: Kernel | Features
     criterion: Criterion = ExpectedVariance()
     greedy: Greedy = Exact()
     noise: float = 1e-6
@@ -55,9 +55,7 @@ class EVGP:
         free = pool.unlabelled() if candidates is None else candidates
         prices = None if costs is None else costs[free]
         purse = Purse(most_picks(k, len(free), prices, budget), prices, budget)
-        weights = pool.test_weights()
-        prior = float(weights @ self.kernel.diag(pool.test_points()).double())
-        start = Start(self.kernel, pool, self.noise * prior, self.storage)
+        start, prior = self._open(pool)
         made = self.greedy(
             start, self.criterion, free, purse, generator=generator, progress=progress
         )
@@ -74,42 +72,56 @@ class EVGP:
             made = max(made, rated, key=lambda one: float(one.gains.sum()))
         return self._measure(start, made, purse, prior, progress)
 
+    def _open(self, pool: Pool) -> tuple[Start | FeatureStart, float]:
+        """What opens posteriors, and the mean prior variance over the test points."""
+        if not isinstance(self.kernel, Kernel):
+            if not isinstance(self.criterion, ExpectedVariance):
+                raise PoolError(
+                    "expected the expected variance as criterion with features, got "
+                    f"{self.criterion!r}, which needs the test points one by one"
+                )
+            made = FeatureStart.of(self.kernel, pool, self.noise, self.storage)
+            return made, made.prior
+        prior = float(pool.test_weights() @ self.kernel.diag(pool.test_points()).double())
+        return Start(self.kernel, pool, self.noise * prior, self.storage), prior
+
     def _measure(
-        self, start: Start, made: Selection, purse: Purse, prior: float, progress: Progress
+        self,
+        start: Start | FeatureStart,
+        made: Selection,
+        purse: Purse,
+        prior: float,
+        progress: Progress,
     ) -> Selection:
         """Replay the picks in float64: variances after each, and what was guaranteed."""
-        weights = start.pool.test_weights()
         posterior = start(torch.from_numpy(made.indices))
         before = posterior.test_variance()
-        left = []
+        covariance = None
+        if isinstance(self.criterion, ExpectedVariance):
+            progress("certifying", 0, 1)
+            covariance = start.test_covariance(posterior)
+        first, left = posterior.mean_variance(), []
         for row in range(len(made)):
             posterior.observe_(row)
-            left.append(float(weights @ posterior.test_variance()))
+            left.append(posterior.mean_variance())
+        single = isinstance(posterior, DensePosterior)  # features know the mean alone
         made = replace(
             made,
             prior_variance=prior,
-            start_variance=float(weights @ before),
+            start_variance=first,
             variance_left=np.array(left),
-            test_before=before.numpy(),
-            test_after=posterior.test_variance().numpy(),
+            test_before=before.numpy() if single else np.empty(0),
+            test_after=posterior.test_variance().numpy() if single else np.empty(0),
         )
-        if not isinstance(self.criterion, ExpectedVariance):
+        if covariance is None:
             return made
-        progress("certifying", 0, 1)
-        certificate = self._certify(start, made, purse, posterior)
+        guess = posterior.columns() if isinstance(posterior, DensePosterior) else None
+        bound = ceiling(covariance, len(made), guess=guess)
+        certificate = self._certify(made, purse, bound, len(start))
         progress("certifying", 1, 1)
         return replace(made, certificate=certificate)
 
-    def _certify(
-        self, start: Start, made: Selection, purse: Purse, posterior: DensePosterior
-    ) -> Certificate:
-        covariance = TestCovariance(
-            start.test_matrix(),
-            posterior.base(),
-            start.pool.test_weights(),
-            torch.from_numpy(made.test_before),
-        )
-        bound = ceiling(covariance, len(made), guess=posterior.columns())
+    def _certify(self, made: Selection, purse: Purse, bound: Ceiling, most: int) -> Certificate:
         counts = None
         if purse.costs is not None and made.costs is not None:
             cheapest = torch.cumsum(purse.costs.sort().values, 0).numpy()
@@ -121,7 +133,7 @@ class EVGP:
             start=made.start_variance,
             left=made.variance_left,
             counts=counts,
-            most=len(start.pool),
+            most=most,
         )
 
 

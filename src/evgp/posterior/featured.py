@@ -1,0 +1,286 @@
+r"""The posterior in feature space: nothing grows with the number of test points.
+
+For a kernel $\phi(x)^\top \phi(x')$ with p features the posterior covariance is
+$\phi^\top P \phi'$ with $P = I - V^\top V$, one row of V a pick, and test points enter through
+$M = \sum_t w_t \phi_t \phi_t^\top$ alone. A pick with variance $v_*$ and noise $s_*$ gives
+$u = P \phi_* / \sqrt{v_* + s_*}$ and $w = P M u$; then, for all candidates at once,
+
+$$ q = \Phi [u\; w], \qquad f \leftarrow f - 2 q_0 q_1 + (u^\top M u) q_0^2, \qquad
+   v \leftarrow v - q_0^2, \qquad P \leftarrow P - u u^\top $$
+
+so that a pick is one read of the features. To forget point $i$, let $F F^\top$ be the covariance of
+the picks and $h \propto F^{-1} e_i$: then $r = V^\top h$ comes back, with the signs above turned.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from evgp._errors import PoolError
+from evgp._linalg import JITTER, safe_cholesky
+from evgp.posterior.rows import FeatureRows
+
+_EXACT = 4e-16
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one pick (sign -1) or one pick taken back (+1) does to the sums of every row."""
+
+    u: Float[Tensor, " p"]
+    w: Float[Tensor, " p"]
+    size: float
+    sign: int
+
+    def apply_(self, sums: "Sums", q: Float[Tensor, "b 2"], at: slice, live: Tensor) -> None:
+        """Bring a block of rows up to date, and widen what rounding may hide."""
+        q0, q1 = q[:, 0], q[:, 1]
+        e0 = sums.eps * float(self.u.norm()) * sums.norm[at]
+        e1 = sums.eps * float(self.w.norm()) * sums.norm[at]
+        fall = 2 * self.sign * q0 * q1 + self.size * q0.square()
+        lost = 2 * (q0.abs() * e1 + q1.abs() * e0 + e0 * e1)
+        lost += self.size * e0 * (2 * q0.abs() + e0)
+        sums.f[at] += torch.where(live, fall, 0.0)
+        sums.f_slack[at] += torch.where(live, lost, 0.0)
+        sums.v[at] += torch.where(live, self.sign * q0.square(), 0.0)
+        sums.v_slack[at] += torch.where(live, e0 * (2 * q0.abs() + e0), 0.0)
+
+
+@dataclass
+class Sums:
+    """What is kept for every row: variance, sum of squared covariances, and their rounding."""
+
+    v: Float[Tensor, " c"]
+    f: Float[Tensor, " c"]
+    norm: Float[Tensor, " c"]
+    v_slack: Float[Tensor, " c"]
+    f_slack: Float[Tensor, " c"]
+    since: Int[Tensor, " c"]
+    eps: float
+
+    @classmethod
+    def of(cls, rows: FeatureRows, p: Float[Tensor, "p p"], m: Float[Tensor, "p p"]) -> "Sums":
+        """Before any pick: O(c p²), one read."""
+        parts: list[tuple[Tensor, Tensor, Tensor]] = []
+        kept = torch.float64
+        for _, block in rows.blocks():
+            kept = block.dtype
+            wide = block.double()
+            inner = wide @ p
+            v, f = (inner * wide).sum(1), ((inner @ m) * inner).sum(1)
+            parts.append((v, f, wide.norm(dim=1)))
+        v, f, norm = (torch.cat(one) for one in zip(*parts, strict=True))
+        # Rounding of one product of length p, with the running sums that BLAS keeps side by side.
+        eps = _EXACT if kept == torch.float64 else 6e-8 * max(4.0, sqrt(rows.shape[1]))
+        none = torch.zeros_like(v)
+        since = torch.zeros(len(v), dtype=torch.int64)
+        return cls(v, f, norm, none, none.clone(), since, eps)
+
+    def copy(self) -> "Sums":
+        """As they are now."""
+        every = (self.v, self.f, self.v_slack, self.f_slack, self.since)
+        v, f, v_slack, f_slack, since = (one.clone() for one in every)
+        return Sums(v, f, self.norm, v_slack, f_slack, since, self.eps)
+
+
+@dataclass
+class _Gap:
+    """A point taken out for now, and what to go back to."""
+
+    row: int
+    h: Tensor
+    sums: Sums
+    p: Tensor
+
+
+class FeaturePosterior:
+    """Candidates given labelled points, and test points as a mean: exact for the features.
+
+    Opening costs O((c + l) p² + l³) and one read of the c x p features; `observe_` O(p² + k p), and
+    one read when `fall()` is next asked for; `forget_` the same, read at once. Memory: the features
+    as they are kept, six numbers a row, and (3 p + k) p float64.
+
+    `moment` is M; `rest` is the mean variance of the test points that no feature carries, which no
+    label lowers. `noise` is that of each candidate's label, its own rest included. `variance()`
+    never exceeds the truth, so that gains from it are ceilings; rows asked for by number are exact.
+    """
+
+    def __init__(
+        self,
+        rows: FeatureRows,
+        moment: Float[Tensor, "p p"],
+        *,
+        noise: Float[Tensor, " c"],
+        rest: float = 0.0,
+        known: Float[Tensor, "l p"] | None = None,
+        known_noise: Float[Tensor, " l"] | None = None,
+    ) -> None:
+        self._phi, self._m, self._rest = rows, moment, rest
+        self._s = noise.clamp(min=JITTER * (float(moment.trace()) + rest))
+        p = len(moment)
+        self._p = torch.eye(p, dtype=torch.float64)
+        if known is not None and len(known):
+            assert known_noise is not None
+            base = safe_cholesky(known @ known.T + known_noise.diag())
+            base = torch.linalg.solve_triangular(base, known, upper=False)
+            self._p -= base.T @ base
+        self._sums = Sums.of(rows, self._p, moment)
+        self._waiting: list[Change] = []
+        self._count = 0
+        self._rows: list[int] = []
+        self._vs = moment.new_empty(0, p)
+        self._inverse = moment.new_empty(0, 0)
+        self._gap: _Gap | None = None
+        self._root: Tensor | None = None
+
+    # -- what may be asked ------------------------------------------------------------------
+
+    def variance(self) -> Float[Tensor, " c"]:
+        """Of each candidate: exact where it was asked for by number, else no more than it is."""
+        self._fold()
+        return (self._sums.v - self._sums.v_slack).clamp(min=0)
+
+    def noise(self) -> Float[Tensor, " c"]:
+        """Variance of a label, for each candidate."""
+        return self._s
+
+    def mean_variance(self) -> float:
+        """Over the test points."""
+        return float((self._p * self._m).sum()) + self._rest
+
+    def weights(self) -> Float[Tensor, " q"]:
+        """One for each direction that stands for the test points, and for their rest."""
+        return torch.ones(len(self._m) + 1, dtype=torch.float64)
+
+    def test_variance(self) -> Float[Tensor, " q"]:
+        """In directions that together have the mean variance of the test points, and the rest."""
+        root = self._directions()
+        inside = ((root @ self._p) * root).sum(1).clamp(min=0)
+        return torch.cat([inside, inside.new_tensor([self._rest])])
+
+    def slack(self) -> Float[Tensor, " c"]:
+        """How far `fall()` may be from the truth, by rounding."""
+        self._fold()
+        return self._sums.f_slack
+
+    def fall(self, rows: Int[Tensor, " r"] | None = None) -> Float[Tensor, " r"]:
+        """Weighted sum over test points of cov²: exact for given rows, running sums for all."""
+        if rows is None:
+            self._fold()
+            return self._sums.f.clamp(min=0)
+        phi = self._phi.take(rows)
+        inner = phi @ self._p
+        exact = ((inner @ self._m) * inner).sum(1)
+        sums = self._sums
+        sums.v[rows], sums.f[rows] = (inner * phi).sum(1), exact
+        sums.v_slack[rows], sums.f_slack[rows] = 0.0, exact.abs() * _EXACT
+        sums.since[rows] = self._count
+        return exact
+
+    def covariance(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r q"]:
+        """Between candidates and the directions of `test_variance`."""
+        inside = self._phi.take(rows) @ self._p @ self._directions().T
+        return torch.cat([inside, inside.new_zeros(len(rows), 1)], dim=1)
+
+    def informed_variance(self) -> Float[Tensor, " c"]:
+        """Not in feature space: the test points are not there one by one."""
+        raise PoolError(
+            "expected the expected variance as criterion with features, got mutual information, "
+            "which needs the test points one by one; use criterion='ev'"
+        )
+
+    def observed(self) -> list[int]:
+        """The rows labelled so far."""
+        gone = self._gap.row if self._gap is not None else None
+        return [row for row in self._rows if row != gone]
+
+    # -- what changes it --------------------------------------------------------------------
+
+    def observe_(self, row: int) -> None:
+        """Label a candidate."""
+        if row in self.observed():
+            raise PoolError(f"expected a row not yet observed, got {row}")
+        if self._gap is not None:
+            if self._gap.row == row:
+                self._sums, self._p, self._gap = self._gap.sums, self._gap.p, None
+                return
+            self._close()
+        k = len(self._rows)
+        phi = self._phi.take(torch.tensor([row]))[0]
+        u = self._p @ phi
+        scale = float((phi @ u).clamp(min=0) + self._s[row]) ** 0.5
+        u = u / scale
+        b = self._vs @ phi
+        inverse = u.new_zeros(k + 1, k + 1)
+        inverse[:k, :k] = self._inverse
+        inverse[k, :k] = -(b @ self._inverse) / scale
+        inverse[k, k] = 1 / scale
+        self._inverse = inverse
+        self._vs = torch.cat([self._vs, u[None]])
+        self._rows.append(row)
+        self._change_(u, -1)
+
+    def forget_(self, row: int) -> None:
+        """Take a label back; the next `observe_` fills the gap or closes it."""
+        if self._gap is not None:
+            self._close()
+        if row not in self._rows:
+            raise PoolError(f"expected an observed row, got {row}")
+        self._fold()
+        h = self._inverse[:, self._rows.index(row)]
+        h = h / h.norm()
+        self._gap = _Gap(row, h, self._sums.copy(), self._p.clone())
+        self._change_(h @ self._vs, 1)
+        self._fold()
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _change_(self, u: Float[Tensor, " p"], sign: int) -> None:
+        inner = self._m @ u
+        self._waiting.append(Change(u, self._p @ inner, float(u @ inner), sign))
+        self._p.addr_(u, u, alpha=sign)
+        self._count += 1
+
+    def _fold(self) -> None:
+        """Bring all rows up to the last change: one read of the features."""
+        if not self._waiting:
+            return
+        first = self._count - len(self._waiting)
+        both = torch.stack([v for change in self._waiting for v in (change.u, change.w)], dim=1)
+        for start, block in self._phi.blocks():
+            at = slice(start, start + len(block))
+            q = _product(block, both)
+            for place, change in enumerate(self._waiting):
+                live = self._sums.since[at] <= first + place
+                change.apply_(self._sums, q[:, 2 * place : 2 * place + 2], at, live)
+        self._waiting.clear()
+
+    def _close(self) -> None:
+        """Rotate the forgotten row to the end of V and drop it."""
+        assert self._gap is not None
+        at, h = self._rows.index(self._gap.row), self._gap.h
+        mirror = h.clone()
+        mirror[-1] += 1.0 if float(h[-1]) >= 0 else -1.0
+        mirror /= mirror.norm()
+        for block in (self._vs, self._inverse):
+            block.addr_(mirror, mirror @ block, alpha=-2)
+        keep = [i for i in range(len(self._rows)) if i != at]
+        self._vs, self._inverse = self._vs[:-1], self._inverse[:-1][:, keep]
+        self._rows.pop(at)
+        self._gap = None
+
+    def _directions(self) -> Float[Tensor, "p p"]:
+        """R with R' R = M: each row stands for as much of the test points as it carries."""
+        if self._root is None:
+            values, vectors = torch.linalg.eigh(self._m)
+            self._root = (vectors * values.clamp(min=0).sqrt()).T
+        return self._root
+
+
+def _product(block: Float[Tensor, "b p"], both: Float[Tensor, "p j"]) -> Float[Tensor, "b j"]:
+    """A block times few columns, each a matrix-vector product: thin products are slow."""
+    narrow = both.to(block.dtype)
+    return torch.stack([(block @ column) for column in narrow.T], dim=1).double()

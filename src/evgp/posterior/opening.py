@@ -1,0 +1,105 @@
+"""Opening posteriors in feature space: features of the pool once, test points as one matrix."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from evgp._linalg import safe_cholesky
+from evgp.kernels import Features
+from evgp.pool import Pool
+from evgp.posterior.covariance import TestCovariance
+from evgp.posterior.featured import FeaturePosterior
+from evgp.posterior.posterior import Posterior
+from evgp.posterior.rows import BLOCK, FeatureRows, Some, Stored, moment
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureStart:
+    r"""Opens fresh posteriors over given candidates of a pool of feature rows.
+
+    `residual` is what the features miss of each row, `moment` and `rest` are the test points, and
+    `noise` the absolute variance of a label; labelled rows are known from the start.
+    """
+
+    rows: FeatureRows
+    residual: Float[Tensor, " n"]
+    moment: Float[Tensor, "p p"]
+    rest: float
+    noise: float
+    known: Float[Tensor, "l p"]
+    known_residual: Float[Tensor, " l"]
+
+    @classmethod
+    def of(
+        cls, features: Features, pool: Pool, noise: float, storage: torch.dtype
+    ) -> "FeatureStart":
+        """Features of every point once: the pool's kept in `storage`, the test points' summed.
+
+        `noise` is a fraction of the mean prior variance over the test points.
+        """
+        rows, residual = featurise(features, pool.x, storage)
+        weights, at = pool.test_weights(), pool.test_rows()
+        if at is not None:
+            every = torch.zeros(len(residual), dtype=torch.float64)
+            every[at] = weights
+            total, rest = moment(rows, every), float(every @ residual)
+        else:
+            test, own = featurise(features, pool.test_points(), storage)
+            total, rest = moment(test, weights), float(weights @ own)
+        known, own = featurise(features, pool.known(), torch.float64)
+        prior = float(total.trace()) + rest
+        inside = known.take(torch.arange(known.shape[0]))
+        return cls(rows, residual, total, rest, noise * prior, inside, own)
+
+    @property
+    def prior(self) -> float:
+        """The mean variance of the test points without labels."""
+        return float(self.moment.trace()) + self.rest
+
+    def __call__(self, candidates: Int[Tensor, " c"]) -> FeaturePosterior:
+        """A posterior over these pool rows."""
+        return FeaturePosterior(
+            self._some(candidates),
+            self.moment,
+            noise=self.noise + self.residual[candidates],
+            rest=self.rest,
+            known=self.known,
+            known_noise=self.noise + self.known_residual,
+        )
+
+    def _some(self, candidates: Int[Tensor, " c"]) -> FeatureRows:
+        n = self.rows.shape[0]
+        if len(candidates) == n and torch.equal(candidates, torch.arange(n)):
+            return self.rows
+        if len(candidates) <= BLOCK or bool((candidates.diff() < 0).any()):
+            return Stored(self.rows.take(candidates))
+        return Some(self.rows, candidates)
+
+    def __len__(self) -> int:
+        return len(self.residual)
+
+    def test_covariance(self, posterior: Posterior) -> TestCovariance:
+        """Of the test points after the labels at the start, in directions that stand for them."""
+        values, vectors = torch.linalg.eigh(self.moment)
+        root = (vectors * values.clamp(min=0).sqrt()).T
+        if len(self.known):
+            noise = (self.noise + self.known_residual).diag()
+            factor = safe_cholesky(self.known @ self.known.T + noise)
+            base = torch.linalg.solve_triangular(factor, self.known @ root.T, upper=False)
+        else:
+            base = root.new_empty(0, len(root))
+        matrix = root @ root.T
+        variance = matrix.diagonal() - base.square().sum(0)
+        ones = torch.ones(len(root), dtype=torch.float64)
+        return TestCovariance(matrix, base, ones, variance.clamp(min=0))
+
+
+def featurise(
+    features: Features, x: Shaped[Tensor, " n *d"], storage: torch.dtype
+) -> tuple[Stored, Float[Tensor, " n"]]:
+    """Features and what they miss, block by block: rows as kept, residuals in float64."""
+    phis = [features.phi(x[i : i + BLOCK]).to(storage) for i in range(0, max(1, len(x)), BLOCK)]
+    rests = [features.residual(x[i : i + BLOCK]) for i in range(0, max(1, len(x)), BLOCK)]
+    return Stored(torch.cat(phis)), torch.cat(rests).double()

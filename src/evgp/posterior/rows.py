@@ -1,0 +1,99 @@
+"""Feature rows of a pool: in memory, memory-mapped, or some of another's."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+# Sums over rows run over blocks of this many, in order, whatever the shards, chunks or threads.
+BLOCK = 4096
+
+
+@runtime_checkable
+class FeatureRows(Protocol):
+    """n rows of p features that are read in order, or a few at a time."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        ...
+
+    def blocks(self) -> Iterator[tuple[int, Float[Tensor, "b p"]]]:
+        """Blocks of up to 4,096 rows in order, with the number of their first, as they are kept."""
+        ...
+
+    def take(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r p"]:
+        """These rows in float64."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Rows in one matrix, a tensor or a memory-mapped array of float16, float32 or float64.
+
+    >>> rows = Stored(torch.eye(3))
+    >>> rows.shape, rows.take(torch.tensor([2])).tolist()
+    ((3, 3), [[0.0, 0.0, 1.0]])
+    """
+
+    matrix: Float[Tensor, "n p"] | Float[np.ndarray, "n p"]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return int(self.matrix.shape[0]), int(self.matrix.shape[1])
+
+    def blocks(self) -> Iterator[tuple[int, Float[Tensor, "b p"]]]:
+        """Blocks in order; half precision is widened on the way."""
+        for start in range(0, self.shape[0], BLOCK):
+            block = torch.as_tensor(self.matrix[start : start + BLOCK])
+            yield start, block.float() if block.dtype == torch.float16 else block
+
+    def take(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r p"]:
+        """These rows in float64."""
+        at = rows if isinstance(self.matrix, Tensor) else rows.numpy()
+        return torch.as_tensor(self.matrix[at]).double()
+
+
+@dataclass(frozen=True, eq=False)
+class Some:
+    """Some rows of others, without a copy of them all."""
+
+    whole: FeatureRows
+    rows: Int[Tensor, " c"]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return len(self.rows), self.whole.shape[1]
+
+    def blocks(self) -> Iterator[tuple[int, Float[Tensor, "b p"]]]:
+        """Blocks of the chosen rows, which must be in order, as the whole gives them."""
+        start = 0
+        for first, block in self.whole.blocks():
+            stop = int(torch.searchsorted(self.rows, first + len(block)))
+            if stop > start:
+                yield start, block[self.rows[start:stop] - first]
+            start = stop
+
+    def take(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r p"]:
+        """These rows in float64."""
+        return self.whole.take(self.rows[rows])
+
+
+def moment(rows: FeatureRows, weights: Float[Tensor, " n"]) -> Float[Tensor, "p p"]:
+    r"""$M = \sum_t w_t \phi_t \phi_t^\top$ in float64, block by block in order.
+
+    >>> moment(Stored(torch.eye(2)), torch.tensor([0.25, 0.75])).tolist()
+    [[0.25, 0.0], [0.0, 0.75]]
+    """
+    p = rows.shape[1]
+    total = torch.zeros(p, p, dtype=torch.float64)
+    for start, block in rows.blocks():
+        wide = block.double()
+        total += wide.T @ (weights[start : start + len(wide), None].double() * wide)
+    return total
