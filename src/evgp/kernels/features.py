@@ -61,7 +61,7 @@ class Inducing:
     def phi(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n u"]:
         """Nystrom features in float64."""
         cross = self.kernel(self.points.double(), x.double()).double()
-        return torch.linalg.solve_triangular(self._factor(), cross, upper=False).T.contiguous()
+        return torch.linalg.solve_triangular(self.factor(), cross, upper=False).T.contiguous()
 
     def residual(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, " n"]:
         """What the features miss of each point's variance."""
@@ -70,7 +70,8 @@ class Inducing:
         own = self.kernel.diag(x.double()).double()
         return (own - self.phi(x).square().sum(1)).clamp(min=0)
 
-    def _factor(self) -> Float[Tensor, "u u"]:
+    def factor(self) -> Float[Tensor, "u u"]:
+        """L: the Cholesky factor of the inducing points' covariance."""
         if "factor" not in self._made:
             inside = self.kernel(self.points.double()).double()
             inside.diagonal().mul_(1 + 1e-10)

@@ -10,3 +10,5 @@ from evgp.posterior.posterior import Posterior as Posterior
 from evgp.posterior.regression import Prediction as Prediction
 from evgp.posterior.regression import ntkgp as ntkgp
 from evgp.posterior.regression import trained as trained
+from evgp.posterior.sparse import SparseNTKGP as SparseNTKGP
+from evgp.posterior.sparse import sntkgp as sntkgp

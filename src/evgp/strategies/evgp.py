@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from evgp._errors import PoolError
-from evgp.criteria import Criterion, ExpectedVariance
+from evgp.criteria import Criterion, ExpectedVariance, Linearised
 from evgp.greedy import Exact, Greedy, Progress, Purse, silent
 from evgp.kernels import Features, Kernel
 from evgp.pool import Certificate, Pool, Selection
@@ -75,7 +75,7 @@ class EVGP:
     def _open(self, pool: Pool) -> tuple[Start | FeatureStart, float]:
         """What opens posteriors, and the mean prior variance over the test points."""
         if not isinstance(self.kernel, Kernel):
-            if not isinstance(self.criterion, ExpectedVariance):
+            if not isinstance(self.criterion, ExpectedVariance | Linearised):
                 raise PoolError(
                     "expected the expected variance as criterion with features, got "
                     f"{self.criterion!r}, which needs the test points one by one"
