@@ -262,3 +262,21 @@ def test_a_report_that_cannot_be_written_leaves_no_picks(run, pool, tmp_path, mo
     assert ran.code == 1 and f"{report}: No space left on device" in ran.err
     assert not out.exists() and not report.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pool.csv"]
+
+
+def test_raw_features_of_a_file_of_embeddings(run, tmp_path) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 6)) * [1, 1, 1, 1, 1, 9]
+    np.save(tmp_path / "embeddings.npy", x)
+    ran = run("pick", tmp_path / "embeddings.npy", "-k", 5, "--features", "raw", "--json")
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    picked = evgp.pick(x, 5, features="raw")
+    assert [pick["index"] for pick in found["picks"]] == picked.indices.tolist()
+    assert found["prior_variance"] == pytest.approx(picked.prior_variance)
+    assert found["settings"]["method"] == "raw"
+    planned = run(
+        "plan", tmp_path / "embeddings.npy", "-k", 5, "--features", "nystrom-20", "--json"
+    )
+    assert json.loads(planned.out)["method"] == "nystrom-20"
+    bad = run("pick", tmp_path / "embeddings.npy", "-k", 5, "--features", "best")
+    assert bad.code == 1 and "expected features raw, nystrom, sketch" in bad.err

@@ -119,6 +119,15 @@ ImageSize = Annotated[
         help="Resize images to N x N; else 32 x 32, unless all have one small size.",
     ),
 ]
+FeatureName = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        metavar="NAME",
+        help="In place of the exact kernel: nystrom-512, sketch-512 (of a torch module), or raw "
+        "(the columns themselves, unscaled, as for embeddings); else only where it would not fit.",
+    ),
+]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", help="Hidden layers of the network.")]
 Activation = Annotated[Activations, typer.Option("--activation", help="Activation of the network.")]
 WStd = Annotated[

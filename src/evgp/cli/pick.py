@@ -30,6 +30,7 @@ def pick(
     weights: options.Weights = None,
     unit: options.OutputUnit = "random",
     draws: options.Draws = 1,
+    features: options.FeatureName = None,
     depth: options.Depth = 2,
     activation: options.Activation = "relu",
     w_std: options.WStd = 1.0,
@@ -52,6 +53,7 @@ def pick(
       evgp pick pool.csv -k 100 --id image -o picks.csv --report report.html
       evgp pick pool.parquet --costs minutes --budget 480 --drop label
       evgp pick pool.csv -k 50 --labelled picks.csv --test test.csv --json
+      evgp pick embeddings.npy -k 1000 --features raw
       evgp pick images/ -k 100 --network cnn --report report.html
       evgp pick pool.npz -k 100 --network my_package.nets:build --weights net.safetensors
     """
@@ -76,7 +78,7 @@ def pick(
         array=array,
         impute=impute,
         max_categories=max_categories,
-        standardise=not no_standardise,
+        standardise=not no_standardise and features != "raw",
         image_size=image_size,
     )
     made = described.network()
@@ -102,6 +104,7 @@ def pick(
                 standardise=inputs.raw and not no_standardise,
                 storage=storage,
                 thin=thin,
+                features=features,
                 seed=seed,
                 progress=bar,
             )

@@ -32,6 +32,7 @@ def plan(
     weights: options.Weights = None,
     unit: options.OutputUnit = "random",
     draws: options.Draws = 1,
+    features: options.FeatureName = None,
     depth: options.Depth = 2,
     activation: options.Activation = "relu",
     w_std: options.WStd = 1.0,
@@ -79,7 +80,7 @@ def plan(
         array=array,
         impute=impute,
         max_categories=max_categories,
-        standardise=not no_standardise,
+        standardise=not no_standardise and features != "raw",
         image_size=image_size,
     )
     net = described.network()
@@ -105,6 +106,7 @@ def plan(
         greedy=greedy,
         storage=storage,
         thin=thin,
+        features=features,
     )
     facts = {**({"columns": inputs.used} if inputs.used else {}), **asdict(made)}
     if json:

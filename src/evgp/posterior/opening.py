@@ -48,9 +48,11 @@ class FeatureStart:
         else:
             test, own = featurise(features, pool.test_points(), storage)
             total, rest = moment(test, weights), float(weights @ own)
-        known, own = featurise(features, pool.known(), torch.float64)
         prior = float(total.trace()) + rest
-        inside = known.take(torch.arange(known.shape[0]))
+        inside, own = total.new_empty(0, len(total)), total.new_empty(0)
+        if len(known := pool.known()):
+            made, own = featurise(features, known, torch.float64)
+            inside = made.take(torch.arange(len(known)))
         return cls(rows, residual, total, rest, noise * prior, inside, own)
 
     @property
@@ -100,6 +102,6 @@ def featurise(
     features: Features, x: Shaped[Tensor, " n *d"], storage: torch.dtype
 ) -> tuple[Stored, Float[Tensor, " n"]]:
     """Features and what they miss, block by block: rows as kept, residuals in float64."""
-    phis = [features.phi(x[i : i + BLOCK]).to(storage) for i in range(0, max(1, len(x)), BLOCK)]
-    rests = [features.residual(x[i : i + BLOCK]) for i in range(0, max(1, len(x)), BLOCK)]
+    phis = [features.phi(x[i : i + BLOCK]).to(storage) for i in range(0, len(x), BLOCK)]
+    rests = [features.residual(x[i : i + BLOCK]) for i in range(0, len(x), BLOCK)]
     return Stored(torch.cat(phis)), torch.cat(rests).double()

@@ -12,13 +12,14 @@ from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
 from evgp.datasets import Samples
 from evgp.greedy import Greedy, Progress, silent
-from evgp.kernels import EmpiricalNTK, Kernel, Source, Tabulated
+from evgp.kernels import EmpiricalNTK, Features, Kernel, Source, Tabulated
 from evgp.nets import Network, mlp
 from evgp.pool import Pool, Selection
 from evgp.strategies import checks
 from evgp.strategies.evgp import EVGP, most_picks
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to, whole
 from evgp.strategies.plan import kernel_of, plan, refuse
+from evgp.strategies.reduce import P, features_named
 
 
 def pick(
@@ -40,6 +41,7 @@ def pick(
     standardise: bool = True,
     storage: str = "float64",
     thin: int | None = None,
+    features: str | Features | None = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Selection:
@@ -55,6 +57,10 @@ def pick(
     1 over the pool (each channel, for images). `noise` is a fraction of the mean prior variance.
     `network` is an `mlp`, whose exact infinite-width NTK is used, or anything that `EmpiricalNTK`
     takes: a torch module, a function that makes one, a `cnn`. `kernel` takes the place of both.
+    `features` take the place of the pool x test matrix where that would be too large: "nystrom-512"
+    (inducing points of the kernel), "sketch-512" (of a torch module's gradients), "raw" (the inputs
+    themselves, unscaled, such as embeddings), or any `Features`; None uses them only where the
+    matrix would not fit, and says so.
     What it will cost says `evgp.plan`; a run that would not fit in memory is
     refused before it starts.
 
@@ -94,12 +100,21 @@ def pick(
         greedy=greedy,
         storage=storage,
         thin=thin,
+        features=features if features is None or isinstance(features, str) else _named(features),
     )
     refuse(sure)
+    chosen = features if features is not None or sure.method == "dense" else sure.method
     storage_of = {"float32": torch.float32, "float64": torch.float64}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", EvgpWarning)
-        if standardise and points.is_floating_point():
+        if chosen is not None and features is None:
+            warnings.warn(
+                f"the {len(points):,} x {sure.test_points:,} matrix of the exact kernel would not "
+                f"fit in memory, so the picks are those of {sure.method} features",
+                DataWarning,
+                stacklevel=2,
+            )
+        if standardise and points.is_floating_point() and chosen != "raw":
             scale = checks.scale_of(points)
             if not bool(scale.factor.any()):
                 warnings.warn(
@@ -112,12 +127,21 @@ def pick(
             outside = None if outside is None else scale(outside)
         pool = Pool(points, given, None, weights, known, outside)
         pool = pool if thin is None else checks.thinned(pool, thin, seed)
-        if isinstance(used, EmpiricalNTK):
+        prior: Kernel | Features = used
+        if chosen is not None:
+            progress("features", 0, 1)
+            prior = features_named(chosen, used, pool.x, seed)
+            progress("features", 1, 1)
+        elif isinstance(used, EmpiricalNTK):
             progress("kernel", 0, 1)
-            used, pool = _tabulate(used, pool)
+            prior, pool = _tabulate(used, pool)
             progress("kernel", 1, 1)
         strategy = EVGP(
-            used, rule, choose_greedy(greedy, len(free), aim, rule), noise, storage_of[sure.storage]
+            prior,
+            rule,
+            choose_greedy(greedy, len(free), aim, rule),
+            noise,
+            storage_of[sure.storage],
         )
         made = strategy(
             pool,
@@ -147,10 +171,17 @@ def pick(
         "jitter": JITTER if noise < JITTER else 0.0,
         "standardise": standardise,
         "storage": sure.storage,
+        "method": sure.method if chosen is None or isinstance(chosen, str) else repr(chosen),
         "thin": thin,
         "seed": seed,
     }
     return replace(made, settings=settings, warnings=tuple(str(one.message) for one in caught))
+
+
+def _named(features: Features) -> str:
+    """A name with as many features, for the plan."""
+    width = getattr(features, "p", None) or len(getattr(features, "points", ())) or P
+    return f"nystrom-{width}"
 
 
 def _tabulate(kernel: EmpiricalNTK, pool: Pool) -> tuple[Kernel, Pool]:

@@ -13,6 +13,7 @@ from evgp.greedy import Exchange, Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source
 from evgp.nets import Buildable, Network, mlp
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
+from evgp.strategies.reduce import P, width_of
 from evgp.theory import DENSE
 
 # What torch and its like take before the first row is read, and scratch space.
@@ -29,6 +30,7 @@ class Plan:
     features: int
     test_points: int
     k: int
+    method: str
     storage: str
     greedy: str
     memory: int
@@ -41,7 +43,8 @@ class Plan:
         verdict = "fits" if self.fits else "does not fit"
         text = (
             f"{self.rows:,} rows x {self.features:,} features, {self.test_points:,} test points, "
-            f"{self.k:,} picks: {self.greedy}, {self.storage} storage, about {_size(self.memory)} "
+            f"{self.k:,} picks: {self.method}, {self.greedy}, {self.storage} storage, about "
+            f"{_size(self.memory)} "
             f"of memory ({verdict} in the {_size(self.available)} available) and about "
             f"{_duration(self.seconds)}."
         )
@@ -60,10 +63,15 @@ class Sizes:
     criterion: Criterion
     own: bool  # the candidates are the test points, so one matrix serves both
     table: tuple[int, float] | None = None  # bytes and seconds of an empirical kernel's matrix
+    p: int | None = None  # features, where these take the place of the matrix
 
     def memory(self, storage: str) -> int:
         """Bytes at the peak: the large matrix, the columns of the picks, the inputs."""
         n, m, size = self.n, self.m, 4 if storage == "float32" else 8
+        if self.p is not None:
+            kept = n * self.p * size + 80 * n + 8 * self.d * (2 * n + (0 if self.own else m))
+            square = 8 * self.p * (6 * self.p + 4 * self.k) + 3 * 8 * 4096 * self.p
+            return kept + square + (0 if self.own else 8 * m * self.p) + _LIBRARIES
         matrix = n * m * size
         columns = 8 * (3 * self.k + self.labelled) * (n + (0 if self.own else m))
         inputs = 8 * self.d * (2 * n + (0 if self.own else m))
@@ -83,6 +91,10 @@ class Sizes:
         n, m, k = self.n, self.m, self.k
         flops, stream = speed()
         size = 4 if storage == "float32" else 8
+        if self.p is not None:
+            making = (n + (0 if self.own else m)) * 2 * self.p * (self.d + 3 * self.p) / flops
+            reads = k * (n * self.p * size / stream + 3e-7 * n + 2e-3)
+            return making + reads * (9 if isinstance(greedy, Exchange) else 1)
         pairs = n * m * (0.5 if self.own else 1.0)
         kernel = pairs * (2 * self.d / flops + 8e-9 * layers)
         kernel = kernel if self.table is None else self.table[1]
@@ -107,12 +119,15 @@ def plan(
     greedy: str | Greedy = "auto",
     storage: str = "auto",
     thin: int | None = None,
+    features: str | None = None,
 ) -> Plan:
     """Memory and time for k picks of n rows with d features, on this machine.
 
     `d` is a number, or the shape of a sample, such as (3, 32, 32). `m` is the number of test points
     where they are not the pool; `thin` keeps that many of them. A network with a finite reading
     only, or an `EmpiricalNTK` as `kernel`, is tried on a few samples to see what it takes.
+    `features` ("raw", "nystrom-512", "sketch-512") take the place of the matrix of pool and test
+    points; by default they do so only where that matrix would not fit.
 
     >>> plan(1000, 8, 10).fits
     True
@@ -135,6 +150,14 @@ def plan(
     sizes = Sizes(n, prod(shape), k, points, labelled, rule, own, table)
     available = available_memory()
     room = _SHARE * available
+    if features is None and isinstance(rule, ExpectedVariance) and thin is None:
+        least = sizes.memory("float32")
+        small = replace(sizes, p=P)
+        kind = "sketch" if isinstance(used, EmpiricalNTK) else "nystrom"
+        fits = small.memory("float32" if storage == "auto" else storage) <= room
+        features = f"{kind}-{P}" if least > room and fits and P < n else None
+    if features is not None:
+        sizes = replace(sizes, p=width_of(features) or prod(shape), table=None)
     chosen = storage
     if storage == "auto":
         chosen = "float64" if sizes.memory("float64") <= room else "float32"
@@ -145,6 +168,7 @@ def plan(
         features=prod(shape),
         test_points=points,
         k=k,
+        method=features or "dense",
         storage=chosen,
         greedy=repr(made),
         memory=need,
