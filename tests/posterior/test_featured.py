@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evgp import EVGP, NTK, Exact, Exchange, Lazy, Pool, Stochastic, mlp
 from evgp.kernels import Inducing, Raw
-from evgp.posterior import FeaturePosterior, FeatureStart
+from evgp.posterior import FeaturePosterior, FeatureStart, _fused
 from evgp.posterior.rows import BLOCK, Some, Stored, moment
 from tests.laws.posterior import Truth
 
@@ -144,6 +144,26 @@ def test_storage_and_copies_change_no_pick(seed, n, p, k) -> None:
     assert len(set(exact.indices.tolist())) == k
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_compiled_pass_is_the_plain_one(monkeypatch, threads) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    phi = points(700, 9).float()
+    total = moment(Stored(phi), torch.full((700,), 1 / 700, dtype=torch.float64))
+    noise = torch.full((700,), 1e-3, dtype=torch.float64)
+    found = []
+    for worth in (0, 1 << 60):
+        monkeypatch.setattr(_fused, "_WORTH", worth)
+        posterior = FeaturePosterior(Stored(phi), total, noise=noise)
+        for row in (3, 400, 77):
+            posterior.observe_(row)
+        posterior.forget_(400)
+        found.append([one.clone() for one in (posterior.fall(), posterior.variance())])
+        found[-1].append(posterior.slack().clone())
+    for compiled, plain in zip(*found, strict=True):
+        assert torch.allclose(compiled, plain, rtol=1e-4, atol=1e-5 * float(plain.max()))
+
+
 def test_inducing_at_every_point_is_the_kernel_itself() -> None:
     pool = Pool(points(40, 3), points(15, 3, 1), labelled=torch.tensor([1]))
     kernel = NTK(mlp())
@@ -175,7 +195,7 @@ def test_the_rest_of_inducing_points_is_noise_of_its_own() -> None:
 def test_rows_come_in_fixed_blocks() -> None:
     matrix = torch.arange(3.0 * (BLOCK + 5)).reshape(-1, 3)
     whole = Stored(matrix)
-    assert [start for start, _ in whole.blocks()] == [0, BLOCK]
+    assert [start for start, _ in whole.blocks(BLOCK)] == [0, BLOCK]
     mapped = Stored(matrix.numpy())
     assert torch.equal(torch.cat([block for _, block in mapped.blocks()]), matrix)
     half = Stored(matrix[:10].half())
@@ -183,7 +203,7 @@ def test_rows_come_in_fixed_blocks() -> None:
     rows = torch.tensor([0, 7, BLOCK - 1, BLOCK, BLOCK + 4])
     some = Some(whole, rows)
     assert torch.equal(torch.cat([block for _, block in some.blocks()]), matrix[rows])
-    assert [start for start, _ in some.blocks()] == [0, 3]
+    assert [start for start, _ in some.blocks(BLOCK)] == [0, 3]
     assert torch.equal(some.take(torch.tensor([3, 0])), matrix[rows[[3, 0]]].double())
     weights = torch.rand(len(matrix), dtype=torch.float64)
     direct = matrix.double().T @ (weights[:, None] * matrix.double())

@@ -91,23 +91,25 @@ def winner(
     """
     if not bool(allowed.any()):
         return None
-    scale = torch.ones(len(allowed), dtype=torch.float64) if per is None else per
-    ceilings = torch.where(allowed, criterion.ceilings(posterior) / scale, -inf)
-    settled = torch.full_like(ceilings, -inf)
-    look = 1
+    ceilings = criterion.ceilings(posterior)
+    ceilings = torch.where(allowed, ceilings if per is None else ceilings / per, -inf)
+    settled: dict[int, float] = {}
+    look, best, floor = 1, -inf, -inf
     while True:
-        best = float(settled.max())
-        floor = best - TIE * abs(best)
         rows = torch.topk(ceilings, min(look, len(ceilings))).indices
         rows = rows[(ceilings[rows] >= floor) & (ceilings[rows] > -inf)]
         if len(rows) == 0:
             break
         rows = rows.sort().values
-        settled[rows] = criterion.gains(posterior, rows) / scale[rows]
+        gains = criterion.gains(posterior, rows)
+        gains = gains if per is None else gains / per[rows]
+        settled.update(zip(rows.tolist(), gains.tolist(), strict=True))
+        best = max(settled.values())
+        floor = best - TIE * abs(best)
         ceilings[rows] = -inf
         look = min(2 * look, 512)
-    row = int((settled >= floor).nonzero()[0])
-    return row, float(settled[row] * scale[row])
+    row = min(row for row, gain in settled.items() if gain >= floor)
+    return row, settled[row] * (1.0 if per is None else float(per[row]))
 
 
 def selection(

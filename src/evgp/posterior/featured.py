@@ -21,7 +21,8 @@ from torch import Tensor
 
 from evgp._errors import PoolError
 from evgp._linalg import JITTER, safe_cholesky
-from evgp.posterior.rows import FeatureRows
+from evgp.posterior._fused import fused, in_parallel
+from evgp.posterior.rows import BLOCK, FeatureRows
 
 _EXACT = 4e-16
 
@@ -35,19 +36,6 @@ class Change:
     size: float
     sign: int
 
-    def apply_(self, sums: "Sums", q: Float[Tensor, "b 2"], at: slice, live: Tensor) -> None:
-        """Bring a block of rows up to date, and widen what rounding may hide."""
-        q0, q1 = q[:, 0], q[:, 1]
-        e0 = sums.eps * float(self.u.norm()) * sums.norm[at]
-        e1 = sums.eps * float(self.w.norm()) * sums.norm[at]
-        fall = 2 * self.sign * q0 * q1 + self.size * q0.square()
-        lost = 2 * (q0.abs() * e1 + q1.abs() * e0 + e0 * e1)
-        lost += self.size * e0 * (2 * q0.abs() + e0)
-        sums.f[at] += torch.where(live, fall, 0.0)
-        sums.f_slack[at] += torch.where(live, lost, 0.0)
-        sums.v[at] += torch.where(live, self.sign * q0.square(), 0.0)
-        sums.v_slack[at] += torch.where(live, e0 * (2 * q0.abs() + e0), 0.0)
-
 
 @dataclass
 class Sums:
@@ -58,32 +46,56 @@ class Sums:
     norm: Float[Tensor, " c"]
     v_slack: Float[Tensor, " c"]
     f_slack: Float[Tensor, " c"]
-    since: Int[Tensor, " c"]
     eps: float
 
     @classmethod
     def of(cls, rows: FeatureRows, p: Float[Tensor, "p p"], m: Float[Tensor, "p p"]) -> "Sums":
         """Before any pick: O(c p²), one read."""
         parts: list[tuple[Tensor, Tensor, Tensor]] = []
-        kept = torch.float64
-        for _, block in rows.blocks():
+        kept, plain = torch.float64, torch.equal(p, torch.eye(len(p), dtype=p.dtype))
+        for _, block in rows.blocks(BLOCK):
             kept = block.dtype
             wide = block.double()
-            inner = wide @ p
+            inner = wide if plain else wide @ p
             v, f = (inner * wide).sum(1), ((inner @ m) * inner).sum(1)
             parts.append((v, f, wide.norm(dim=1)))
         v, f, norm = (torch.cat(one) for one in zip(*parts, strict=True))
         # Rounding of one product of length p, with the running sums that BLAS keeps side by side.
         eps = _EXACT if kept == torch.float64 else 6e-8 * max(4.0, sqrt(rows.shape[1]))
-        none = torch.zeros_like(v)
-        since = torch.zeros(len(v), dtype=torch.int64)
-        return cls(v, f, norm, none, none.clone(), since, eps)
+        return cls(v, f, norm, torch.zeros_like(v), torch.zeros_like(v), eps)
+
+    def apply_(self, change: Change, block: Float[Tensor, "b p"], start: int, n: int) -> None:
+        """Bring a block of rows up to date, and widen what rounding may hide."""
+        a, b = self.eps * float(change.u.norm()), self.eps * float(change.w.norm())
+        u, w = change.u.to(block.dtype), change.w.to(block.dtype)
+        size, sign = change.size, change.sign
+        at = slice(start, start + len(block))
+        kept = [one[at] for one in (self.norm, self.f, self.v, self.f_slack, self.v_slack)]
+        compiled = fused(n * block.shape[1], block.dtype)
+        if compiled is not None and block.is_contiguous():
+            rows, uw = block.numpy(), (u.numpy(), w.numpy())
+            sums = [one.numpy() for one in kept]
+
+            def work(low: int, high: int) -> None:
+                parts = [one[low:high] for one in sums]
+                compiled(rows[low:high], *uw, size, float(sign), a, b, *parts)
+
+            in_parallel(work, len(rows))
+            return
+        norm, f, v, f_slack, v_slack = kept
+        q0, q1 = (block @ u).double(), (block @ w).double()
+        f.addcmul_(q0, q0 * size + q1 * (2 * sign))
+        v.addcmul_(q0, q0, value=sign)
+        q0, q1 = q0.abs(), q1.abs()
+        v_slack.addcmul_(norm, q0 * (2 * a) + norm * (a * a))
+        lost = q0 * (2 * (b + size * a)) + q1 * (2 * a) + norm * (a * (2 * b + size * a))
+        f_slack.addcmul_(norm, lost)
 
     def copy(self) -> "Sums":
         """As they are now."""
-        every = (self.v, self.f, self.v_slack, self.f_slack, self.since)
-        v, f, v_slack, f_slack, since = (one.clone() for one in every)
-        return Sums(v, f, self.norm, v_slack, f_slack, since, self.eps)
+        every = (self.v, self.f, self.v_slack, self.f_slack)
+        v, f, v_slack, f_slack = (one.clone() for one in every)
+        return Sums(v, f, self.norm, v_slack, f_slack, self.eps)
 
 
 @dataclass
@@ -129,7 +141,6 @@ class FeaturePosterior:
             self._p -= base.T @ base
         self._sums = Sums.of(rows, self._p, moment)
         self._waiting: list[Change] = []
-        self._count = 0
         self._rows: list[int] = []
         self._vs = moment.new_empty(0, p)
         self._inverse = moment.new_empty(0, 0)
@@ -168,8 +179,8 @@ class FeaturePosterior:
 
     def fall(self, rows: Int[Tensor, " r"] | None = None) -> Float[Tensor, " r"]:
         """Weighted sum over test points of cov²: exact for given rows, running sums for all."""
+        self._fold()
         if rows is None:
-            self._fold()
             return self._sums.f.clamp(min=0)
         phi = self._phi.take(rows)
         inner = phi @ self._p
@@ -177,7 +188,6 @@ class FeaturePosterior:
         sums = self._sums
         sums.v[rows], sums.f[rows] = (inner * phi).sum(1), exact
         sums.v_slack[rows], sums.f_slack[rows] = 0.0, exact.abs() * _EXACT
-        sums.since[rows] = self._count
         return exact
 
     def covariance(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r q"]:
@@ -242,20 +252,14 @@ class FeaturePosterior:
         inner = self._m @ u
         self._waiting.append(Change(u, self._p @ inner, float(u @ inner), sign))
         self._p.addr_(u, u, alpha=sign)
-        self._count += 1
 
     def _fold(self) -> None:
         """Bring all rows up to the last change: one read of the features."""
         if not self._waiting:
             return
-        first = self._count - len(self._waiting)
-        both = torch.stack([v for change in self._waiting for v in (change.u, change.w)], dim=1)
         for start, block in self._phi.blocks():
-            at = slice(start, start + len(block))
-            q = _product(block, both)
-            for place, change in enumerate(self._waiting):
-                live = self._sums.since[at] <= first + place
-                change.apply_(self._sums, q[:, 2 * place : 2 * place + 2], at, live)
+            for change in self._waiting:
+                self._sums.apply_(change, block, start, self._phi.shape[0])
         self._waiting.clear()
 
     def _close(self) -> None:
@@ -278,9 +282,3 @@ class FeaturePosterior:
             values, vectors = torch.linalg.eigh(self._m)
             self._root = (vectors * values.clamp(min=0).sqrt()).T
         return self._root
-
-
-def _product(block: Float[Tensor, "b p"], both: Float[Tensor, "p j"]) -> Float[Tensor, "b j"]:
-    """A block times few columns, each a matrix-vector product: thin products are slow."""
-    narrow = both.to(block.dtype)
-    return torch.stack([(block @ column) for column in narrow.T], dim=1).double()

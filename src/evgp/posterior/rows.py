@@ -11,6 +11,8 @@ from torch import Tensor
 
 # Sums over rows run over blocks of this many, in order, whatever the shards, chunks or threads.
 BLOCK = 4096
+# Rows that are read at once.
+READ = 16 * BLOCK
 
 
 @runtime_checkable
@@ -22,8 +24,11 @@ class FeatureRows(Protocol):
         """Rows and features."""
         ...
 
-    def blocks(self) -> Iterator[tuple[int, Float[Tensor, "b p"]]]:
-        """Blocks of up to 4,096 rows in order, with the number of their first, as they are kept."""
+    def blocks(self, size: int = READ) -> Iterator[tuple[int, Float[Tensor, "b p"]]]:
+        """Up to `size` rows at a time, in order, with the number of their first, as they are kept.
+
+        Their type is that of the rows, but half precision is widened.
+        """
         ...
 
     def take(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r p"]:
@@ -47,10 +52,10 @@ class Stored:
         """Rows and features."""
         return int(self.matrix.shape[0]), int(self.matrix.shape[1])
 
-    def blocks(self) -> Iterator[tuple[int, Float[Tensor, "b p"]]]:
+    def blocks(self, size: int = READ) -> Iterator[tuple[int, Float[Tensor, "b p"]]]:
         """Blocks in order; half precision is widened on the way."""
-        for start in range(0, self.shape[0], BLOCK):
-            block = torch.as_tensor(self.matrix[start : start + BLOCK])
+        for start in range(0, self.shape[0], size):
+            block = torch.as_tensor(self.matrix[start : start + size])
             yield start, block.float() if block.dtype == torch.float16 else block
 
     def take(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r p"]:
@@ -71,10 +76,10 @@ class Some:
         """Rows and features."""
         return len(self.rows), self.whole.shape[1]
 
-    def blocks(self) -> Iterator[tuple[int, Float[Tensor, "b p"]]]:
+    def blocks(self, size: int = READ) -> Iterator[tuple[int, Float[Tensor, "b p"]]]:
         """Blocks of the chosen rows, which must be in order, as the whole gives them."""
         start = 0
-        for first, block in self.whole.blocks():
+        for first, block in self.whole.blocks(size):
             stop = int(torch.searchsorted(self.rows, first + len(block)))
             if stop > start:
                 yield start, block[self.rows[start:stop] - first]
@@ -93,7 +98,7 @@ def moment(rows: FeatureRows, weights: Float[Tensor, " n"]) -> Float[Tensor, "p 
     """
     p = rows.shape[1]
     total = torch.zeros(p, p, dtype=torch.float64)
-    for start, block in rows.blocks():
+    for start, block in rows.blocks(BLOCK):
         wide = block.double()
         total += wide.T @ (weights[start : start + len(wide), None].double() * wide)
     return total
