@@ -6,7 +6,17 @@ from pathlib import Path
 
 from benchmarks.common import Options
 
-NAMES = ("kernel", "picks", "growth", "exchange", "bait", "empirical", "models", "quality")
+NAMES = (
+    "kernel",
+    "picks",
+    "growth",
+    "exchange",
+    "bait",
+    "empirical",
+    "models",
+    "quality",
+    "features",
+)
 
 
 def main() -> None:
