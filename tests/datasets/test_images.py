@@ -399,6 +399,15 @@ def test_a_photograph_is_not_decoded_more_coarsely_than_it_is_shown(tmp_path: Pa
         assert abs(shown.astype(int) - coarse).mean() < 25
 
 
+def test_a_link_to_itself_is_left_out(tmp_path) -> None:
+    for name in ("a.png", "b.png"):
+        Image.new("L", (4, 4)).save(tmp_path / name)
+    (tmp_path / "me.png").symlink_to("me.png")
+    images = read_images(tmp_path)
+    assert images.names == ("a.png", "b.png")
+    assert any("me.png" in note for note in images.notes)
+
+
 def test_many_files_keep_their_order_and_progress_is_told(tmp_path: Path) -> None:
     for j in range(300):
         save(tmp_path / f"{j:03d}.png", j % 256, mode="L")

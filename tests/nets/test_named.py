@@ -31,11 +31,14 @@ def wants(shape):
     return nn.Linear(shape, 2)
 def wrong():
     return 7
+def leaves():
+    raise SystemExit(3)
 number = 7
 class Inside:
     build = staticmethod(build)
 """
     (tmp_path / "own_nets.py").write_text(text)
+    (tmp_path / "leaving_nets.py").write_text("import sys; sys.exit(4)")
     (tmp_path / "broken_nets.py").write_text("raise ValueError('not today')")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -58,6 +61,17 @@ def test_functions_that_make_modules(package, name) -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_a_module_made_on_import_is_the_same_each_time(tmp_path, monkeypatch) -> None:
+    text = "from torch import nn\nready = nn.Linear(3, 2)\n"
+    made = []
+    monkeypatch.chdir(tmp_path)
+    for name in ("same_nets_a", "same_nets_b"):
+        (tmp_path / f"{name}.py").write_text(text)
+        made.append(network_named(f"{name}:ready"))
+        torch.rand(3)
+    assert torch.equal(made[0].weight, made[1].weight)
+
+
 def test_modules_and_descriptions(package) -> None:
     assert isinstance(network_named("own_nets:ready"), nn.Module)
     assert network_named("own_nets:described").outputs == 4
@@ -75,6 +89,8 @@ def test_modules_and_descriptions(package) -> None:
         ("broken_nets:build", "stopped while it was imported: ValueError: not today"),
         ("own_nets:wants", "called without arguments"),
         ("own_nets:wrong", "expected a torch module from own_nets:wrong\\(\\), got int"),
+        ("own_nets:leaves", "own_nets:leaves stopped: SystemExit: 3"),
+        ("leaving_nets:build", "stopped while it was imported: SystemExit"),
         ("own_nets:number", "as a function that makes a torch module, got int"),
     ],
 )
@@ -117,6 +133,7 @@ def test_bad_weights_get_a_sentence_and_run_nothing(tmp_path) -> None:
         "absent.pt": None,
         "evil.pt": pickle.dumps(Runs()),
         "noise.pt": b"\x00" * 50,
+        "random.pt": bytes(range(7, 250)),
         "empty.pt": b"",
         "noise.safetensors": b"\xff" * 50,
     }

@@ -108,3 +108,20 @@ def test_wrong_descriptions_are_refused(make, words) -> None:
     with pytest.raises(NetworkError, match=words):
         make()
     assert evgp.cnn is cnn
+
+
+def test_a_batch_norm_with_two_names_is_taken_out_twice() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = self.b = nn.BatchNorm1d(3)
+
+    made = evgp.without_batchnorm(Twice())
+    assert not any(isinstance(part, nn.BatchNorm1d) for part in made.modules())
+    with pytest.raises(NetworkError, match="lazy"):
+        evgp.without_batchnorm(nn.Sequential(nn.LazyBatchNorm1d()))
+
+
+def test_an_init_that_would_be_ignored_is_refused() -> None:
+    with pytest.raises(NetworkError, match="expected no init with parametrisation='ntk'"):
+        evgp.cnn(init="xavier", parametrisation="ntk")

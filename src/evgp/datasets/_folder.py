@@ -59,12 +59,15 @@ def walk(folder: Path) -> tuple[list[str], LeftOut]:
             continue
         for entry in visible:
             name = here / entry.name
-            if entry.is_dir(follow_symlinks=False):
-                ahead.append(name)
-            elif entry.is_symlink() and entry.is_dir():
-                left_out.add(LINKED, str(name))
-            elif entry.is_file() or entry.is_symlink():  # a broken link fails when it is read
-                names.append(str(name))
-            else:
-                left_out.add(NOT_PLAIN, str(name))
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    ahead.append(name)
+                elif entry.is_symlink() and entry.is_dir():
+                    left_out.add(LINKED, str(name))
+                elif entry.is_file() or entry.is_symlink():  # a broken link fails when it is read
+                    names.append(str(name))
+                else:
+                    left_out.add(NOT_PLAIN, str(name))
+            except OSError:  # a link to itself
+                left_out.add(UNREADABLE, str(name))
     return sorted(names), left_out

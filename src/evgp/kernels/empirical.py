@@ -17,7 +17,8 @@ from evgp._errors import NetworkError
 from evgp._linalg import mirror_
 from evgp._machine import available_memory, seconds, speed
 from evgp.kernels.factors import Factor
-from evgp.kernels.tapped import Tapped, looks_up
+from evgp.kernels.tapped import Tapped
+from evgp.kernels.trial import looks_up
 from evgp.nets import Buildable
 
 Source = nn.Module | Buildable | Callable[[], nn.Module]
@@ -29,9 +30,10 @@ class EmpiricalNTK:
 
     `network` is a module, a description (`mlp`, `cnn`, ...), or a function that makes a module.
     `output` is one output drawn at random (seeded), the number of one, or "trace": the sum over
-    all. `draws` averages over that many initialisations. With p parameters the cost is O(n m p)
-    for convolutions and O(n m (inputs + outputs of each layer)) for dense layers; memory is the
-    result and about `memory` bytes (a quarter of what is free, by default).
+    all. `draws` averages over that many initialisations. A module is taken as it is, unless `anew`
+    (or `fresh`) has it initialised by the seed; the others always are. With p parameters the cost
+    is O(n m p) for convolutions and O(n m (inputs + outputs of each layer)) for dense layers;
+    memory is the result and about `memory` bytes (a quarter of what is free, by default).
 
     >>> from evgp import mlp
     >>> kernel = EmpiricalNTK(mlp(depth=1, width=64))
@@ -45,15 +47,26 @@ class EmpiricalNTK:
     seed: int = 0
     memory: int | None = None
     storage: torch.dtype | None = None
+    anew: bool = False
     _made: dict[tuple[int, ...], list[Tapped]] = field(
         default_factory=dict, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.output, str) and self.output not in ("random", "trace"):
+        named = self.output in ("random", "trace")
+        if not named and (isinstance(self.output, bool) or not isinstance(self.output, int)):
             raise NetworkError(f"expected output random, trace or a number, got {self.output!r}")
-        if self.draws < 1:
-            raise NetworkError(f"expected draws >= 1, got {self.draws}")
+        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
+            raise NetworkError(f"expected draws >= 1, a whole number; got {self.draws!r}")
+        if self.memory is not None and self.memory < 1:
+            raise NetworkError(f"expected memory in bytes, at least 1; got {self.memory!r}")
+        if isinstance(self.network, str) or not (
+            callable(self.network) or isinstance(self.network, Buildable)
+        ):
+            raise NetworkError(
+                "expected a torch module, a description such as evgp.cnn(), or a function that "
+                f"makes a module; got {self.network!r}"
+            )
 
     def __call__(
         self, x1: Shaped[Tensor, " n *d"], x2: Shaped[Tensor, " m *d"] | None = None
@@ -61,8 +74,15 @@ class EmpiricalNTK:
         """The n x m matrix; with one argument the symmetric n x n one."""
         symmetric = x2 is None or x2 is x1
         other = x1 if x2 is None else x2
+        if x1.shape[1:] != other.shape[1:]:
+            raise NetworkError(
+                f"expected points of one shape, got {tuple(x1.shape[1:])} and "
+                f"{tuple(other.shape[1:])}"
+            )
+        if len(x1) == 0 or len(other) == 0:
+            return torch.zeros(len(x1), len(other), dtype=self.storage or torch.float32)
         out: Tensor | None = None
-        for draw, tapped in enumerate(self._instances(x1 if len(x1) else other)):
+        for draw, tapped in enumerate(self._instances(x1)):
             for output in self._outputs(tapped, draw):
                 blocks = _Blocks(tapped, output, self._room())
                 out = out if out is not None else self._empty(tapped, len(x1), len(other))
@@ -75,6 +95,8 @@ class EmpiricalNTK:
 
     def diag(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, " n"]:
         """Each point with itself: one backward pass, no n x n matrix."""
+        if len(x) == 0:
+            return torch.zeros(0, dtype=self.storage or torch.float32)
         total: Tensor | None = None
         for draw, tapped in enumerate(self._instances(x)):
             total = total if total is not None else self._empty(tapped, len(x))
@@ -122,7 +144,7 @@ class EmpiricalNTK:
 
     def fresh(self, seed: int) -> "EmpiricalNTK":
         """The same kernel from another initialisation, for the next round."""
-        return replace(self, seed=seed, _made={})
+        return replace(self, seed=seed, anew=True, _made={})
 
     def _room(self) -> int:
         return self.memory if self.memory is not None else available_memory() // 4
@@ -155,10 +177,17 @@ class EmpiricalNTK:
         if isinstance(self.network, Buildable):
             return self.network.build(shape, generator=torch.Generator().manual_seed(seed))
         if isinstance(self.network, nn.Module):
-            return self.network if draw == 0 else _again(self.network, seed)
+            as_it_is = draw == 0 and not self.anew
+            return self.network if as_it_is else _again(self.network, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            made = self.network()
+            try:
+                made = self.network()
+            except (Exception, SystemExit) as error:  # a user's function may raise anything
+                raise NetworkError(
+                    f"expected a function that makes a torch module, it stopped: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
         if not isinstance(made, nn.Module):
             raise NetworkError(f"expected a function that makes a torch module, got {type(made)}")
         return made
@@ -217,8 +246,7 @@ class _Blocks:
 
     def sample(self) -> int:
         """Bytes that one sample takes at the peak of a backward pass, or on the slow road."""
-        # A backward pass holds about three times what the factors keep.
-        return 3 * self.tapped.kept + 2 * self.tapped.widest()
+        return 2 * self.tapped.kept + 2 * self.tapped.saved + 2 * self.tapped.widest()
 
 
 def _again(module: nn.Module, seed: int) -> nn.Module:
@@ -232,7 +260,7 @@ def _again(module: nn.Module, seed: int) -> nn.Module:
                 reset()
             elif any(True for _ in part.parameters(recurse=False)):
                 raise NetworkError(
-                    f"expected a way to initialise {name or type(part).__name__} anew for draws > "
-                    "1, got no reset_parameters(); give a function that makes the module"
+                    f"expected a way to initialise {name or type(part).__name__} anew, got no "
+                    "reset_parameters(); give a function that makes the module"
                 )
     return made

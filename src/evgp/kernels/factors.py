@@ -214,21 +214,53 @@ class Lookup:
     size: int  # entries of the table
 
     def add_(self, out: Float[Tensor, "b1 b2"], other: "Lookup", room: int) -> None:
+        if self._table_is_cheaper():
+            return self._add_table(out, other, room)
         t, u = self.index.shape[1], other.index.shape[1]
-        step = max(1, room // max(1, 12 * t * u * len(other.index)))
-        right = other.g.flatten(0, 1)
-        for low in range(0, len(self.index), step):
-            index, g = self.index[low : low + step], self.g[low : low + step]
-            same = index.flatten()[:, None] == other.index.flatten()
-            shared = (g.flatten(0, 1) @ right.T).mul_(same)
-            out[low : low + step] += shared.view(len(index), t, len(other.index), u).sum((1, 3))
+        most = max(1, room // max(1, 12 * t * u))  # pairs of samples at a time
+        rows = max(1, min(len(self.index), most))
+        columns = max(1, most // rows)
+        for low in range(0, len(self.index), rows):
+            index, g = self.index[low : low + rows], self.g[low : low + rows]
+            for at in range(0, len(other.index), columns):
+                near, h = other.index[at : at + columns], other.g[at : at + columns]
+                same = index.flatten()[:, None] == near.flatten()
+                shared = (g.flatten(0, 1) @ h.flatten(0, 1).T).mul_(same)
+                summed = shared.view(len(index), t, len(near), u).sum((1, 3))
+                out[low : low + rows, at : at + columns] += summed
 
     def diag(self, room: int) -> Float[Tensor, " b"]:
-        same = self.index[:, :, None] == self.index[:, None]
-        return (torch.bmm(self.g, self.g.transpose(1, 2)) * same).sum((1, 2))
+        parts = [self.g.new_empty(0)]
+        step = max(1, room // max(1, 12 * self.index.shape[1] ** 2))
+        for low in range(0, len(self.index), step):
+            index, g = self.index[low : low + step], self.g[low : low + step]
+            same = index[:, :, None] == index[:, None]
+            parts.append((torch.bmm(g, g.transpose(1, 2)) * same).sum((1, 2)))
+        return torch.cat(parts)
+
+    def _table_is_cheaper(self) -> bool:
+        """Is a gradient for every entry less than all pairs of positions?"""
+        t, c = self.index.shape[1], self.g.shape[2]
+        return self.size * c < t * t * (c + 16)
+
+    def _add_table(self, out: Float[Tensor, "b1 b2"], other: "Lookup", room: int) -> None:
+        """By the gradients of the table, some of its columns at a time."""
+        size, count = self.size, len(self.index) + (0 if other is self else len(other.index))
+        step = max(1, room // max(1, self.g.element_size() * size * count))
+        for low in range(0, self.g.shape[2], step):
+            left = self._table(low, low + step)
+            right = left if other is self else other._table(low, low + step)
+            out += left @ right.T
+
+    def _table(self, low: int, high: int) -> Float[Tensor, "b q"]:
+        g = self.g[:, :, low:high]
+        made = g.new_zeros(len(g), self.size, g.shape[2])
+        made.scatter_add_(1, self.index[:, :, None].expand_as(g), g)
+        return made.flatten(1)
 
     def work(self) -> int:
-        return self.g.shape[2] * self.index.shape[1] ** 2
+        t, c = self.index.shape[1], self.g.shape[2]
+        return self.size * c if self._table_is_cheaper() else t * t * (c + 16)
 
     def sketch(self, projection: Projection) -> Float[Tensor, "b p"]:
         table = projection.signs("index", self.size, self.g)

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,14 +10,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from evgp._errors import NetworkError
-from evgp.kernels import taps
+from evgp.kernels import taps, trial
 from evgp.kernels.factors import Factor
 from evgp.kernels.projection import Projection
 from evgp.kernels.taps import Calls
 from evgp.nets import NTKLinear
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
-_DROPOUT = nn.modules.dropout._DropoutNd
 Builder = Callable[[nn.Module, Calls], list[Factor]]
 _BUILDERS: tuple[tuple[tuple[type[nn.Module], ...], Callable[..., list[Factor]]], ...] = (
     ((nn.Linear, NTKLinear), taps.linear),
@@ -67,8 +65,9 @@ class Rest:
 class Tapped:
     """One initialisation of a network, ready to give factors.
 
-    Every tapped layer is checked once against plain gradients of two samples; what disagrees (a
-    weight used outside its layer, an in-place change, a shared parameter) goes to the slow road.
+    A parameter that reaches the outputs by another way than the call of its layer, or that several
+    layers own, goes to the slow road; and so does a layer whose kernel differs from that of plain
+    gradients on a few samples.
     """
 
     module: nn.Module
@@ -77,36 +76,31 @@ class Tapped:
     rest: list[str] = field(default_factory=list)
     altered: set[nn.Module] = field(default_factory=set)  # whose outputs are changed in place
     kept: int = 0  # bytes a sample that the factors keep
+    saved: int = 0  # and those that a forward pass keeps for the backward one
 
     @classmethod
     def of(cls, module: nn.Module, x: Tensor) -> "Tapped":
         """Taps for a module, checked on a few samples."""
-        _refuse_noise(module)
-        if not any(param.requires_grad for param in module.parameters()):
-            raise NetworkError("expected a network with trainable parameters, got none")
+        trial.fit_for_a_kernel(module)
         tapped = cls(module)
-        two = tapped.cast(x[:2])
-        out, alone = _tried(module, two)
-        if out.ndim != 2 or len(out) != len(two):
-            raise NetworkError(
-                f"expected a network from (rows, ...) to (rows, outputs), got {tuple(out.shape)} "
-                f"from {len(two)} rows; flatten its output"
-            )
-        if not torch.allclose(out[:1], alone, rtol=1e-3, atol=1e-5):
-            raise NetworkError(
-                "expected a network whose output depends on one sample alone; got one that mixes "
-                "the samples of a batch, which has no tangent kernel"
-            )
-        tapped.outputs = out.shape[1]
-        tapped._tap(two)
-        made = tapped.factors(two, 0)
-        tapped.kept = sum(map(_bytes, made)) // len(two)
+        few = tapped.cast(trial.different(x, 2))
+        tapped.outputs = trial.outputs_of(module, few)
+        with torch.enable_grad():
+            if not trial.called(module, few).requires_grad:
+                raise NetworkError(
+                    "expected outputs that depend on the parameters, got some that are detached "
+                    "from them; leave out detach() and no_grad()"
+                )
+        tapped._tap(few)
+        made = tapped.factors(few, 0)
+        tapped.kept = sum(map(_bytes, made)) // len(few)
+        tapped.saved = trial.saved_bytes(module, few)
         return tapped
 
     def cast(self, x: Tensor) -> Tensor:
         """Inputs in the type and on the device of the parameters; indices stay indices."""
         one = next(self.module.parameters())
-        whole = not x.is_floating_point() and looks_up(self.module)
+        whole = not x.is_floating_point() and trial.looks_up(self.module)
         return x.to(one.device) if whole else x.to(one.device, one.dtype)
 
     def zeros(self, *shape: int) -> Tensor:
@@ -117,16 +111,11 @@ class Tapped:
     def factors(self, x: Tensor, output: int) -> list[Factor]:
         """What every layer keeps of a block of samples, for one output."""
         x = self.cast(x)
-        calls: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {module: [] for module in self.taps}
-        with _listening(calls, self.altered), torch.enable_grad():
-            total = self.module(x)[:, output].sum()
-            flat = [out for made in calls.values() for _, out in made]
-            grads = iter(torch.autograd.grad(total, flat, allow_unused=True)) if flat else iter(())
+        calls = self._calls(x, lambda out: out[:, output].sum())
         made: list[Factor] = []
         for module, builder in self.taps.items():
-            pairs = [(a, _or_zeros(next(grads), out)) for a, out in calls[module]]
-            if pairs:
-                made += builder(module, pairs)
+            if calls[module]:
+                made += builder(module, calls[module])
         if self.rest:
             made.append(Rest(self, x, output))
         return made
@@ -148,7 +137,7 @@ class Tapped:
         except RuntimeError:  # not every operation can be batched; one by one always works
             each = [torch.func.grad(one)(chosen, sample) for sample in x]
             grads = {name: torch.stack([part[name] for part in each]) for name in names}
-        return torch.cat([grads[name].flatten(1) for name in names], dim=1)
+        return torch.cat([grads[name].reshape(len(x), -1) for name in names], dim=1)
 
     def groups(self, room: int) -> Iterator[list[str]]:
         """The uncovered parameters, as many at a time as the memory per sample allows."""
@@ -179,7 +168,13 @@ class Tapped:
             if builder is not None and own and all(trained) and single:
                 self.taps[module] = builder
                 covered[module] = [f"{prefix}.{name}" if prefix else name for name in own]
-        self.altered = _changed_in_place(self.module, x, self.taps)
+        params = dict(self.module.named_parameters())
+        owned = {layer: [params[name] for name in names] for layer, names in covered.items()}
+        wrong = trial.off_batch(self.module, x, owned)
+        wrong |= trial.used_elsewhere(self.module, x, owned)
+        for layer in wrong:
+            del self.taps[layer]
+        self.altered = trial.changed_in_place(self.module, x, self.taps)
         self._check(x, covered)
         known = {name for module in self.taps for name in covered[module]}
         self.rest = [
@@ -188,24 +183,43 @@ class Tapped:
             if param.requires_grad and name not in known
         ]
 
+    def _calls(
+        self, x: Tensor, scalar: Callable[[Tensor], Tensor]
+    ) -> dict[nn.Module, list[tuple[Tensor, Tensor]]]:
+        """Input and output gradient of every call of a tapped layer."""
+        calls: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {module: [] for module in self.taps}
+
+        def hear(
+            layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor
+        ) -> Tensor:
+            calls[layer].append((trial.first_of(args, kwargs).detach(), out))
+            # Whoever changes the output in place gets a copy.
+            return out.clone() if layer in self.altered else out
+
+        with trial.hooked(self.taps, hear), torch.enable_grad():
+            total = scalar(trial.called(self.module, x))
+            flat = [out for made in calls.values() for _, out in made]
+            grads = iter(torch.autograd.grad(total, flat, allow_unused=True)) if flat else iter(())
+        return {
+            layer: [(a, _or_zeros(next(grads), out)) for a, out in made]
+            for layer, made in calls.items()
+        }
+
     def _check(self, x: Tensor, covered: dict[nn.Module, list[str]]) -> None:
-        """Drop taps whose kernel differs from that of plain gradients."""
+        """Drop taps whose kernel differs from that of plain gradients, for a mix of all outputs."""
         params = {n: p for n, p in self.module.named_parameters() if p.requires_grad}
-        out = self.module(x)[:, 0]
+        mix = torch.randn(self.outputs, generator=torch.Generator().manual_seed(0)).to(
+            self.zeros(1)
+        )
+        with torch.enable_grad():
+            out = trial.called(self.module, x) @ mix
         rows = [
             torch.autograd.grad(value, list(params.values()), retain_graph=True, allow_unused=True)
             for value in out
         ]
         grads = [dict(zip(params, row, strict=True)) for row in rows]
+        calls = self._calls(x, lambda out: (out @ mix).sum())
         for module, builder in list(self.taps.items()):
-            calls: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {module: []}
-            with _listening(calls, self.altered):
-                total = self.module(x)[:, 0].sum()
-                flat = [out for _, out in calls[module]]
-                found = torch.autograd.grad(total, flat, allow_unused=True) if flat else ()
-            pairs = [
-                (a, _or_zeros(g, out)) for (a, out), g in zip(calls[module], found, strict=True)
-            ]
             expected = self.zeros(len(x), len(x))
             for name in covered[module]:
                 parts = [_or_zeros(row[name], params[name]).flatten() for row in grads]
@@ -213,51 +227,15 @@ class Tapped:
                 expected += stacked @ stacked.T
             kernel = self.zeros(len(x), len(x))
             try:
-                for one in builder(module, pairs) if pairs else []:
+                for one in builder(module, calls[module]) if calls[module] else []:
                     one.add_(kernel, one, 1 << 28)
-            except RuntimeError:
+            except (RuntimeError, IndexError, ValueError, TypeError):
                 del self.taps[module]
                 continue
             near = 1e-3 if kernel.dtype == torch.float32 else 1e-8
-            if not torch.allclose(kernel, expected, rtol=near, atol=near * float(expected.max())):
+            scale = near * float(expected.abs().max())
+            if not torch.allclose(kernel.triu(), expected.triu(), rtol=near, atol=scale):
                 del self.taps[module]
-
-
-@contextmanager
-def _listening(
-    calls: dict[nn.Module, list[tuple[Tensor, Tensor]]], altered: set[nn.Module]
-) -> Iterator[None]:
-    """Record input and output of each call; whoever changes an output in place gets a copy."""
-
-    def hear(module: nn.Module, args: tuple[Tensor, ...], out: Tensor) -> Tensor:
-        calls[module].append((args[0].detach(), out))
-        return out.clone() if module in altered else out
-
-    handles = [module.register_forward_hook(hear) for module in calls]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _changed_in_place(
-    module: nn.Module, x: Tensor, taps: dict[nn.Module, Builder]
-) -> set[nn.Module]:
-    """The layers whose outputs somebody changes after they were recorded."""
-    seen: list[tuple[nn.Module, Tensor, int]] = []
-
-    def hear(layer: nn.Module, args: tuple[Tensor, ...], out: Tensor) -> None:
-        seen.append((layer, out, out._version))
-
-    handles = [layer.register_forward_hook(hear) for layer in taps]
-    try:
-        with torch.enable_grad():
-            module(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return {layer for layer, one, version in seen if one._version != version}
 
 
 def _bytes(factor: Factor) -> int:
@@ -289,46 +267,3 @@ def _reading(
 
 def _or_zeros(grad: Tensor | None, like: Tensor) -> Tensor:
     return torch.zeros_like(like) if grad is None else grad
-
-
-def looks_up(module: nn.Module) -> bool:
-    """Does a network look whole numbers up in a table, as those for text do?
-
-    >>> looks_up(nn.Embedding(3, 2)), looks_up(nn.Linear(3, 2))
-    (True, False)
-    """
-    return any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in module.modules())
-
-
-def _tried(module: nn.Module, two: Tensor) -> tuple[Tensor, Tensor]:
-    """The outputs of two samples together, and of the first alone."""
-    try:
-        with torch.no_grad():
-            out, alone = module(two), module(two[:1])
-    except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise NetworkError(
-            f"expected a network that takes samples of shape {tuple(two.shape[1:])}, "
-            f"{type(module).__name__} stopped at them: {said}"
-        ) from error
-    if not isinstance(out, Tensor):
-        raise NetworkError(
-            f"expected a network whose output is one tensor, got {type(out).__name__} from "
-            f"{type(module).__name__}; wrap it in a module that returns the logits"
-        )
-    return out, alone
-
-
-def _refuse_noise(module: nn.Module) -> None:
-    for name, part in module.named_modules():
-        if isinstance(part, _BATCH_NORM) and (part.training or part.running_mean is None):
-            raise NetworkError(
-                f"expected no batch norm in training mode, got {name or 'the module'}: it mixes "
-                "samples, so there is no tangent kernel; call module.eval(), or replace it with "
-                "evgp.without_batchnorm(module)"
-            )
-        if isinstance(part, _DROPOUT) and part.training and part.p > 0:
-            raise NetworkError(
-                f"expected no active dropout, got {name or 'the module'} with p={part.p}: outputs "
-                "would be random; call module.eval(), or remove it"
-            )

@@ -87,7 +87,9 @@ def _found(package: str, attribute: str) -> object:
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
-        found: object = import_module(package)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # what is initialised on import is the same each time
+            found: object = import_module(package)
         for part in attribute.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
@@ -95,7 +97,7 @@ def _found(package: str, attribute: str) -> object:
             f"expected a network at {package}:{attribute}, got none: {error}; it is looked for in "
             "the working directory and among the installed packages"
         ) from error
-    except Exception as error:  # a user's module may raise anything
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise NetworkError(
             f"{package} stopped while it was imported: {type(error).__name__}: {error}"
         ) from error
@@ -114,7 +116,7 @@ def _checked(found: object, name: str) -> Named:
     try:
         with torch.random.fork_rng(devices=[]):
             made = found()
-    except Exception as error:  # a user's function may raise anything
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
         raise NetworkError(
             f"{name} stopped: {type(error).__name__}: {error}; it is called without arguments"
         ) from error
@@ -139,6 +141,10 @@ def _read(path: Path) -> Mapping[str, Tensor]:
             warnings.simplefilter("ignore")  # torch's own, on what it then refuses
             state = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        if path.read_bytes()[:2] not in (b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05"):
+            raise NetworkError(
+                f"{path}: expected weights written by torch.save, got a damaged or foreign file"
+            ) from error
         raise NetworkError(
             f"{path}: expected tensors only, got a file that holds other objects, which are never "
             "unpickled here; save module.state_dict()"

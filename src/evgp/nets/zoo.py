@@ -71,6 +71,11 @@ class Finite:
             raise NetworkError(
                 f"expected parametrisation standard or ntk, got {self.parametrisation!r}"
             )
+        if self.parametrisation == "ntk" and self.init != "kaiming":
+            raise NetworkError(
+                f"expected no init with parametrisation='ntk', where weights are standard normal; "
+                f"got {self.init!r}"
+            )
         if self.outputs < 1:
             raise NetworkError(f"expected outputs >= 1, got {self.outputs}")
 
@@ -226,9 +231,13 @@ def without_batchnorm(module: nn.Module) -> nn.Module:
     """
     if isinstance(module, nn.modules.batchnorm._BatchNorm):
         return nn.Identity()
+    if any(isinstance(part, nn.modules.lazy.LazyModuleMixin) for part in module.modules()):
+        raise NetworkError(
+            "expected a module whose layers know their sizes, got lazy ones; run a batch through it"
+        )
     made = copy.deepcopy(module)
-    for parent in made.modules():
-        for name, child in parent.named_children():
+    for parent in list(made.modules()):
+        for name, child in list(parent._modules.items()):  # also where two names share one
             if isinstance(child, nn.modules.batchnorm._BatchNorm):
                 setattr(parent, name, nn.Identity())
     return made

@@ -1,0 +1,226 @@
+"""A network tried on a few samples, before it is trusted with a kernel."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from evgp._errors import NetworkError
+
+_BATCH_NORM = nn.modules.batchnorm._BatchNorm
+_DROPOUT = nn.modules.dropout._DropoutNd
+_LOOKED_AT = 64
+Hook = Callable[[nn.Module, tuple[Any, ...], dict[str, Any], Any], Any]
+
+
+def looks_up(module: nn.Module) -> bool:
+    """Does a network look whole numbers up in a table, as those for text do?
+
+    >>> looks_up(nn.Embedding(3, 2)), looks_up(nn.Linear(3, 2))
+    (True, False)
+    """
+    return any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in module.modules())
+
+
+def fit_for_a_kernel(module: nn.Module) -> None:
+    """Refuse what surely has no tangent kernel, with a remedy."""
+    for name, part in module.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            raise NetworkError(
+                f"expected a plain torch module, got a scripted one ({name or 'the module'}); give "
+                "the module as it was before torch.jit"
+            )
+        if isinstance(part, _BATCH_NORM) and (part.training or part.running_mean is None):
+            raise NetworkError(
+                f"expected no batch norm in training mode, got {name or 'the module'}: it mixes "
+                "samples, so there is no tangent kernel; call module.eval(), or replace it with "
+                "evgp.without_batchnorm(module)"
+            )
+        if isinstance(part, _DROPOUT) and part.training and part.p > 0:
+            raise NetworkError(
+                f"expected no active dropout, got {name or 'the module'} with p={part.p}: outputs "
+                "would be random; call module.eval(), or remove it"
+            )
+    params = list(module.parameters())
+    if not any(param.requires_grad for param in params):
+        raise NetworkError("expected a network with trainable parameters, got none")
+    kinds = {param.dtype for param in params}
+    if not kinds <= {torch.float32, torch.float64}:
+        raise NetworkError(
+            f"expected parameters in float32 or float64, got {', '.join(sorted(map(str, kinds)))}; "
+            "call module.float()"
+        )
+
+
+def different(x: Tensor, count: int) -> Tensor:
+    """The first rows that are not all alike, as far as there are such."""
+    rows = [0]
+    for row in range(1, min(len(x), _LOOKED_AT)):
+        if len(rows) < count and not any(torch.equal(x[row], x[known]) for known in rows):
+            rows.append(row)
+    rows += [row for row in range(len(x)) if row not in rows][: count - len(rows)]
+    return x[rows[:count]]
+
+
+def called(module: nn.Module, x: Tensor) -> Tensor:
+    """The outputs of samples; whatever stops a network becomes a sentence."""
+    try:
+        out = module(x)
+    except Exception as error:  # a user's network may raise anything
+        said = str(error).strip().splitlines()
+        raise NetworkError(
+            f"expected a network that takes samples of shape {tuple(x.shape[1:])}, "
+            f"{type(module).__name__} stopped at them: {type(error).__name__}"
+            + (f": {said[0]}" if said else "")
+        ) from error
+    if not isinstance(out, Tensor):
+        raise NetworkError(
+            f"expected a network whose output is one tensor, got {type(out).__name__} from "
+            f"{type(module).__name__}; wrap it in a module that returns the logits"
+        )
+    return out
+
+
+def outputs_of(module: nn.Module, x: Tensor) -> int:
+    """The number of outputs, once it is sure that they depend on one sample and nothing else."""
+    with torch.no_grad():
+        out, again, alone = called(module, x), called(module, x), called(module, x[:1])
+    if out.ndim != 2 or len(out) != len(x):
+        raise NetworkError(
+            f"expected a network from (rows, ...) to (rows, outputs), got {tuple(out.shape)} "
+            f"from {len(x)} rows; flatten its output"
+        )
+    if not bool(torch.isfinite(out).all()):
+        raise NetworkError(
+            "expected finite outputs, got NaN or infinite ones; check the weights and the scale of "
+            "the inputs"
+        )
+    scale = 1e-4 * float(out.abs().max())
+    if not torch.allclose(out, again, rtol=1e-3, atol=scale):
+        raise NetworkError(
+            "expected a network that gives the same output each time, got one that is random "
+            "(dropout or noise, perhaps in a function); call module.eval(), or remove it"
+        )
+    if not torch.allclose(out[:1], alone, rtol=1e-3, atol=scale) or _mixes(module, x):
+        raise NetworkError(
+            "expected a network whose output depends on one sample alone; got one that mixes "
+            "the samples of a batch (a batch norm in a function, perhaps), which has no tangent "
+            "kernel"
+        )
+    return out.shape[1]
+
+
+def _mixes(module: nn.Module, x: Tensor) -> bool:
+    """Does the first output feel any other sample?"""
+    if len(x) < 2 or not x.is_floating_point():
+        return False
+    with torch.enable_grad():
+        points = x.detach().clone().requires_grad_()
+        first = called(module, points)[0].sum()
+        if not first.requires_grad:
+            return False
+        (grad,) = torch.autograd.grad(first, points, allow_unused=True)
+    return grad is not None and bool(grad[1:].any())
+
+
+@contextmanager
+def hooked(layers: Iterable[nn.Module], hook: Hook) -> Iterator[None]:
+    """With a hook on these layers."""
+    handles = [layer.register_forward_hook(hook, with_kwargs=True) for layer in layers]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def first_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The input of a layer, however it was called."""
+    return args[0] if args else next(iter(kwargs.values()), None)
+
+
+def used_elsewhere(
+    module: nn.Module, x: Tensor, owned: dict[nn.Module, list[nn.Parameter]]
+) -> set[nn.Module]:
+    """The layers whose parameters reach the outputs by another way than their own call.
+
+    Every layer's output is replaced by one that depends on its input but not on its parameters. A
+    parameter that the outputs still depend on, for any values, is used elsewhere.
+    """
+
+    def hear(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+        if not isinstance(out, Tensor):
+            return None
+        cut = out.detach().clone()
+        for one in (*args, *kwargs.values()):
+            if isinstance(one, Tensor) and one.requires_grad:
+                cut = cut + 0 * one.sum()
+        return cut
+
+    params = [param for own in owned.values() for param in own]
+    with hooked(owned, hear), torch.enable_grad():
+        total = called(module, x).sum()
+        if not params or not total.requires_grad:
+            return set()
+        grads = torch.autograd.grad(total, params, allow_unused=True)
+    reached = {id(p) for p, grad in zip(params, grads, strict=True) if grad is not None}
+    return {layer for layer, own in owned.items() if any(id(p) in reached for p in own)}
+
+
+def off_batch(module: nn.Module, x: Tensor, layers: Iterable[nn.Module]) -> set[nn.Module]:
+    """The layers that are not called with one row a sample, or more often for more samples."""
+    seen: dict[nn.Module, list[int]] = {layer: [0, 0, 0, 0] for layer in layers}
+    wrong: set[nn.Module] = set()
+    for count in (2, 3):
+        samples = x[torch.arange(count) % len(x)]
+        with hooked(seen, partial(_counts, seen, wrong, count)), torch.no_grad():
+            called(module, samples)
+    return wrong | {layer for layer, calls in seen.items() if calls[2] != calls[3]}
+
+
+def _counts(  # noqa: PLR0917  a hook, with what it writes to in front
+    seen: dict[nn.Module, list[int]],
+    wrong: set[nn.Module],
+    count: int,
+    layer: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    out: Any,
+) -> None:
+    seen[layer][count] += 1
+    parts = (first_of(args, kwargs), out)
+    if not all(isinstance(p, Tensor) and p.ndim and len(p) == count for p in parts):
+        wrong.add(layer)
+
+
+def changed_in_place(module: nn.Module, x: Tensor, layers: Iterable[nn.Module]) -> set[nn.Module]:
+    """The layers whose outputs somebody changes after they were made."""
+    seen: list[tuple[nn.Module, Tensor, int]] = []
+
+    def hear(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
+        if isinstance(out, Tensor):
+            seen.append((layer, out, out._version))
+
+    with hooked(layers, hear), torch.enable_grad():
+        called(module, x)
+    return {layer for layer, one, version in seen if one._version != version}
+
+
+def saved_bytes(module: nn.Module, x: Tensor) -> int:
+    """Bytes a sample that a forward pass keeps for the backward one."""
+    found: dict[int, int] = {}
+    own = {param.untyped_storage().data_ptr() for param in module.parameters()}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            found[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda one: one), torch.enable_grad():
+        kept = called(module, x)
+    del kept
+    return sum(found.values()) // len(x)
