@@ -122,7 +122,8 @@ class EmpiricalNTK:
         made = tapped.factors(few, output)
         step, keep = blocks.size(n)
         count = -(-n // step)
-        passes = n if keep else step * count * (count + 1) / 2
+        passes = n if keep and not tapped.rest else step * count * (count + 1) / 2
+        passes *= 2 if tapped.rest else 1  # the slow road keeps nothing of either block
         sample = seconds(lambda: blocks.diag(few), times=1) / len(few)
         size = tapped.zeros(1).element_size()
         flops = speed()[0] * (2 if size == 4 else 1)

@@ -90,7 +90,7 @@ def _fall(summary: Summary) -> str:
     had = ", which earlier labels left," if summary.had_labels else " without labels"
     return (
         f"The mean variance falls from {number(summary.start)}{had} to {number(summary.end)}: "
-        f"{percent(summary.removed)} of it is gone."
+        f"{percent(summary.removed, down=True)} of it is gone."
     )
 
 
