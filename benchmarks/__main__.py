@@ -16,6 +16,7 @@ NAMES = (
     "models",
     "quality",
     "features",
+    "sparse",
 )
 
 

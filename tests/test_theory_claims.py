@@ -14,7 +14,7 @@ from torch import Tensor
 
 import evgp
 from evgp import posterior, theory
-from evgp.posterior import condition
+from evgp.posterior import SparseNTKGP, condition
 
 EV = evgp.ExpectedVariance()
 MI = evgp.MutualInformation()
@@ -541,3 +541,24 @@ def test_noise_belongs_in_both_determinants() -> None:
     assert one_sided < -1 and information(evgp.Pool(X), [], s) == 0
     twins = RELU(torch.cat([X, X[:1]]))  # and a repeated test point makes it infinite
     assert float(torch.linalg.slogdet(twins).logabsdet) < -30 + log(s)
+
+
+def test_sparse_posterior_is_the_root_of_the_corrected_gradients() -> None:
+    """With noise in Gamma, F a matrix, and a half before the gradient in Sigma_U."""
+    generator = torch.Generator().manual_seed(0)
+    x, u = (torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in (9, 5))
+    y = x[:, 0]
+    kernel, noise = evgp.NTK(evgp.mlp()), 0.1
+    made = SparseNTKGP.start(kernel, u, noise=noise).add(x, y)
+    inverse = torch.linalg.inv(kernel(u))
+    a = inverse @ kernel(u, x)
+    rest = kernel.diag(x) - (kernel(u, x) * a).sum(0)
+
+    def gradients(gamma: torch.Tensor) -> tuple[float, float]:
+        f = (a / gamma) @ a.T
+        sigma = (torch.linalg.inv(made.sigma()) - inverse - f) / 2
+        mean = (a / gamma) @ y - f @ made.mu()[:, 0] - inverse @ made.mu()[:, 0]
+        return float(sigma.abs().max()), float(mean.abs().max())
+
+    assert max(gradients(rest + noise)) < 1e-6
+    assert min(gradients(rest)) > 0.1  # as printed, without the noise
