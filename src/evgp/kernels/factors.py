@@ -23,6 +23,7 @@ from torch.nn import functional
 from evgp._errors import NetworkError
 from evgp.kernels.projection import Projection
 
+_CACHE = 1 << 22  # bytes of unfolded inputs that are soon read again
 _SLAB = 1 << 24  # numbers of gradients formed at a time for a sketch
 
 
@@ -161,8 +162,10 @@ class Positions:
         """Per-sample gradients of some output channels, a few samples at a time."""
         first = self.g[0][:, low:high]
         out = first.new_empty(len(first), first.shape[1], self.unfold.width(self.x[0]))
-        for start in range(0, len(out), 16):
-            rows = slice(start, start + 16)
+        positions = sum(g.shape[2] for g in self.g)
+        step = max(2, _CACHE // max(1, first.element_size() * out.shape[2] * positions))
+        for start in range(0, len(out), step):
+            rows = slice(start, start + step)
             for call, (x, g) in enumerate(zip(self.x, self.g, strict=True)):
                 a = self.unfold(x[rows]).transpose(1, 2)
                 if call == 0:
