@@ -24,6 +24,7 @@ from evgp._errors import NetworkError
 from evgp.kernels.projection import Projection
 
 _CACHE = 1 << 22  # bytes of unfolded inputs that are soon read again
+_WARM = 1 << 24  # bytes of gradients formed at a time for a product
 _SLAB = 1 << 24  # numbers of gradients formed at a time for a sketch
 
 
@@ -99,7 +100,9 @@ class Positions:
         channels = self.g[0].shape[1]
         k = self.unfold.width(self.x[0])
         count = len(self.x[0]) + (0 if other is self else len(other.x[0]))
-        step = max(1, min(channels, room // max(1, self.g[0].element_size() * k * count)))
+        # Small slabs are given the same memory again and again, which is warm.
+        most = min(room, _WARM) // max(1, self.g[0].element_size() * k * count)
+        step = max(1, min(channels, most))
         for low in range(0, channels, step):
             left = self.slab(low, low + step)
             right = left if other is self else other.slab(low, low + step)
