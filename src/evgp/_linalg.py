@@ -88,3 +88,16 @@ def safe_cholesky(a: Float[Tensor, "l l"]) -> Float[Tensor, "l l"]:
         f"expected a positive definite covariance of {a.shape[0]} points, got one that fails even "
         f"with jitter {JITTER * 10 ** (_TRIES - 1):.0e}; raise noise, or check the kernel"
     )
+
+
+def mirror_of(u: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
+    """The unit normal of the reflection that maps a unit vector to the last axis, up to sign.
+
+    >>> u = torch.tensor([0.6, 0.8], dtype=torch.float64)
+    >>> v = mirror_of(u)
+    >>> (u - 2 * v * (v @ u)).round(decimals=9).abs().tolist()
+    [0.0, 1.0]
+    """
+    mirror = u.clone()
+    mirror[-1] += 1.0 if float(u[-1]) >= 0 else -1.0
+    return mirror / mirror.norm()

@@ -24,7 +24,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from evgp._errors import PoolError
-from evgp._linalg import JITTER, safe_cholesky
+from evgp._linalg import JITTER, mirror_of, safe_cholesky
 from evgp.kernels import Kernel
 from evgp.posterior.informed import Informed
 
@@ -303,9 +303,7 @@ class DensePosterior:
         assert self._gap is not None
         k, u = len(self._rows), self._gap.u
         at = self._rows.index(self._gap.row)
-        mirror = u.clone()
-        mirror[-1] += 1.0 if float(u[-1]) >= 0 else -1.0
-        mirror /= mirror.norm()
+        mirror = mirror_of(u)
         blocks = [self._b_c, self._h, self._inverse] + ([] if self._shared else [self._b_t])
         for block in blocks:
             part = block[:k] if block is not self._inverse else block[:k, :k]

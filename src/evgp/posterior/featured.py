@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evgp._errors import PoolError
-from evgp._linalg import JITTER, safe_cholesky
+from evgp._linalg import JITTER, mirror_of, safe_cholesky
 from evgp.posterior._fused import fused, in_parallel
 from evgp.posterior.rows import BLOCK, FeatureRows
 
@@ -266,9 +266,7 @@ class FeaturePosterior:
         """Rotate the forgotten row to the end of V and drop it."""
         assert self._gap is not None
         at, h = self._rows.index(self._gap.row), self._gap.h
-        mirror = h.clone()
-        mirror[-1] += 1.0 if float(h[-1]) >= 0 else -1.0
-        mirror /= mirror.norm()
+        mirror = mirror_of(h)
         for block in (self._vs, self._inverse):
             block.addr_(mirror, mirror @ block, alpha=-2)
         keep = [i for i in range(len(self._rows)) if i != at]
