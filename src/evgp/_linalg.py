@@ -1,7 +1,8 @@
 """Linear algebra that knows no point: tiles, safe factorisation, arrays in and out."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +15,10 @@ from evgp._typing import AnyArray, Array
 # Jitter is a fraction of the mean diagonal, so that the scale of a kernel changes nothing.
 JITTER = 1e-10
 _TRIES = 6
+# Sums over rows run over blocks of this many, whatever the shards, chunks or threads.
+BLOCK = 4096
+
+T = TypeVar("T")
 
 
 def as_tensor(x: Array) -> Tensor:
@@ -101,3 +106,27 @@ def mirror_of(u: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
     mirror = u.clone()
     mirror[-1] += 1.0 if float(u[-1]) >= 0 else -1.0
     return mirror / mirror.norm()
+
+
+def in_pairs(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
+    """The sum of parts, added in the order of a binary tree over their numbers.
+
+    Runs of 2^j parts that start at a multiple of 2^j are added on their own, so that shards of
+    2^j blocks may add theirs first: the same sum to the last digit. Keeps O(log parts) of them.
+
+    >>> in_pairs("abcdefg", lambda one, other: f"({one}{other})")
+    '(((ab)(cd))((ef)g))'
+    >>> in_pairs(["((ab)(cd))", "((ef)g)"], lambda one, other: f"({one}{other})")
+    '(((ab)(cd))((ef)g))'
+    """
+    kept: list[tuple[int, T]] = []
+    for part in parts:
+        level = 0
+        while kept and kept[-1][0] == level:
+            part = add(kept.pop()[1], part)
+            level += 1
+        kept.append((level, part))
+    total = kept.pop()[1]
+    while kept:
+        total = add(kept.pop()[1], total)
+    return total

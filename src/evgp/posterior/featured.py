@@ -20,9 +20,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evgp._errors import PoolError
-from evgp._linalg import JITTER, mirror_of, safe_cholesky
+from evgp._linalg import BLOCK, JITTER, mirror_of, safe_cholesky
 from evgp.posterior._fused import fused, in_parallel
-from evgp.posterior.rows import BLOCK, FeatureRows
+from evgp.posterior.rows import FeatureRows
 
 _EXACT = 4e-16
 

@@ -6,13 +6,13 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from evgp._linalg import safe_cholesky
+from evgp._linalg import BLOCK, safe_cholesky
 from evgp.kernels import Features
 from evgp.pool import Pool
 from evgp.posterior.covariance import TestCovariance
 from evgp.posterior.featured import FeaturePosterior
 from evgp.posterior.posterior import Posterior
-from evgp.posterior.rows import BLOCK, FeatureRows, Some, Stored, moment
+from evgp.posterior.rows import FeatureRows, Some, Stored, moment
 
 
 @dataclass(frozen=True, eq=False)

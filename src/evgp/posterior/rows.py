@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-# Sums over rows run over blocks of this many, in order, whatever the shards, chunks or threads.
-BLOCK = 4096
+from evgp._linalg import BLOCK, in_pairs
+
 # Rows that are read at once.
 READ = 16 * BLOCK
 
@@ -91,14 +91,15 @@ class Some:
 
 
 def moment(rows: FeatureRows, weights: Float[Tensor, " n"]) -> Float[Tensor, "p p"]:
-    r"""$M = \sum_t w_t \phi_t \phi_t^\top$ in float64, block by block in order.
+    r"""$M = \sum_t w_t \phi_t \phi_t^\top$ in float64, block by block, added in pairs.
 
     >>> moment(Stored(torch.eye(2)), torch.tensor([0.25, 0.75])).tolist()
     [[0.25, 0.0], [0.0, 0.75]]
     """
-    p = rows.shape[1]
-    total = torch.zeros(p, p, dtype=torch.float64)
-    for start, block in rows.blocks(BLOCK):
-        wide = block.double()
-        total += wide.T @ (weights[start : start + len(wide), None].double() * wide)
-    return total
+
+    def parts() -> Iterator[Tensor]:
+        for start, block in rows.blocks(BLOCK):
+            wide = block.double()
+            yield wide.T @ (weights[start : start + len(wide), None].double() * wide)
+
+    return in_pairs(parts(), Tensor.add_)
