@@ -95,9 +95,9 @@ def median(values: Float[np.ndarray, " n"]) -> float:
     return found if isfinite(found) else 2 * float(np.median(values / 2))
 
 
-def is_constant(column: Number, values: Float[np.ndarray, " n"]) -> bool:
-    """Whether the column says nothing: one value, or one up to rounding."""
-    return bool(values.min() == values.max() or column.std <= 8 * np.finfo(float).eps)
+def is_constant(column: Number, low: float, high: float) -> bool:
+    """Whether the column, with values from low to high, says nothing: one, up to rounding."""
+    return bool(low == high or column.std <= 8 * np.finfo(float).eps)
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -1,15 +1,16 @@
 """What looks unlike it was meant: ids and labels among the features, copies, wild values."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from evgp.datasets._columns import Column, Number, counted, to_numbers
-from evgp.datasets.tables import Table
+from evgp.datasets.tables import Table, quoted
 
 _ID = re.compile(r"(^|[_\W])(id|key|index|idx|uuid|guid|row|unnamed: \d+)$", re.I)
 _LABEL = re.compile(
@@ -20,31 +21,61 @@ _MAYBE_LABEL = re.compile(
     r"^(species|diagnos[ie]s|disease|survived|churn(ed)?|fraud|spam|approved|(is|has)[_ ].+)$", re.I
 )
 _FEW = 20
-_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*\Z", re.A)
+_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*\Z", re.A)
 _HUGE = 1e15
 _FAR = 30.0
 _POINT = 1e-6
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a column looks like: whole numbers that all differ, few values, one far from all."""
+
+    name: str
+    all_differ: bool = False
+    has_few: bool = False
+    wild: str = ""
+
+
 def of_pool(table: Table, columns: Sequence[Column], x: Float[np.ndarray, "n d"]) -> list[str]:
     """Notes on columns that may be ids or the label, on wild values, and on copies."""
-    counting, ids, labels, maybe, wild = [], [], [], [], []
+    looks = []
     start = 0
     for column in columns:
-        cells, name = table.column(column.name), column.name
-        if pa.types.is_integer(cells.type) and _all_differ(cells):
-            counting.append(name)
-        elif _ID.search(name):
-            ids.append(name)
-        if _LABEL.match(name):
-            labels.append(name)
-        elif _MAYBE_LABEL.match(name) and _has_few(cells):
-            maybe.append(name)
+        cells, name, wild = table.column(column.name), column.name, ""
+        differ = pa.types.is_integer(cells.type) and _all_differ(cells)
+        few = _MAYBE_LABEL.match(name) is not None and _has_few(cells)
         if isinstance(column, Number) and (row := _wild(column, x[:, start])) is not None:
-            value = to_numbers(cells.slice(row, 1))[0]
-            wild.append(f"column {name!r} row {row}: {value:.6g}")
+            wild = f" row {row}: {to_numbers(cells.slice(row, 1))[0]:.6g}"
+        looks.append(Look(name, differ, few, wild))
         start += len(column.features)
+    notes = of_looks(looks)
     copied = copies(x)
+    if copied:
+        be = "is a copy of another" if copied == 1 else "are copies of others"
+        notes.append(f"{copied:,} of {counted(len(x), 'row')} {be}")
+    return notes
+
+
+def of_looks(looks: Sequence[Look]) -> list[str]:
+    """Notes on columns that may be ids or the label, and on wild values.
+
+    >>> of_looks([Look("user_id")])
+    ["column 'user_id': named like an id (--id or --drop leaves it out)"]
+    """
+    counting, ids, labels, maybe, wild = [], [], [], [], []
+    for look in looks:
+        if look.all_differ:
+            counting.append(look.name)
+        elif _ID.search(look.name):
+            ids.append(look.name)
+        if _LABEL.match(look.name):
+            labels.append(look.name)
+        elif _MAYBE_LABEL.match(look.name) and look.has_few:
+            maybe.append(look.name)
+        if look.wild:
+            wild.append(f"column {look.name!r}{look.wild}")
     found = {
         "another whole number in each row, as in an id (--id or --drop leaves it out)": counting,
         "named like an id (--id or --drop leaves it out)": ids,
@@ -55,34 +86,28 @@ def of_pool(table: Table, columns: Sequence[Column], x: Float[np.ndarray, "n d"]
     if wild:
         more = f", and in {counted(len(wild) - 3, 'column')} more" if len(wild) > 3 else ""
         notes.append(f"values far from all others ({'; '.join(wild[:3])}{more}): are they meant?")
-    if copied:
-        be = "is a copy of another" if copied == 1 else "are copies of others"
-        notes.append(f"{copied:,} of {counted(len(x), 'row')} {be}")
     return notes
 
 
-def quoted(names: Sequence[str]) -> str:
-    """The first few names of a longer list.
+def of_words(name: str, counts: Mapping[str, int]) -> str:
+    """What a column of words may have been meant to be; empty when it is simply words.
 
-    >>> quoted(["a", "b"])
-    "'a', 'b'"
+    >>> of_words("size", {"1": 5, "2": 5, "n/a": 2})
+    "most of column 'size' are numbers, but 'n/a' is not"
     """
-    shown = ", ".join(repr(name) for name in names[:8])
-    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-
-
-def of_words(name: str, words: pa.ChunkedArray) -> str:
-    """What a column of words may have been meant to be; empty when it is simply words."""
-    present = words.drop_null()
-    numeric = pc.match_substring_regex(present, _NUMBER)
-    share = pc.mean(numeric.cast(pa.int8())).as_py() or 0.0
-    if 0.5 <= share < 1:
-        row = int(np.flatnonzero(~np.asarray(numeric.fill_null(True).to_numpy(), dtype=bool))[0])
-        return f"most of column {name!r} are numbers, but {present[row].as_py()!r} is not"
-    commas = pc.match_substring_regex(present, r"^\s*[+-]?\d+,\d+\s*$")
-    if len(present) and pc.mean(commas.cast(pa.int8())).as_py() >= 0.5:
+    total = sum(counts.values())
+    numeric = [_NUMBER.match(word) is not None for word in counts]
+    if 0.5 * total <= _rows(counts, numeric) < total:
+        other = next(word for word, is_one in zip(counts, numeric, strict=True) if not is_one)
+        return f"most of column {name!r} are numbers, but {other!r} is not"
+    commas = [_COMMA.match(word) is not None for word in counts]
+    if total and _rows(counts, commas) >= 0.5 * total:
         return f"column {name!r} seems to hold decimal commas, where points are expected"
     return ""
+
+
+def _rows(counts: Mapping[str, int], chosen: Sequence[bool]) -> int:
+    return sum(count for count, one in zip(counts.values(), chosen, strict=True) if one)
 
 
 def copies(x: Float[np.ndarray, "n d"]) -> int:
@@ -109,7 +134,17 @@ def _all_differ(cells: pa.ChunkedArray) -> bool:
 
 
 def _has_few(cells: pa.ChunkedArray) -> bool:
-    return int(pc.count_distinct(cells).as_py()) <= min(_FEW, len(cells) // 2)
+    return are_few(int(pc.count_distinct(cells).as_py()), len(cells))
+
+
+def are_few(values: float, rows: int) -> bool:
+    """Whether there are so few values that they may be classes."""
+    return values <= min(_FEW, rows // 2)
+
+
+def is_far(column: Number, values: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
+    """Which scaled values are far from the mean, or huge where they are not scaled."""
+    return np.abs(values) >= (_FAR if column.scaled else _HUGE)
 
 
 def _wild(column: Number, values: Float[np.ndarray, " n"]) -> int | None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from evgp._errors import DatasetError, DataWarning
-from evgp.datasets import _looks
+from evgp.datasets import _holes, _looks, _words
 from evgp.datasets._columns import (
     Category,
     Column,
@@ -21,13 +21,11 @@ from evgp.datasets._columns import (
     is_number,
     is_time,
     median,
-    missing,
     number,
-    shown,
     to_numbers,
     to_words,
 )
-from evgp.datasets.tables import Table
+from evgp.datasets.tables import Table, quoted
 
 
 @dataclass(frozen=True)
@@ -81,13 +79,9 @@ class Encoder:
             else:
                 columns.append(made)
         if constant:
-            notes.append(f"dropped {_named(constant, 'constant column')}")
+            notes.append(dropped(constant))
         if not columns:
-            raise DatasetError(
-                f"{table.source}: expected a column that differs between rows, got "
-                f"{counted(len(constant), 'constant column')} and {len(left_out)} left out; there "
-                "is nothing to choose by"
-            )
+            raise nothing(table.source, len(constant), len(left_out))
         encoder = cls(tuple(columns), (*left_out, *constant), impute, (), table.source)
         notes += _looks.of_pool(table, columns, encoder._matrix(table, []))
         return replace(encoder, notes=tuple(notes))
@@ -118,7 +112,7 @@ class Encoder:
         if absent:
             raise DatasetError(
                 f"{table.source}: expected the columns of {self.source}, got none named "
-                f"{_looks.quoted(absent)}"
+                f"{quoted(absent)}"
             )
         notes = _refuse_holes(table, self.sources, self.impute)
         extra = [name for name in table.names if name not in known]
@@ -176,83 +170,70 @@ def _learn(
         fill = median(finite)
         values = np.where(np.isfinite(values), values, fill)
         made = number(name, values, fill, standardise)
-        if standardise and is_constant(made, values):
+        if standardise and is_constant(made, values.min(), values.max()):
             return None
         if is_time(cells.type):
-            notes.append(f"column {name!r} holds times, taken as seconds")
+            notes.append(as_seconds(name))
         return made
     if is_category(cells.type):
         return _learn_words(table, name, most, notes)
-    raise DatasetError(
-        f"{table.source}: expected numbers or words in column {name!r}, got {cells.type}; spread "
-        f"it over plain columns, or leave it out with --drop {name!r}"
-    )
+    raise unusable(table.source, name, cells.type)
 
 
 def _learn_words(table: Table, name: str, most: int, notes: list[str]) -> Category | None:
     cells = table.column(name)
-    words = to_words(cells)
-    counts = {
-        pair["values"]: pair["counts"] for pair in words.drop_null().value_counts().to_pylist()
-    }
+    counts = _words.counts_of(to_words(cells))
     if len(counts) < 2:
         return None
-    hint = _looks.of_words(name, words)
-    names = len(counts) == len(table) and not pa.types.is_boolean(cells.type)
-    if hint and (names or len(counts) > most):
-        raise DatasetError(
-            f"{table.source}: {hint}; mend it, or leave the column out with --drop {name!r}"
-        )
-    if names:
-        raise DatasetError(
-            f"{table.source}: expected numbers or categories in column {name!r}, got another word "
-            f"in each of {len(table):,} rows; use --id {name!r} or --drop {name!r}"
-        )
-    if len(counts) > most:
-        raise DatasetError(
-            f"{table.source}: expected at most {most} categories in column {name!r}, got "
-            f"{len(counts):,}; use --drop {name!r}, or raise --max-categories"
-        )
-    if hint:
-        notes.append(f"{hint} (taken as {len(counts)} categories)")
-    commonest = min(counts, key=lambda word: (-counts[word], word))
     written = not pa.types.is_boolean(cells.type)
-    return Category(name, tuple(sorted(counts)), commonest, written)
+    hint = _words.check(table.source, name, counts, len(table), most, written=written)
+    if hint:
+        notes.append(taken(hint, len(counts)))
+    return _words.category(name, counts, written)
 
 
-def _refuse_holes(table: Table, names: Sequence[str], impute: bool) -> list[str]:
+def unusable(source: str, name: str, kind: pa.DataType) -> DatasetError:
+    """What to say of a column that holds neither numbers nor words."""
+    return DatasetError(
+        f"{source}: expected numbers or words in column {name!r}, got {kind}; spread it over plain "
+        f"columns, or leave it out with --drop {name!r}"
+    )
+
+
+def nothing(source: str, constant: int, left_out: int) -> DatasetError:
+    """What to say of a pool whose rows are all alike."""
+    return DatasetError(
+        f"{source}: expected a column that differs between rows, got "
+        f"{counted(constant, 'constant column')} and {left_out} left out; there is nothing to "
+        "choose by"
+    )
+
+
+def dropped(constant: Sequence[str]) -> str:
+    """The note on constant columns."""
+    return f"dropped {_named(constant, 'constant column')}"
+
+
+def as_seconds(name: str) -> str:
+    """The note on a column of times."""
+    return f"column {name!r} holds times, taken as seconds"
+
+
+def taken(hint: str, categories: int) -> str:
+    """The note on words that may have been meant otherwise."""
+    return f"{hint} (taken as {categories} categories)"
+
+
+def _refuse_holes(table: Table, names: Sequence[str], impute: bool, first: int = 0) -> list[str]:
     """Raise for missing and infinite cells, with columns and rows, or note that they are filled."""
-    found = []
-    total = 0
-    for name in names:
-        cells = table.column(name)
-        for what, where in _holes(cells).items():
-            rows = np.flatnonzero(where)
-            if len(rows):
-                total += len(rows)
-                found.append(f"{len(rows):,} {what} in column {name!r} ({shown(rows)})")
+    found = [hole for name in names for hole in _holes.in_cells(name, table.column(name), first)]
+    if not impute:
+        _holes.refuse(found, table.source, "mend them, or fill them with --impute")
     if not found:
         return []
-    listed = "; ".join(found[:5]) + (
-        f"; and {counted(len(found) - 5, 'more column')}" if len(found) > 5 else ""
-    )
-    if impute:
-        return [
-            f"filled {counted(total, 'cell')} with the pool's median or most frequent word: "
-            + listed
-        ]
-    raise DatasetError(
-        f"{table.source}: expected a value in each cell, got {listed} (rows count from 0); mend "
-        "them, or fill them with --impute"
-    )
-
-
-def _holes(cells: pa.ChunkedArray) -> dict[str, Bool[np.ndarray, " n"]]:
-    if is_number(cells.type) or is_time(cells.type):
-        values = to_numbers(cells)
-        return {"missing or NaN": np.isnan(values), "infinite": np.isinf(values)}
-    return {"missing": missing(cells)}
+    total = counted(sum(hole.count for hole in found), "cell")
+    return [f"filled {total} with the pool's median or most frequent word: {_holes.listed(found)}"]
 
 
 def _named(names: Sequence[str], what: str) -> str:
-    return f"{counted(len(names), what)} ({_looks.quoted(names)})"
+    return f"{counted(len(names), what)} ({quoted(names)})"

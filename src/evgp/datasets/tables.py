@@ -37,7 +37,7 @@ class Table:
         doubled = [name for name, count in Counter(self.data.column_names).items() if count > 1]
         if doubled:
             raise DatasetError(
-                f"{self.source}: expected different column names, got {_quoted(doubled)} more than "
+                f"{self.source}: expected different column names, got {quoted(doubled)} more than "
                 "once; rename the columns"
             )
 
@@ -52,9 +52,7 @@ class Table:
     def column(self, name: str) -> pa.ChunkedArray:
         """One column by name."""
         if self.data.schema.get_field_index(name) < 0:
-            raise DatasetError(
-                f"{self.source}: expected a column {name!r}, got {_quoted(self.names)}"
-            )
+            raise no_column(self.source, name, self.names)
         return self.data.column(name)
 
     def numbers(self, name: str) -> Float[np.ndarray, " n"]:
@@ -63,19 +61,23 @@ class Table:
         >>> Table(pa.table({"price": [1, 2]}), source="two.csv").numbers("price")
         array([1., 2.])
         """
-        column = self.column(name)
-        if not is_number(column.type):
-            raise DatasetError(
-                f"{self.source}: expected numbers in column {name!r}, got {column.type}"
-            )
-        values = to_numbers(column)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            raise DatasetError(
-                f"{self.source}: expected a number in each row of column {name!r}, got {len(bad)} "
-                f"missing or infinite, first in row {bad[0]} (rows count from 0)"
-            )
-        return values
+        return checked_numbers(self.source, name, self.column(name))
+
+
+def checked_numbers(
+    source: str, name: str, column: pa.ChunkedArray, first: int = 0
+) -> Float[np.ndarray, " n"]:
+    """Cells as float64, where every one must be a number; the first row has the number `first`."""
+    if not is_number(column.type):
+        raise DatasetError(f"{source}: expected numbers in column {name!r}, got {column.type}")
+    values = to_numbers(column)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise DatasetError(
+            f"{source}: expected a number in each row of column {name!r}, got {len(bad)} missing "
+            f"or infinite, first in row {first + bad[0]} (rows count from 0)"
+        )
+    return values
 
 
 def read_table(
@@ -91,7 +93,7 @@ def read_table(
     taken from a CSV as they are written, so that an id keeps its leading zeros.
     """
     path = Path(path)
-    _check_file(path)
+    check_file(path)
     suffix, packed = _suffix(path)
     if array is not None and suffix != ".npz":
         raise DatasetError(
@@ -112,16 +114,17 @@ def read_table(
     except OSError as error:
         # Arrow reports a damaged file as an OSError without a number.
         if error.errno is None:
-            raise _damaged(path, suffix) from error
+            raise damaged(path, suffix) from error
         raise DatasetError(f"{path}: cannot be read: {os.strerror(error.errno).lower()}") from error
     except pa.ArrowException as error:
-        raise _damaged(path, suffix) from error
+        raise damaged(path, suffix) from error
     if data.num_rows == 0:
         raise DatasetError(f"{path}: expected rows of data, got column names only")
     return Table(data, str(path))
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
+    """Refuse what is no plain, readable file with something in it."""
     if path.is_dir():
         raise DatasetError(f"{path}: expected a file, got a directory; name one file in it")
     if not path.exists():
@@ -173,7 +176,8 @@ def _arrow(path: Path) -> pa.Table:
     return data
 
 
-def _damaged(path: Path, suffix: str) -> DatasetError:
+def damaged(path: str | Path, suffix: str) -> DatasetError:
+    """What to say of a file that cannot be what its name says."""
     kind = {".parquet": "a Parquet", ".npy": "an npy", ".npz": "an npz"}.get(suffix, "an Arrow")
     if suffix in _SEPARATED:
         kind = "a text"
@@ -183,6 +187,16 @@ def _damaged(path: Path, suffix: str) -> DatasetError:
     )
 
 
-def _quoted(names: Sequence[str]) -> str:
+def no_column(source: str, name: str, names: Sequence[str]) -> DatasetError:
+    """What to say of a column that is not there."""
+    return DatasetError(f"{source}: expected a column {name!r}, got {quoted(names)}")
+
+
+def quoted(names: Sequence[str]) -> str:
+    """The first few names of a longer list.
+
+    >>> quoted(["a", "b"])
+    "'a', 'b'"
+    """
     shown = ", ".join(repr(name) for name in names[:8])
     return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,0 +1,77 @@
+"""Columns of words: how often each occurs, and whether they are categories."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from evgp._errors import DatasetError
+from evgp.datasets import _looks
+from evgp.datasets._columns import Category
+
+
+def counts_of(words: pa.ChunkedArray) -> dict[str, int]:
+    """How often each word occurs, in the order of their first rows.
+
+    >>> counts_of(pa.chunked_array([["b", "a", None, "b"]]))
+    {'b': 2, 'a': 1}
+    """
+    pairs = words.drop_null().value_counts()
+    return dict(zip(pairs.field(0).to_pylist(), pairs.field(1).to_pylist(), strict=True))
+
+
+def joined(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """The counts of two runs of rows, the first one before the other.
+
+    >>> joined({"b": 2}, {"a": 1, "b": 1})
+    {'b': 3, 'a': 1}
+    """
+    total = dict(one)
+    for word, count in other.items():
+        total[word] = total.get(word, 0) + count
+    return total
+
+
+def check(
+    source: str,
+    name: str,
+    counts: Mapping[str, int],
+    rows: int,
+    most: int,
+    *,
+    written: bool = True,
+    whole: bool = True,
+) -> str:
+    """Raise where words are not categories; otherwise what they may have been meant to be.
+
+    `written` is False for true and false; `whole` is False while further rows are to come.
+    """
+    if not whole and len(counts) <= most:
+        return ""
+    hint = _looks.of_words(name, counts)
+    differ = len(counts) == rows and written
+    if hint and (differ or len(counts) > most):
+        raise DatasetError(
+            f"{source}: {hint}; mend it, or leave the column out with --drop {name!r}"
+        )
+    if differ:
+        raise DatasetError(
+            f"{source}: expected numbers or categories in column {name!r}, got another word in "
+            f"each of {rows:,} rows; use --id {name!r} or --drop {name!r}"
+        )
+    if len(counts) > most:
+        seen = "" if whole else f" in {rows:,} of the rows"
+        raise DatasetError(
+            f"{source}: expected at most {most} categories in column {name!r}, got "
+            f"{len(counts):,}{seen}; use --drop {name!r}, or raise --max-categories"
+        )
+    return hint
+
+
+def category(name: str, counts: Mapping[str, int], written: bool) -> Category:
+    """The words in order, to be filled in with the commonest.
+
+    >>> category("kind", {"b": 2, "a": 1}, written=True).features
+    ('kind=a', 'kind=b')
+    """
+    commonest = min(counts, key=lambda word: (-counts[word], word))
+    return Category(name, tuple(sorted(counts)), commonest, written)
