@@ -14,6 +14,7 @@ from evgp import ExpectedVariance
 from evgp.greedy.greedy import winner
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.rows import Stored, moment
+from evgp.posterior.sums import State
 
 PACKAGES = ("torch==2.13.0", "bmdal-reg==3.0.2", "numpy")
 NOISE = 1e-3
@@ -59,7 +60,7 @@ def picks(phi: Tensor, noise: float, k: int) -> dict[str, object]:
     began = time.perf_counter()
     total = moment(Stored(phi), torch.full((n,), 1 / n, dtype=torch.float64))
     noises = torch.full((n,), noise, dtype=torch.float64)
-    posterior = FeaturePosterior(Stored(phi), total, noise=noises)
+    posterior = FeaturePosterior(Stored(phi), State.of(total), noise=noises)
     opened = time.perf_counter() - began
     free, rule = torch.ones(n, dtype=torch.bool), ExpectedVariance()
     array, vector = phi.numpy(), np.ones(phi.shape[1], dtype=np.float32)

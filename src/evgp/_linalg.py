@@ -121,11 +121,10 @@ def in_pairs(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
     """
     kept: list[tuple[int, T]] = []
     for part in parts:
-        level = 0
+        level, total = 0, part
         while kept and kept[-1][0] == level:
-            part = add(kept.pop()[1], part)
-            level += 1
-        kept.append((level, part))
+            level, total = level + 1, add(kept.pop()[1], total)
+        kept.append((level, total))
     total = kept.pop()[1]
     while kept:
         total = add(kept.pop()[1], total)

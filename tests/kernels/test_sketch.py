@@ -42,7 +42,7 @@ def test_chunks_and_repeats_give_the_same_features(kind) -> None:
     assert torch.allclose(tight.phi(x), phi, rtol=1e-12, atol=1e-12)
     assert torch.allclose(torch.cat([whole.phi(x[:2]), whole.phi(x[2:])]), phi, atol=1e-12)
     assert not torch.allclose(Sketch(EmpiricalNTK(network, "trace"), 32, 8, kind).phi(x), phi)
-    assert float(whole.residual(x).sum()) == 0
+    assert float(whole.residual(x, whole.phi(x)).sum()) == 0
 
 
 def test_tokens_and_draws() -> None:

@@ -86,7 +86,7 @@ def test_the_linear_change_is_the_first_order_in_both_parametrisations() -> None
     now, new = made(X[:5], Y[:5]), X[7:8]
     change = now.linear_change(new)[0]
     phi = now.features.phi(new)[0]
-    own = float(now.features.residual(new)) + NOISE
+    own = float(now.features.residual(new, now.features.phi(new))) + NOISE
     f = torch.outer(phi, phi) / own
     # In Sigma: the derivative of the inverse of (Sigma^-1 + t F) at t = 0, by a small step.
     t = 1e-6

@@ -7,4 +7,6 @@ from evgp.greedy.greedy import Progress as Progress
 from evgp.greedy.greedy import Purse as Purse
 from evgp.greedy.greedy import silent as silent
 from evgp.greedy.lazy import Lazy as Lazy
+from evgp.greedy.sharded import Sharded as Sharded
 from evgp.greedy.stochastic import Stochastic as Stochastic
+from evgp.greedy.two_rounds import TwoRounds as TwoRounds

@@ -83,14 +83,28 @@ def winner(
     allowed: Bool[Tensor, " c"],
     per: Float[Tensor, " c"] | None = None,
 ) -> tuple[int, float] | None:
-    """The best allowed row and its gain, verified in float64; None where no row is allowed.
+    """The best allowed row and its gain, verified in float64; None where no row is allowed."""
+    settled = contenders(posterior, criterion, allowed, per)
+    if not settled:
+        return None
+    row = min(settled)
+    return row, settled[row] * (1.0 if per is None else float(per[row]))
+
+
+def contenders(
+    posterior: Posterior,
+    criterion: Criterion,
+    allowed: Bool[Tensor, " c"],
+    per: Float[Tensor, " c"] | None = None,
+) -> dict[int, float]:
+    """The rows whose gains (by cost, with `per`) are the best up to a tie, with these gains.
 
     Running sums may be rounded (float32 storage), so ceilings only say who is worth a look: rows
     are settled exactly, a few at a time, until no other row can reach the best. Among gains within
     1e-7 of it the lowest row wins, so that storage, threads and chunks change nothing.
     """
     if not bool(allowed.any()):
-        return None
+        return {}
     ceilings = criterion.ceilings(posterior)
     ceilings = torch.where(allowed, ceilings if per is None else ceilings / per, -inf)
     settled: dict[int, float] = {}
@@ -108,8 +122,7 @@ def winner(
         floor = best - TIE * abs(best)
         ceilings[rows] = -inf
         look = min(2 * look, 512)
-    row = min(row for row, gain in settled.items() if gain >= floor)
-    return row, settled[row] * (1.0 if per is None else float(per[row]))
+    return {row: gain for row, gain in settled.items() if gain >= floor}
 
 
 def selection(

@@ -31,8 +31,10 @@ class Features(Protocol):
         """The features of each point."""
         ...
 
-    def residual(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, " n"]:
-        """The variance of each point that its features miss, which no other point shares."""
+    def residual(
+        self, x: Shaped[Tensor, " n *d"], phi: Float[Tensor, "n p"]
+    ) -> Float[Tensor, " n"]:
+        """The variance of each point that its features `phi` miss, which no other point shares."""
         ...
 
 

@@ -63,6 +63,8 @@ class Sketch:
         whole = torch.cat([parts[start] for start in sorted(parts)])
         return (whole / self.kernel.draws**0.5).cpu()
 
-    def residual(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, " n"]:
+    def residual(
+        self, x: Shaped[Tensor, " n *d"], phi: Float[Tensor, "n p"]
+    ) -> Float[Tensor, " n"]:
         """A sketch stands for the whole kernel."""
         return torch.zeros(len(x), dtype=torch.float64)

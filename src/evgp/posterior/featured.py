@@ -13,89 +13,15 @@ the picks and $h \propto F^{-1} e_i$: then $r = V^\top h$ comes back, with the s
 """
 
 from dataclasses import dataclass
-from math import sqrt
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from evgp._errors import PoolError
-from evgp._linalg import BLOCK, JITTER, mirror_of, safe_cholesky
-from evgp.posterior._fused import fused, in_parallel
+from evgp._linalg import JITTER, mirror_of
 from evgp.posterior.rows import FeatureRows
-
-_EXACT = 4e-16
-
-
-@dataclass(frozen=True)
-class Change:
-    """What one pick (sign -1) or one pick taken back (+1) does to the sums of every row."""
-
-    u: Float[Tensor, " p"]
-    w: Float[Tensor, " p"]
-    size: float
-    sign: int
-
-
-@dataclass
-class Sums:
-    """What is kept for every row: variance, sum of squared covariances, and their rounding."""
-
-    v: Float[Tensor, " c"]
-    f: Float[Tensor, " c"]
-    norm: Float[Tensor, " c"]
-    v_slack: Float[Tensor, " c"]
-    f_slack: Float[Tensor, " c"]
-    eps: float
-
-    @classmethod
-    def of(cls, rows: FeatureRows, p: Float[Tensor, "p p"], m: Float[Tensor, "p p"]) -> "Sums":
-        """Before any pick: O(c p²), one read."""
-        parts: list[tuple[Tensor, Tensor, Tensor]] = []
-        kept, plain = torch.float64, torch.equal(p, torch.eye(len(p), dtype=p.dtype))
-        for _, block in rows.blocks(BLOCK):
-            kept = block.dtype
-            wide = block.double()
-            inner = wide if plain else wide @ p
-            v, f = (inner * wide).sum(1), ((inner @ m) * inner).sum(1)
-            parts.append((v, f, wide.norm(dim=1)))
-        v, f, norm = (torch.cat(one) for one in zip(*parts, strict=True))
-        # Rounding of one product of length p, with the running sums that BLAS keeps side by side.
-        eps = _EXACT if kept == torch.float64 else 6e-8 * max(4.0, sqrt(rows.shape[1]))
-        return cls(v, f, norm, torch.zeros_like(v), torch.zeros_like(v), eps)
-
-    def apply_(self, change: Change, block: Float[Tensor, "b p"], start: int, n: int) -> None:
-        """Bring a block of rows up to date, and widen what rounding may hide."""
-        a, b = self.eps * float(change.u.norm()), self.eps * float(change.w.norm())
-        u, w = change.u.to(block.dtype), change.w.to(block.dtype)
-        size, sign = change.size, change.sign
-        at = slice(start, start + len(block))
-        kept = [one[at] for one in (self.norm, self.f, self.v, self.f_slack, self.v_slack)]
-        compiled = fused(n * block.shape[1], block.dtype)
-        if compiled is not None and block.is_contiguous():
-            rows, uw = block.numpy(), (u.numpy(), w.numpy())
-            sums = [one.numpy() for one in kept]
-
-            def work(low: int, high: int) -> None:
-                parts = [one[low:high] for one in sums]
-                compiled(rows[low:high], *uw, size, float(sign), a, b, *parts)
-
-            in_parallel(work, len(rows))
-            return
-        norm, f, v, f_slack, v_slack = kept
-        q0, q1 = (block @ u).double(), (block @ w).double()
-        f.addcmul_(q0, q0 * size + q1 * (2 * sign))
-        v.addcmul_(q0, q0, value=sign)
-        q0, q1 = q0.abs(), q1.abs()
-        v_slack.addcmul_(norm, q0 * (2 * a) + norm * (a * a))
-        lost = q0 * (2 * (b + size * a)) + q1 * (2 * a) + norm * (a * (2 * b + size * a))
-        f_slack.addcmul_(norm, lost)
-
-    def copy(self) -> "Sums":
-        """As they are now."""
-        every = (self.v, self.f, self.v_slack, self.f_slack)
-        v, f, v_slack, f_slack = (one.clone() for one in every)
-        return Sums(v, f, self.norm, v_slack, f_slack, self.eps)
+from evgp.posterior.sums import EXACT, Change, State, Sums
 
 
 @dataclass
@@ -115,35 +41,29 @@ class FeaturePosterior:
     one read when `fall()` is next asked for; `forget_` the same, read at once. Memory: the features
     as they are kept, six numbers a row, and (3 p + k) p float64.
 
-    `moment` is M; `rest` is the mean variance of the test points that no feature carries, which no
-    label lowers. `noise` is that of each candidate's label, its own rest included. `variance()`
-    never exceeds the truth, so that gains from it are ceilings; rows asked for by number are exact.
+    `state` has P and M, and `observe_` moves it on; `rest` is the mean variance of the test points
+    that no feature carries, which no label lowers. `noise` is that of each candidate's label, its
+    own rest included. `variance()` never exceeds the truth, so that gains from it are ceilings;
+    rows asked for by number are exact. `sums`, where they are kept elsewhere, are those of `rows`.
     """
 
     def __init__(
         self,
         rows: FeatureRows,
-        moment: Float[Tensor, "p p"],
+        state: State,
         *,
         noise: Float[Tensor, " c"],
         rest: float = 0.0,
-        known: Float[Tensor, "l p"] | None = None,
-        known_noise: Float[Tensor, " l"] | None = None,
+        sums: Sums | None = None,
     ) -> None:
-        self._phi, self._m, self._rest = rows, moment, rest
-        self._s = noise.clamp(min=JITTER * (float(moment.trace()) + rest))
-        p = len(moment)
-        self._p = torch.eye(p, dtype=torch.float64)
-        if known is not None and len(known):
-            assert known_noise is not None
-            base = safe_cholesky(known @ known.T + known_noise.diag())
-            base = torch.linalg.solve_triangular(base, known, upper=False)
-            self._p -= base.T @ base
-        self._sums = Sums.of(rows, self._p, moment)
+        self._phi, self._state, self._rest = rows, state, rest
+        least = JITTER * (float(state.m.trace()) + rest)
+        self._s = noise.clamp(min=least) if bool((noise < least).any()) else noise
+        self._sums = Sums.of(rows, state) if sums is None else sums
         self._waiting: list[Change] = []
         self._rows: list[int] = []
-        self._vs = moment.new_empty(0, p)
-        self._inverse = moment.new_empty(0, 0)
+        self._vs = state.m.new_empty(0, len(state.m))
+        self._inverse = state.m.new_empty(0, 0)
         self._gap: _Gap | None = None
         self._root: Tensor | None = None
 
@@ -160,16 +80,16 @@ class FeaturePosterior:
 
     def mean_variance(self) -> float:
         """Over the test points."""
-        return float((self._p * self._m).sum()) + self._rest
+        return self._state.mean_variance() + self._rest
 
     def weights(self) -> Float[Tensor, " q"]:
         """One for each direction that stands for the test points, and for their rest."""
-        return torch.ones(len(self._m) + 1, dtype=torch.float64)
+        return torch.ones(len(self._state.m) + 1, dtype=torch.float64)
 
     def test_variance(self) -> Float[Tensor, " q"]:
         """In directions that together have the mean variance of the test points, and the rest."""
         root = self._directions()
-        inside = ((root @ self._p) * root).sum(1).clamp(min=0)
+        inside = ((root @ self._state.p) * root).sum(1).clamp(min=0)
         return torch.cat([inside, inside.new_tensor([self._rest])])
 
     def slack(self) -> Float[Tensor, " c"]:
@@ -183,16 +103,16 @@ class FeaturePosterior:
         if rows is None:
             return self._sums.f.clamp(min=0)
         phi = self._phi.take(rows)
-        inner = phi @ self._p
-        exact = ((inner @ self._m) * inner).sum(1)
+        inner = phi @ self._state.p
+        exact = ((inner @ self._state.m) * inner).sum(1)
         sums = self._sums
         sums.v[rows], sums.f[rows] = (inner * phi).sum(1), exact
-        sums.v_slack[rows], sums.f_slack[rows] = 0.0, exact.abs() * _EXACT
+        sums.v_slack[rows], sums.f_slack[rows] = 0.0, exact.abs() * EXACT
         return exact
 
     def covariance(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r q"]:
         """Between candidates and the directions of `test_variance`."""
-        inside = self._phi.take(rows) @ self._p @ self._directions().T
+        inside = self._phi.take(rows) @ self._state.p @ self._directions().T
         return torch.cat([inside, inside.new_zeros(len(rows), 1)], dim=1)
 
     def informed_variance(self) -> Float[Tensor, " c"]:
@@ -215,14 +135,12 @@ class FeaturePosterior:
             raise PoolError(f"expected a row not yet observed, got {row}")
         if self._gap is not None:
             if self._gap.row == row:
-                self._sums, self._p, self._gap = self._gap.sums, self._gap.p, None
+                self._sums, self._state.p, self._gap = self._gap.sums, self._gap.p, None
                 return
             self._close()
         k = len(self._rows)
         phi = self._phi.take(torch.tensor([row]))[0]
-        u = self._p @ phi
-        scale = float((phi @ u).clamp(min=0) + self._s[row]) ** 0.5
-        u = u / scale
+        u, scale = self._state.direction(phi, float(self._s[row]))
         b = self._vs @ phi
         inverse = u.new_zeros(k + 1, k + 1)
         inverse[:k, :k] = self._inverse
@@ -231,7 +149,7 @@ class FeaturePosterior:
         self._inverse = inverse
         self._vs = torch.cat([self._vs, u[None]])
         self._rows.append(row)
-        self._change_(u, -1)
+        self._waiting.append(self._state.change_(u, -1))
 
     def forget_(self, row: int) -> None:
         """Take a label back; the next `observe_` fills the gap or closes it."""
@@ -242,16 +160,15 @@ class FeaturePosterior:
         self._fold()
         h = self._inverse[:, self._rows.index(row)]
         h = h / h.norm()
-        self._gap = _Gap(row, h, self._sums.copy(), self._p.clone())
-        self._change_(h @ self._vs, 1)
+        self._gap = _Gap(row, h, self._sums.copy(), self._state.p.clone())
+        self._waiting.append(self._state.change_(h @ self._vs, 1))
         self._fold()
 
-    # -- inside -----------------------------------------------------------------------------
+    def follow_(self, change: Change) -> None:
+        """Take note of a pick from elsewhere, which has moved the shared state already."""
+        self._waiting.append(change)
 
-    def _change_(self, u: Float[Tensor, " p"], sign: int) -> None:
-        inner = self._m @ u
-        self._waiting.append(Change(u, self._p @ inner, float(u @ inner), sign))
-        self._p.addr_(u, u, alpha=sign)
+    # -- inside -----------------------------------------------------------------------------
 
     def _fold(self) -> None:
         """Bring all rows up to the last change: one read of the features."""
@@ -277,6 +194,6 @@ class FeaturePosterior:
     def _directions(self) -> Float[Tensor, "p p"]:
         """R with R' R = M: each row stands for as much of the test points as it carries."""
         if self._root is None:
-            values, vectors = torch.linalg.eigh(self._m)
+            values, vectors = torch.linalg.eigh(self._state.m)
             self._root = (vectors * values.clamp(min=0).sqrt()).T
         return self._root

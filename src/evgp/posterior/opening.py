@@ -13,6 +13,7 @@ from evgp.posterior.covariance import TestCovariance
 from evgp.posterior.featured import FeaturePosterior
 from evgp.posterior.posterior import Posterior
 from evgp.posterior.rows import FeatureRows, Some, Stored, moment
+from evgp.posterior.sums import State
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +65,14 @@ class FeatureStart:
         """A posterior over these pool rows."""
         return FeaturePosterior(
             self._some(candidates),
-            self.moment,
+            self.state(),
             noise=self.noise + self.residual[candidates],
             rest=self.rest,
-            known=self.known,
-            known_noise=self.noise + self.known_residual,
         )
+
+    def state(self) -> State:
+        """P and M before the first pick."""
+        return State.of(self.moment, self.known, self.noise + self.known_residual)
 
     def _some(self, candidates: Int[Tensor, " c"]) -> FeatureRows:
         n = self.rows.shape[0]
@@ -102,6 +105,10 @@ def featurise(
     features: Features, x: Shaped[Tensor, " n *d"], storage: torch.dtype
 ) -> tuple[Stored, Float[Tensor, " n"]]:
     """Features and what they miss, block by block: rows as kept, residuals in float64."""
-    phis = [features.phi(x[i : i + BLOCK]).to(storage) for i in range(0, len(x), BLOCK)]
-    rests = [features.residual(x[i : i + BLOCK]) for i in range(0, len(x), BLOCK)]
+    phis, rests = [], []
+    for start in range(0, len(x), BLOCK):
+        block = x[start : start + BLOCK]
+        phi = features.phi(block)
+        phis.append(phi.to(storage))
+        rests.append(features.residual(block, phi))
     return Stored(torch.cat(phis)), torch.cat(rests).double()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from evgp._errors import DatasetError
 from evgp._linalg import BLOCK, in_pairs
 
 # Rows that are read at once.
@@ -58,10 +60,55 @@ class Stored:
             block = torch.as_tensor(self.matrix[start : start + size])
             yield start, block.float() if block.dtype == torch.float16 else block
 
+    def span(self, start: int, stop: int) -> "Stored":
+        """Those from start to stop."""
+        return Stored(self.matrix[start:stop])
+
     def take(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r p"]:
         """These rows in float64."""
         at = rows if isinstance(self.matrix, Tensor) else rows.numpy()
         return torch.as_tensor(self.matrix[at]).double()
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Some rows of a matrix in an npy file, memory-mapped: cheap to send to another process.
+
+    Pages of the file are the system's to keep or drop, so they are not memory that is used up.
+    """
+
+    path: str
+    start: int
+    stop: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self.stop - self.start, int(mapped(self.path).shape[1])
+
+    def blocks(self, size: int = READ) -> Iterator[tuple[int, Float[Tensor, "b p"]]]:
+        """Blocks in order; half precision is widened on the way."""
+        return self._stored().blocks(size)
+
+    def take(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r p"]:
+        """These rows in float64."""
+        return self._stored().take(rows)
+
+    def _stored(self) -> Stored:
+        return Stored(mapped(self.path)[self.start : self.stop])
+
+
+@lru_cache(maxsize=1024)
+def mapped(path: str) -> np.ndarray:
+    """An array of one of our files, memory-mapped."""
+    try:
+        # Copy on write, though nobody writes: torch warns of arrays that are read-only.
+        return np.load(path, mmap_mode="c", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise DatasetError(
+            f"{path}: expected a whole array of features, got {error}; delete it, and a rerun will "
+            "make it again"
+        ) from error
 
 
 @dataclass(frozen=True, eq=False)

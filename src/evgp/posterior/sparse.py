@@ -88,7 +88,8 @@ class SparseNTKGP:
     def predict(self, x_test: Array, *, full: bool = False) -> Prediction:
         """Mean and variance at test points; O(m u²)."""
         test = as_tensor(x_test).double()
-        phi, rest = self.features.phi(test), self.features.residual(test)
+        phi = self.features.phi(test)
+        rest = self.features.residual(test, phi)
         spread = phi @ self.cov
         variance = (spread * phi).sum(1) + rest
         covariance = spread @ phi.T + rest.diag() if full else None
@@ -105,9 +106,10 @@ class SparseNTKGP:
 
     def _seen(self, x: Tensor) -> tuple[Float[Tensor, "r u"], Float[Tensor, " r"]]:
         """Features of points, and their own noise: what the features miss, and the label's."""
-        own = self.features.residual(x) + self.noise
+        phi = self.features.phi(x)
+        own = self.features.residual(x, phi) + self.noise
         floor = JITTER * float(self.features.kernel.diag(self.features.points).mean())
-        return self.features.phi(x), own.clamp(min=floor)
+        return phi, own.clamp(min=floor)
 
 
 def sntkgp(

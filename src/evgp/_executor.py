@@ -1,0 +1,49 @@
+"""Where pieces of work run: here, or wherever an executor that is passed in sends them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Runs pure functions; what it is given and gives back can be pickled."""
+
+    def run(
+        self,
+        work: Callable[..., T],
+        calls: Sequence[tuple[Any, ...]],
+        names: Sequence[str],
+        each: Callable[[], object] = lambda: None,
+    ) -> list[T]:
+        """The answers to all calls, in their order; `each` is called after each answer.
+
+        `names` say what each call is about: for errors, and to send calls of one name to the place
+        that saw the last one.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Here:
+    """In this process, one after another.
+
+    >>> Here().run(pow, [(2, 3), (3, 2)], ["one", "two"])
+    [8, 9]
+    """
+
+    def run(
+        self,
+        work: Callable[..., T],
+        calls: Sequence[tuple[Any, ...]],
+        names: Sequence[str],
+        each: Callable[[], object] = lambda: None,
+    ) -> list[T]:
+        """The answers to all calls, in their order."""
+        made = []
+        for call in calls:
+            made.append(work(*call))
+            each()
+        return made

@@ -1,0 +1,207 @@
+"""One round of the sharded greedy at the place where a shard lives.
+
+Calls are pure: an answer depends on what was sent, now or earlier. What a place has computed it
+keeps, so that a round sends two vectors; a place that has not seen the past says how far it is, and
+is sent the rest.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from threading import Lock
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from evgp._linalg import JITTER
+from evgp.criteria import Criterion
+from evgp.greedy.greedy import Purse, contenders
+from evgp.posterior import FeaturePosterior
+from evgp.posterior.rows import FeatureRows
+from evgp.posterior.sums import Change, State, Sums
+
+# Runs whose sums a process keeps; an older one is computed again should it go on.
+_RUNS_KEPT = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A shard of the pool: its rows, what their features miss, and which of them may be picked."""
+
+    first: int  # the number of its first row in the pool
+    rows: FeatureRows
+    residual: Float[Tensor, " c"]
+    free: Bool[Tensor, " c"] | None = None
+    prices: Float[Tensor, " c"] | None = None
+
+    def __len__(self) -> int:
+        return self.rows.shape[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """What all shards begin with; `scratch` is a folder for their sums, None for memory."""
+
+    state: State
+    noise: float
+    rest: float
+    criterion: Criterion
+    purse: Purse  # without prices, which each part has for itself
+    scratch: str | None = None
+
+    def noise_of_(self, residual: Float[Tensor, " c"]) -> Float[Tensor, " c"]:
+        """Variance of labels, from what the features miss, in its place."""
+        least = JITTER * (float(self.state.m.trace()) + self.rest)
+        return residual.add_(self.noise).clamp_(min=least)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A pick: its row in the pool, its cost, and what it does to all sums."""
+
+    row: int
+    cost: float
+    change: Change
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Rows of a shard that may be the best of all, by their number in the pool."""
+
+    rows: list[int]
+    gains: list[float]
+    phi: Float[Tensor, "r p"]
+    noise: Float[Tensor, " r"]
+    costs: Float[Tensor, " r"]
+
+
+@dataclass
+class Place:
+    """A shard with its sums, as far as they are."""
+
+    part: Part
+    posterior: FeaturePosterior
+    free: Bool[Tensor, " c"]
+    done: int = 0
+
+    @classmethod
+    def of(cls, part: Part, opening: Opening, state: State) -> "Place":
+        """At the start of a run."""
+        kept = _kept(len(part), opening.scratch)
+        kept[5] = part.residual
+        opening.noise_of_(kept[5])
+        start = State(opening.state.p, opening.state.m)
+        sums = Sums.of(part.rows, start, kept[:5])
+        posterior = FeaturePosterior(part.rows, state, noise=kept[5], rest=opening.rest, sums=sums)
+        free = torch.ones(len(part), dtype=torch.bool) if part.free is None else part.free.clone()
+        return cls(part, posterior, free)
+
+    def follow_(self, step: Step) -> None:
+        """Take note of a pick; the features are read once for all of them, when asked next."""
+        self.posterior.follow_(step.change)
+        if 0 <= step.row - self.part.first < len(self.free):
+            self.free[step.row - self.part.first] = False
+        self.done += 1
+
+    def best(self, opening: Opening, spent: float) -> Found | None:
+        """Of the rows that may be picked, those that no row before them equals or beats."""
+        purse = opening.purse
+        purse = Purse(purse.k, self.part.prices, purse.budget, purse.by_rate)
+        allowed = purse.allowed(self.free, spent)
+        settled = contenders(self.posterior, opening.criterion, allowed, purse.rates())
+        rows: list[int] = []
+        for row in sorted(settled):
+            if not rows or settled[row] > settled[rows[-1]]:
+                rows.append(row)
+        if not rows:
+            return None
+        at, prices = torch.tensor(rows), self.part.prices
+        return Found(
+            [self.part.first + row for row in rows],
+            [settled[row] for row in rows],
+            self.part.rows.take(at),
+            self.posterior.noise()[at],
+            torch.zeros(len(rows), dtype=torch.float64) if prices is None else prices[at].double(),
+        )
+
+
+@dataclass
+class _Run:
+    """What the shards of one run share in this process."""
+
+    opening: Opening
+    state: State
+    places: dict[int, Place] = field(default_factory=dict)
+    done: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+
+_RUNS: OrderedDict[str, _Run] = OrderedDict()
+_GUARD = Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """The picks of a run from number `since` on, for one of its shards.
+
+    `given` introduces the shard to a place that does not know it.
+    """
+
+    run: str
+    shard: int
+    since: int
+    steps: tuple[Step, ...]
+    spent: float
+    given: tuple[Part, Opening] | None = None
+
+
+def advance(call: Call) -> Found | int | None:
+    """A shard's best rows after all picks of the run.
+
+    A number instead says from which pick on this place must be told; -1 that it knows nothing.
+    """
+    run, shard, given, since, steps = call.run, call.shard, call.given, call.since, call.steps
+    with _GUARD:
+        here = _RUNS.get(run)
+        if here is None:
+            if given is None:
+                return -1
+            start = given[1].state
+            here = _RUNS[run] = _Run(given[1], State(start.p.clone(), start.m))
+        _RUNS.move_to_end(run)
+        while len(_RUNS) > _RUNS_KEPT:
+            _RUNS.popitem(last=False)
+    with here.lock:
+        place = here.places.get(shard)
+        if place is None:
+            if given is None:
+                return -1
+            place = here.places[shard] = Place.of(given[0], given[1], here.state)
+        behind = min(here.done, place.done)
+        if behind < since:
+            return behind
+        for step in steps[here.done - since :]:
+            here.state.p.addr_(step.change.u, step.change.u, alpha=step.change.sign)
+            here.done += 1
+        for step in steps[place.done - since :]:
+            place.follow_(step)
+        return place.best(here.opening, call.spent)
+
+
+def close(run: str) -> None:
+    """Forget a run."""
+    with _GUARD:
+        _RUNS.pop(run, None)
+
+
+def _kept(n: int, scratch: str | None) -> Float[Tensor, "6 n"]:
+    """Room for five sums and the noise of each row: memory, or an unnamed file in `scratch`."""
+    if scratch is None:
+        return torch.empty(6, n, dtype=torch.float64)
+    Path(scratch).mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=scratch, prefix=".evgp-sums-") as file:
+        array = np.memmap(file, dtype=np.float64, mode="w+", shape=(6, n))
+    return torch.from_numpy(array)

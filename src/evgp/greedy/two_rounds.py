@@ -1,0 +1,90 @@
+"""Two rounds: a greedy in every shard, then one over the finalists; for when rounds are dear.
+
+Mirzasoleiman et al., Distributed Submodular Maximization, NeurIPS 2013 (GreeDi).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import torch
+from jaxtyping import Int
+from torch import Generator, Tensor
+
+from evgp._errors import PoolError
+from evgp._executor import Executor, Here
+from evgp.criteria import Criterion
+from evgp.greedy._round import Opening, Part
+from evgp.greedy.greedy import Opens, Progress, Purse, selection, silent
+from evgp.greedy.sharded import Sharded, Taken, split
+from evgp.pool import Selection
+from evgp.posterior import FeatureStart
+from evgp.posterior.rows import Stored
+
+
+@dataclass(frozen=True)
+class TwoRounds:
+    """Every shard picks for itself, judged by all test points; the best of the finalists win.
+
+    Each shard is visited once and reads its features k times; the finalists are (shards k) x p.
+    The picks of the best single shard are kept where they are better. Not exact: see docs/scale.md
+    for what it loses.
+    """
+
+    shards: int = 2
+    executor: Executor = field(default_factory=Here)
+
+    def __call__(
+        self,
+        start: Opens,
+        criterion: Criterion,
+        candidates: Int[Tensor, " c"],
+        purse: Purse,
+        *,
+        generator: Generator,
+        progress: Progress = silent,
+    ) -> Selection:
+        """Picks among the candidates, with their gains."""
+        if not isinstance(start, FeatureStart):
+            raise PoolError("expected features for a sharded greedy, got a kernel; use features=")
+        parts = split(start, candidates, purse, self.shards)
+        opening = Opening(start.state(), start.noise, start.rest, criterion, purse)
+        made = self.take(parts, opening, progress=progress)
+        place = {int(index): row for row, index in enumerate(candidates)}
+        return selection(candidates, [place[row] for row in made.rows], made.gains, purse)
+
+    def take(
+        self, parts: Sequence[Part], opening: Opening, *, progress: Progress = silent
+    ) -> Taken:
+        """Picks among the rows of the parts, by their number in the pool."""
+        done = 0
+
+        def each() -> None:
+            nonlocal done
+            done += 1
+            progress("shards", done, len(parts))
+
+        calls = [(part, opening) for part in parts]
+        names = [f"{uuid4().hex}-{shard}" for shard in range(len(parts))]
+        finals = [one for one in self.executor.run(alone, calls, names, each) if one.rows]
+        if not finals:
+            return alone(parts[0], opening)
+        rows = torch.tensor([row for one in finals for row in one.rows])
+        order = rows.argsort()
+        phi = torch.cat([one.phi for one in finals])[order]
+        noise = torch.cat([one.noise for one in finals])[order] - opening.noise
+        costs = torch.cat([one.costs for one in finals])[order]
+        prices = costs if parts[0].prices is not None else None
+        final = Part(0, Stored(phi), noise, None, prices)
+        last = Sharded(1).take([final], opening, progress=progress)
+        last = Taken([int(rows[order[row]]) for row in last.rows], *_rest(last))
+        return max([last, *finals], key=lambda one: sum(one.gains))
+
+
+def alone(part: Part, opening: Opening) -> Taken:
+    """What a shard would pick if it were all there is to pick from."""
+    return Sharded(1).take([part], opening)
+
+
+def _rest(taken: Taken) -> tuple[list[float], Tensor, Tensor, Tensor]:
+    return taken.gains, taken.phi, taken.noise, taken.costs

@@ -1,0 +1,195 @@
+"""Shards change nothing: the picks of one place, for any number of them."""
+
+import pickle
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evgp import EVGP, NTK, Exact, Pool, mlp
+from evgp._errors import DatasetError, PoolError
+from evgp.criteria import ExpectedVariance, Linearised
+from evgp.greedy import Purse, Sharded, TwoRounds, _round
+from evgp.greedy.sharded import Lead, Opening, Part, split
+from evgp.kernels import Inducing, Raw
+from evgp.posterior import FeatureStart, Start
+from evgp.posterior.rows import Mapped, Stored
+from evgp.posterior.sums import State
+from evgp.strategies.reduce import inducing_points
+
+ANY = torch.Generator()
+
+
+def points(n: int, d: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def features(x: torch.Tensor, u: int = 20) -> Inducing:
+    return Inducing(NTK(mlp()), inducing_points(x, u))
+
+
+def picks(greedy, pool: Pool, k: int | None, criterion=ExpectedVariance(), **more):
+    made = EVGP(features(pool.x), criterion, greedy, 1e-3, torch.float32)
+    return made(pool, k, generator=ANY, **more)
+
+
+@pytest.mark.parametrize("criterion", [ExpectedVariance(), Linearised()], ids=repr)
+@pytest.mark.parametrize("shards", [1, 2, 3, 7, 90])
+def test_shards_pick_as_one_place_does(shards, criterion) -> None:
+    x = points(90, 4)
+    pool = Pool(torch.cat([x, x[:30]]), points(40, 4, 1), labelled=torch.tensor([5, 70]))
+    exact, sharded = (picks(one, pool, 25, criterion) for one in (Exact(), Sharded(shards)))
+    assert exact.indices.tolist() == sharded.indices.tolist()
+    np.testing.assert_allclose(exact.gains, sharded.gains, rtol=1e-9)
+    np.testing.assert_allclose(exact.variance_left, sharded.variance_left, rtol=1e-12)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 99), shards=st.integers(1, 6), budget=st.floats(2, 12))
+def test_costs_and_candidates_go_to_the_shards(seed, shards, budget) -> None:
+    pool, random = Pool(points(30, 3, seed)), np.random.default_rng(seed)
+    costs = torch.from_numpy(random.uniform(0.5, 3, 30))
+    some = torch.from_numpy(np.sort(random.choice(30, 20, replace=False)))
+    exact, sharded = (
+        picks(one, pool, None, costs=costs, budget=budget, candidates=some)
+        for one in (Exact(), Sharded(shards))
+    )
+    assert exact.indices.tolist() == sharded.indices.tolist()
+    assert set(sharded.indices.tolist()) <= set(some.tolist())
+    assert float(costs[sharded.indices].sum()) <= budget * (1 + 1e-9)
+
+
+@dataclass
+class Forgetful:
+    """A place that pickles all it is sent, and loses what it knows every few calls."""
+
+    every: int
+    seen: int = 0
+    sizes: list[int] = field(default_factory=list)
+
+    def run(self, work, calls, names, each=lambda: None):
+        made = []
+        for call in calls:
+            self.seen += 1
+            if self.seen % self.every == 0:
+                _round._RUNS.clear()
+            sent = pickle.dumps(call)
+            self.sizes.append(len(sent))
+            made.append(pickle.loads(pickle.dumps(work(*pickle.loads(sent)))))
+            each()
+        return made
+
+
+@pytest.mark.parametrize("every", [2, 5, 1000])
+def test_a_place_that_lost_its_sums_is_told_the_past(every) -> None:
+    pool = Pool(points(60, 4))
+    place = Forgetful(every)
+    exact, sharded = (picks(one, pool, 15) for one in (Exact(), Sharded(3, place)))
+    assert exact.indices.tolist() == sharded.indices.tolist()
+    # Two vectors of p numbers a pick go out, and little else.
+    if every == 1000:
+        assert max(place.sizes[3:]) < 20 * 16 + 2500
+
+
+def test_sums_on_the_disk_are_those_in_memory(tmp_path) -> None:
+    pool = Pool(points(60, 4))
+    start = FeatureStart.of(features(pool.x), pool, 1e-3, torch.float32)
+    made = []
+    for scratch in (None, str(tmp_path / "scratch")):
+        opening = Opening(
+            start.state(), start.noise, start.rest, ExpectedVariance(), Purse(9), scratch
+        )
+        parts = split(start, torch.arange(60), Purse(9), 2)
+        made.append(Sharded().take(parts, opening).rows)
+    assert made[0] == made[1]
+    assert list((tmp_path / "scratch").iterdir()) == []  # nothing is left behind
+
+
+@dataclass
+class Written:
+    picks: list[int] = field(default_factory=list)
+
+    def rows(self) -> list[int]:
+        return list(self.picks)
+
+    def add(self, row: int) -> None:
+        self.picks.append(row)
+
+
+@pytest.mark.parametrize("stop", [1, 6, 11, 12])
+def test_a_run_goes_on_from_what_was_written_down(stop) -> None:
+    pool = Pool(points(50, 4))
+    start = FeatureStart.of(features(pool.x), pool, 1e-3, torch.float32)
+
+    def run(k: int, journal: Written):
+        opening = Opening(start.state(), start.noise, start.rest, ExpectedVariance(), Purse(k))
+        return Sharded().take(split(start, torch.arange(50), Purse(k), 3), opening, journal=journal)
+
+    whole, journal = run(12, Written()), Written()
+    run(stop, journal)
+    again = run(12, journal)
+    assert again.rows == whole.rows == journal.rows()
+    assert again.gains == whole.gains
+
+
+def test_two_rounds_keep_the_better_of_finalists_and_best_shard() -> None:
+    pool = Pool(points(120, 4))
+    exact = picks(Exact(), pool, 10)
+    single = picks(TwoRounds(1), pool, 10)
+    assert single.indices.tolist() == exact.indices.tolist()
+    for shards in (2, 5):
+        made = picks(TwoRounds(shards), pool, 10)
+        assert len(set(made.indices.tolist())) == 10
+        assert made.variance_left[-1] <= 1.05 * exact.variance_left[-1]
+        step = -(-120 // shards)
+        for low in range(0, 120, step):
+            own = torch.arange(low, min(120, low + step))
+            lone = picks(Exact(), pool, 10, candidates=own)
+            assert made.gains.sum() >= lone.gains.sum() * (1 - 1e-9)
+
+
+def test_two_rounds_stay_within_the_money() -> None:
+    pool = Pool(points(60, 4))
+    costs = torch.linspace(0.5, 3, 60, dtype=torch.float64)
+    made = picks(TwoRounds(3), pool, None, costs=costs, budget=9.0)
+    assert float(costs[made.indices].sum()) <= 9.0 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("greedy", [Sharded(), TwoRounds()], ids=repr)
+def test_kernels_have_no_shards(greedy) -> None:
+    start = Start(NTK(mlp()), Pool(points(9, 2)), 1e-3, torch.float64)
+    with pytest.raises(PoolError, match="expected features"):
+        greedy(start, ExpectedVariance(), torch.arange(9), Purse(2), generator=ANY)
+
+
+def test_a_journal_of_another_pool_is_refused() -> None:
+    part = Part(0, Stored(torch.eye(3)), torch.zeros(3, dtype=torch.float64))
+    state = State.of(torch.eye(3, dtype=torch.float64))
+    opening = Opening(state, 0.1, 0.0, ExpectedVariance(), Purse(2))
+    with pytest.raises(PoolError, match="got 7"):
+        Sharded().take([part], opening, journal=Written([7]))
+    assert Lead(opening, state).taken().phi.shape == (0, 3)
+
+
+def test_mapped_rows_are_those_of_the_file(tmp_path) -> None:
+    x = points(10, 3).float()
+    np.save(tmp_path / "x.npy", x.numpy())
+    rows = pickle.loads(pickle.dumps(Mapped(str(tmp_path / "x.npy"), 2, 9)))
+    assert rows.shape == (7, 3)
+    assert torch.equal(torch.cat([block for _, block in rows.blocks(4)]), x[2:9])
+    assert torch.equal(rows.take(torch.tensor([6, 0])), x[[8, 2]].double())
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:-5])
+    with pytest.raises(DatasetError, match=r"cut\.npy"):
+        _ = Mapped(str(tmp_path / "cut.npy"), 0, 1).shape
+
+
+def test_raw_features_are_sharded_too() -> None:
+    pool = Pool(points(40, 6))
+    exact, sharded = (
+        EVGP(Raw(), ExpectedVariance(), one, 1e-3)(pool, 8, generator=ANY)
+        for one in (Exact(), Sharded(4))
+    )
+    assert exact.indices.tolist() == sharded.indices.tolist()
