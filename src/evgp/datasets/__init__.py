@@ -8,6 +8,8 @@ from evgp.datasets.files import check_writable as check_writable
 from evgp.datasets.files import write_rows as write_rows
 from evgp.datasets.files import write_text as write_text
 from evgp.datasets.files import written as written
+from evgp.datasets.fitted import Fitted as Fitted
+from evgp.datasets.fitted import Streamed as Streamed
 from evgp.datasets.images import Images as Images
 from evgp.datasets.images import read_images as read_images
 from evgp.datasets.labelled import Labelled as Labelled
@@ -18,5 +20,7 @@ from evgp.datasets.pictures import pictures_of as pictures_of
 from evgp.datasets.samples import Samples as Samples
 from evgp.datasets.samples import is_samples as is_samples
 from evgp.datasets.samples import stack as stack
+from evgp.datasets.streamed import open_pool as open_pool
+from evgp.datasets.survey import Survey as Survey
 from evgp.datasets.tables import Table as Table
 from evgp.datasets.tables import read_table as read_table

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from evgp.datasets._columns import Column, Number, counted, to_numbers
 from evgp.datasets.tables import Table, quoted
@@ -142,9 +142,15 @@ def are_few(values: float, rows: int) -> bool:
     return values <= min(_FEW, rows // 2)
 
 
-def is_far(column: Number, values: Float[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
-    """Which scaled values are far from the mean, or huge where they are not scaled."""
-    return np.abs(values) >= (_FAR if column.scaled else _HUGE)
+def of_ends(column: Number, low: float, high: float) -> str:
+    """The least or the largest value, where it is far from the mean; empty otherwise.
+
+    >>> of_ends(Number("size", 1.0, 0.0, 1.0, 0.0), -1.0, 1e6)
+    ': 1e+06'
+    """
+    scaled = np.abs(column.encode(np.array([low, high]))[:, 0])
+    far = scaled >= (_FAR if column.scaled else _HUGE)
+    return f": {(low, high)[int(scaled.argmax())]:.6g}" if far.any() else ""
 
 
 def _wild(column: Number, values: Float[np.ndarray, " n"]) -> int | None:

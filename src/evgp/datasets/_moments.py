@@ -1,9 +1,12 @@
 """Mean and spread of columns, from parts that are merged."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
+from evgp.datasets._columns import Number
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,15 @@ class Moments:
         return Moments(
             count, exponent, *_two_sum(mean, lost + rest), inside + between, low, high, rising
         )
+
+    def numbers(self, names: Sequence[str], scaled: bool) -> list[Number]:
+        """The scaling of each column."""
+        unit, fill = self.scale().tolist(), (self.scale() * self.mean).tolist()
+        if not scaled:
+            plain = zip(names, fill, strict=True)
+            return [Number(name, 1.0, 0.0, 1.0, middle, scaled=False) for name, middle in plain]
+        made = zip(names, unit, self.mean.tolist(), self.deviation().tolist(), fill, strict=True)
+        return [Number(*one) for one in made]
 
     def scale(self) -> Float[np.ndarray, " d"]:
         """The unit that mean and deviation count in."""

@@ -1,6 +1,6 @@
 """Rows counted through all files of a pool."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,8 +46,9 @@ class Ranges:
         [(0, [1]), (1, [0, 2])]
         """
         files = np.searchsorted(self.starts, rows, side="right") - 1
-        for file in np.unique(files):
-            yield int(file), rows[files == file] - self.starts[file]
+        found, first = np.unique(files, return_index=True)
+        for file, part in zip(found.tolist(), np.split(rows, first[1:]), strict=False):
+            yield file, part - self.starts[file]
 
     def check_range(self, start: int, stop: int, source: str) -> None:
         """Refuse a range outside."""
@@ -55,6 +56,21 @@ class Ranges:
             raise DatasetError(
                 f"{source}: expected a range of rows within 0 to {len(self)}, got {start} to {stop}"
             )
+
+    def check_whole(self, start: int, stop: int, source: str) -> None:
+        """Refuse a range that is not all there is."""
+        if (start, stop) != (0, len(self)):
+            raise DatasetError(
+                f"{source}: expected a survey of rows 0 to {len(self)}, got one of {start} to "
+                f"{stop}; merge the surveys of all ranges first"
+            )
+
+    def sorted(self, rows: Int[np.ndarray, " r"], source: str) -> Int[np.ndarray, " r"]:
+        """Rows that must be in order and inside."""
+        self.check_rows(rows, source)
+        if (rows[1:] < rows[:-1]).any():
+            raise DatasetError(f"{source}: expected sorted rows, got others; sort them first")
+        return rows.astype(np.int64)
 
     def check_rows(self, rows: Int[np.ndarray, " r"], source: str) -> None:
         """Refuse rows outside."""
@@ -64,15 +80,3 @@ class Ranges:
                 f"{source}: expected rows from 0 to {len(self) - 1}, got {len(wrong)} outside "
                 f"(first: {wrong[0]})"
             )
-
-
-def cuts(start: int, stop: int, size: int) -> Iterable[tuple[int, int]]:
-    """The rows from start to stop, cut at the multiples of a size.
-
-    >>> list(cuts(3, 9, 4))
-    [(3, 4), (4, 8), (8, 9)]
-    """
-    while start < stop:
-        end = min(stop, (start // size + 1) * size)
-        yield start, end
-        start = end

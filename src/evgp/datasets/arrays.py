@@ -5,12 +5,14 @@ it grows to. Here the claim is compared with the file first, and nothing is ever
 """
 
 import lzma
+import os
 import warnings
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -59,16 +61,23 @@ def read_array(path: str | Path, array: str | None = None) -> Shaped[np.ndarray,
 def _read_npy(path: Path, size: int) -> Shaped[np.ndarray, " n *d"]:
     """`size` is the bytes that a number will take later on; 0 for those it takes in the file."""
     with path.open("rb") as stream:
-        header = _header(stream, str(path))
-        _check(header, str(path))
-        held = path.stat().st_size - stream.tell()
-        if held < header.nbytes():
-            raise DatasetError(
-                f"{path}: the header promises {header.nbytes():,} bytes of numbers, the file holds "
-                f"{held:,}; it is cut short or damaged, so save it again"
-            )
+        header = npy_header(stream, str(path))
         check_memory(max(size * prod(header.shape), header.nbytes()), str(path))
         return _numbers(stream.read(header.nbytes()), header, str(path))
+
+
+def npy_header(stream: BinaryIO, source: str, *, empty: bool = False) -> Header:
+    """The header of an npy file that holds what it promises; `empty` allows for no rows."""
+    header = _header(stream, source)
+    some = (1, *header.shape[1:]) if empty and header.shape[:1] == (0,) else header.shape
+    _check(replace(header, shape=some), source)
+    held = os.fstat(stream.fileno()).st_size - stream.tell()
+    if held < header.nbytes():
+        raise DatasetError(
+            f"{source}: the header promises {header.nbytes():,} bytes of numbers, the file holds "
+            f"{held:,}; it is cut short or damaged, so save it again"
+        )
+    return header
 
 
 def _read_npz(

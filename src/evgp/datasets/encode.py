@@ -63,9 +63,7 @@ class Encoder:
         Without `standardise` numbers stay as they are, and so do constant columns.
         """
         if len(table) < 2:
-            raise DatasetError(
-                f"{table.source}: expected at least 2 rows to choose from, got {len(table)}"
-            )
+            raise too_few(table.source, len(table))
         left_out = ((id,) if id is not None else ()) + tuple(drop)
         for name in left_out:
             table.column(name)
@@ -83,7 +81,7 @@ class Encoder:
         if not columns:
             raise nothing(table.source, len(constant), len(left_out))
         encoder = cls(tuple(columns), (*left_out, *constant), impute, (), table.source)
-        notes += _looks.of_pool(table, columns, encoder._matrix(table, []))
+        notes += _looks.of_pool(table, columns, encoder.matrix(table)[0])
         return replace(encoder, notes=tuple(notes))
 
     @property
@@ -107,6 +105,20 @@ class Encoder:
 
         What differs from the pool without stopping the work is a `DataWarning`.
         """
+        odd = self.compare(table)
+        notes = _refuse_holes(table, self.sources, self.impute) + odd
+        x, unknown = self.matrix(table)
+        notes += [
+            f"{counted(count, 'cell')} of column {name!r} with words that {self.source} does not "
+            "have; they count as none of its categories"
+            for name, count in unknown.items()
+        ]
+        for note in notes:
+            warnings.warn(f"{table.source}: {note}", DataWarning, stacklevel=2)
+        return x
+
+    def compare(self, table: Table) -> list[str]:
+        """Refuse a table without the pool's columns, or of other kinds; notes on further ones."""
         here, known = set(table.names), {*self.sources, *self.ignored}
         absent = [name for name in self.sources if name not in here]
         if absent:
@@ -114,25 +126,26 @@ class Encoder:
                 f"{table.source}: expected the columns of {self.source}, got none named "
                 f"{quoted(absent)}"
             )
-        notes = _refuse_holes(table, self.sources, self.impute)
+        self.matrix(Table(table.data.slice(0, 0), table.source))
         extra = [name for name in table.names if name not in known]
-        if extra:
-            notes.append(f"ignored {_named(extra, 'column')} that {self.source} does not have")
-        x = self._matrix(table, notes)
-        for note in notes:
-            warnings.warn(f"{table.source}: {note}", DataWarning, stacklevel=2)
-        return x
+        if not extra:
+            return []
+        return [f"ignored {_named(extra, 'column')} that {self.source} does not have"]
 
-    def _matrix(self, table: Table, notes: list[str]) -> Float[np.ndarray, "n d"]:
+    def matrix(self, table: Table) -> tuple[Float[np.ndarray, "n d"], dict[str, int]]:
+        """The features of a table without holes, and the number of unknown words by column."""
         x = np.empty((len(table), len(self.names)))
+        unknown: dict[str, int] = {}
         start = 0
         for column in self.columns:
             stop = start + len(column.features)
-            x[:, start:stop] = self._encode(column, table, notes)
+            x[:, start:stop] = self._encode(column, table, unknown)
             start = stop
-        return x
+        return x, unknown
 
-    def _encode(self, column: Column, table: Table, notes: list[str]) -> Float[np.ndarray, "n d"]:
+    def _encode(
+        self, column: Column, table: Table, unknown: dict[str, int]
+    ) -> Float[np.ndarray, "n d"]:
         cells = table.column(column.name)
         if isinstance(column, Number):
             if not (is_number(cells.type) or is_time(cells.type)):
@@ -148,12 +161,8 @@ class Encoder:
                 f"got {cells.type}"
             )
         codes = column.codes(pc.fill_null(to_words(cells), column.fill))
-        unknown = int((codes < 0).sum())
-        if unknown:
-            notes.append(
-                f"{counted(unknown, 'cell')} of column {column.name!r} with words that "
-                f"{self.source} does not have; they count as none of its categories"
-            )
+        if none := int((codes < 0).sum()):
+            unknown[column.name] = none
         return column.encode(codes)
 
 
@@ -192,6 +201,11 @@ def _learn_words(table: Table, name: str, most: int, notes: list[str]) -> Catego
     return _words.category(name, counts, written)
 
 
+def too_few(source: str, rows: int) -> DatasetError:
+    """What to say of a pool without a choice."""
+    return DatasetError(f"{source}: expected at least 2 rows to choose from, got {rows}")
+
+
 def unusable(source: str, name: str, kind: pa.DataType) -> DatasetError:
     """What to say of a column that holds neither numbers nor words."""
     return DatasetError(
@@ -224,9 +238,9 @@ def taken(hint: str, categories: int) -> str:
     return f"{hint} (taken as {categories} categories)"
 
 
-def _refuse_holes(table: Table, names: Sequence[str], impute: bool, first: int = 0) -> list[str]:
+def _refuse_holes(table: Table, names: Sequence[str], impute: bool) -> list[str]:
     """Raise for missing and infinite cells, with columns and rows, or note that they are filled."""
-    found = [hole for name in names for hole in _holes.in_cells(name, table.column(name), first)]
+    found = [hole for name in names for hole in _holes.in_cells(name, table.column(name))]
     if not impute:
         _holes.refuse(found, table.source, "mend them, or fill them with --impute")
     if not found:

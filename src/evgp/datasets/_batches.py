@@ -1,0 +1,156 @@
+"""Rows of Parquet and Arrow files, a few thousand at a time."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jaxtyping import Int
+
+from evgp._errors import DatasetError
+from evgp.datasets._found import PARQUET, is_address, kind_of, opened, readable
+
+# Bytes read ahead in each column: whole column chunks would grow with the row groups.
+_BUFFER = 2**16
+# Whether any row from the first to before the second is wanted.
+Wanted = Callable[[int, int], bool]
+
+
+def between(start: int, stop: int) -> Wanted:
+    """The rows from start to before stop.
+
+    >>> between(3, 5)(0, 4), between(3, 5)(5, 9)
+    (True, False)
+    """
+    return lambda first, last: first < stop and start < last and first < last
+
+
+def among(rows: Int[np.ndarray, " r"]) -> Wanted:
+    """These sorted rows.
+
+    >>> among(np.array([2, 7]))(0, 4), among(np.array([2, 7]))(3, 7)
+    (True, False)
+    """
+    return lambda first, last: bool(np.diff(np.searchsorted(rows, [first, last]))[0])
+
+
+def look(file: str) -> tuple[int, pa.Schema]:
+    """How many rows a file has, and of which columns; only its metadata is read."""
+    if kind_of(file) == PARQUET:
+        with _parquet(file) as parquet:
+            return parquet.metadata.num_rows, parquet.schema_arrow
+    with readable(file):
+        with open(file, "rb") as stream:
+            magic = stream.read(6)
+        if magic.startswith(b"FEA1") or magic[:4] == b"\xff\xff\xff\xff":
+            raise DatasetError(
+                f"{file}: expected an Arrow file that can be read in parts, got "
+                f"{'an old Feather file' if magic.startswith(b'FEA1') else 'an Arrow stream'}; "
+                "save it once as Parquet"
+            )
+        with pa.memory_map(file) as source, pa.ipc.open_file(source) as reader:
+            return _arrow_rows(file), reader.schema
+
+
+def pieces(
+    file: str, rows: int, fields: pa.Schema, size: int, wanted: Wanted
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of at most `size` rows where some are wanted, with the number of their first row.
+
+    The file must still have the rows and fields that it had when the pool was opened.
+    """
+    read = _from_parquet if kind_of(file) == PARQUET else _from_arrow
+    with readable(file):
+        for first, batch in read(file, rows, fields, size, wanted):
+            if wanted(first, first + batch.num_rows):
+                clean = pa.RecordBatch.from_arrays(
+                    [batch.column(name) for name in fields.names], names=fields.names
+                )
+                # Offsets and letters in the file are claims too.
+                clean.validate(full=True)
+                yield first, clean
+
+
+def _from_parquet(
+    file: str, rows: int, fields: pa.Schema, size: int, wanted: Wanted
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    with _parquet(file) as parquet:
+        _check(file, rows, fields, parquet.metadata.num_rows, parquet.schema_arrow)
+        first = 0
+        for group in range(parquet.num_row_groups):
+            count = parquet.metadata.row_group(group).num_rows
+            if wanted(first, first + count):
+                # Threads would hold a page of each column more, and the callers have their own.
+                batches = parquet.iter_batches(
+                    size, row_groups=[group], columns=fields.names, use_threads=False
+                )
+                start = first
+                for batch in batches:
+                    yield start, batch
+                    start += batch.num_rows
+                    if not wanted(start, first + count):
+                        break
+                else:
+                    _check(file, count, fields, start - first, parquet.schema_arrow)
+            first += count
+
+
+def _from_arrow(
+    file: str, rows: int, fields: pa.Schema, size: int, wanted: Wanted
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    with ExitStack() as stack:
+        source = stack.enter_context(pa.memory_map(file))
+        schema = stack.enter_context(pa.ipc.open_file(source)).schema
+        _check(file, rows, fields, _arrow_rows(file), schema)
+        chosen = [schema.get_field_index(name) for name in fields.names]
+        reader, counter = (
+            stack.enter_context(
+                pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=some))
+            )
+            for some in (chosen, chosen[:1])
+        )
+        first = 0
+        for number in range(reader.num_record_batches):
+            # One column tells how long a batch is; others are unpacked only if it is wanted.
+            count = counter.get_batch(number).num_rows
+            if wanted(first, first + count):
+                batch = reader.get_batch(number)
+                for start in range(0, count, size):
+                    yield first + start, batch.slice(start, size)
+            first += count
+
+
+@contextmanager
+def _parquet(file: str) -> Iterator[pq.ParquetFile]:
+    with ExitStack() as stack:
+        stack.enter_context(readable(file))
+        source = stack.enter_context(opened(file)) if is_address(file) else file
+        # Not mapped: a file that is cut while it is mapped would end the process.
+        yield stack.enter_context(
+            pq.ParquetFile(
+                source, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
+            )
+        )
+
+
+def _arrow_rows(file: str) -> int:
+    from pyarrow import dataset
+
+    return int(dataset.dataset(file, format="ipc").count_rows())
+
+
+def _check(file: str, rows: int, fields: pa.Schema, got: int, schema: pa.Schema) -> None:
+    if got != rows:
+        raise DatasetError(
+            f"{file}: expected {rows:,} rows, as when the pool was opened, got {got:,}; leave the "
+            "files alone while they are read, and start again"
+        )
+    for field in fields:
+        at = schema.get_field_index(field.name)
+        if at < 0 or schema.field(at).type != field.type:
+            raise DatasetError(
+                f"{file}: expected column {field.name!r} of {field.type}, as when the pool was "
+                f"opened, got {'none' if at < 0 else schema.field(at).type}; leave the files "
+                "alone while they are read, and start again"
+            )

@@ -1,0 +1,196 @@
+"""The files that a pool is made of: one, a list, a folder, or an address."""
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from evgp._errors import DatasetError
+from evgp.datasets.tables import check_file, damaged, quoted
+
+PARQUET, ARROW, NPY = "Parquet", "Arrow", "NumPy"
+KINDS = {".parquet": PARQUET, ".arrow": ARROW, ".feather": ARROW, ".ipc": ARROW, ".npy": NPY}
+_PART = 2**20
+_ENDS = ".parquet, .arrow, .feather or .npy"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Files of one kind in order, and what to call them in messages."""
+
+    name: str
+    kind: str
+    files: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def find(where: str | Path | Sequence[str | Path]) -> Found:
+    """The files meant, which are not opened yet."""
+    if isinstance(where, str | Path):
+        if is_address(where):
+            return _at_address(str(where))
+        return _in_folder(Path(where)) if Path(where).is_dir() else _listed([where], str(where))
+    if not where:
+        raise DatasetError("expected the files of a pool, got an empty list; name at least one")
+    return _listed(where, f"{where[0]}" + (f" and {len(where) - 1} more" if where[1:] else ""))
+
+
+def is_address(where: str | Path) -> bool:
+    """Whether this is a URL, which fsspec opens."""
+    return isinstance(where, str) and "://" in where
+
+
+def kind_of(file: str | Path) -> str:
+    """The kind of a file by the end of its name.
+
+    >>> kind_of("pool.parquet")
+    'Parquet'
+    """
+    suffix = PurePosixPath(file).suffix.lower()
+    if suffix not in KINDS:
+        raise DatasetError(
+            f"{file}: expected a name that ends in {_ENDS}, which can be read in parts; save it "
+            "once as Parquet, as by pandas.read_csv(path).to_parquet('pool.parquet')"
+        )
+    return KINDS[suffix]
+
+
+def _listed(where: Sequence[str | Path], name: str) -> Found:
+    kinds = {kind_of(file): str(file) for file in where}
+    if len(kinds) > 1:
+        raise _mixed(name, list(kinds.values()))
+    files = tuple(map(str, where))
+    twice = [file for file, count in Counter(files).items() if count > 1]
+    if twice:
+        raise DatasetError(f"{name}: expected each file once, got {quoted(twice)} more than once")
+    for file in files:
+        if not is_address(file):
+            check_file(Path(file))
+        elif PARQUET not in kinds:
+            raise _only_parquet(file)
+    return Found(name, next(iter(kinds)), files)
+
+
+def _in_folder(folder: Path) -> Found:
+    names: list[str] = []
+    others: list[str] = []
+    for here, folders, files in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        inside = Path(here).relative_to(folder)
+        others += [str(inside / name) for name in folders if (Path(here) / name).is_symlink()]
+        for name in files:
+            if not _is_hidden(name):
+                known = Path(name).suffix.lower() in KINDS
+                (names if known else others).append(str(inside / name))
+    return _sorted(str(folder), names, others, lambda name: str(folder / name))
+
+
+def _sorted(source: str, names: list[str], others: list[str], full: Any) -> Found:
+    """What lies in a folder, local or not."""
+    if others:
+        raise DatasetError(
+            f"{source}: expected nothing but files that end in {_ENDS}, got "
+            f"{quoted(sorted(others))}; move them away, or list the files of the pool"
+        )
+    if not names:
+        raise DatasetError(
+            f"{source}: expected files that end in {_ENDS}, got none; check the path"
+        )
+    names.sort(key=lambda name: PurePosixPath(name).parts)
+    kinds = {kind_of(name): name for name in names}
+    if len(kinds) > 1:
+        raise _mixed(source, list(kinds.values()))
+    parts = {part for name in names for part in PurePosixPath(name).parts[:-1] if "=" in part}
+    told = f"folder names such as {min(parts)!r} are not read as columns" if parts else ""
+    found = _listed([full(name) for name in names], source)
+    return Found(source, found.kind, found.files, (told,) if told else ())
+
+
+def _at_address(where: str) -> Found:
+    fs, path = _filesystem(where)
+    with readable(where):
+        if not fs.isdir(path):
+            return _listed([where], where)
+        inside = [PurePosixPath(name).relative_to(path) for name in fs.find(path)]
+    seen = [str(name) for name in inside if not any(map(_is_hidden, name.parts))]
+    names = [name for name in seen if PurePosixPath(name).suffix.lower() in KINDS]
+    others = [name for name in seen if name not in set(names)]
+    return _sorted(where, names, others, lambda name: fs.unstrip_protocol(f"{path}/{name}"))
+
+
+@contextmanager
+def opened(file: str) -> Iterator[BinaryIO]:
+    """A file or an address, to be read as bytes."""
+    with readable(file):
+        if is_address(file):
+            fs, path = _filesystem(file)
+            with fs.open(path, "rb") as stream:
+                yield stream
+        else:
+            with open(file, "rb") as stream:
+                yield stream
+
+
+def digest(file: str) -> str:
+    """A hash of all bytes of a file, read in small parts."""
+    with opened(file) as stream:
+        state = hashlib.blake2b()
+        while part := stream.read(_PART):
+            state.update(part)
+        return state.hexdigest()
+
+
+@contextmanager
+def readable(file: str) -> Iterator[None]:
+    """What goes wrong with a file becomes a sentence that names it."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        if isinstance(error, FileNotFoundError):
+            raise DatasetError(f"{file}: no such file; check the path") from error
+        if getattr(error, "errno", None) is not None:
+            said = os.strerror(error.errno or 0).lower()
+            raise DatasetError(f"{file}: cannot be read: {said}") from error
+        raise damaged(file, PurePosixPath(file).suffix.lower()) from error
+
+
+def _filesystem(where: str) -> tuple[Any, str]:
+    try:
+        import fsspec  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise DatasetError(
+            f"{where}: expected the package fsspec, which opens addresses, got none; install it "
+            "(pip install fsspec), or copy the files here"
+        ) from error
+    try:
+        fs, path = fsspec.core.url_to_fs(where)
+    except (ImportError, ValueError) as error:
+        raise DatasetError(f"{where}: this address cannot be opened: {error}") from error
+    return fs, path
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def _refuse(error: OSError) -> None:
+    raise DatasetError(f"{error.filename}: this folder may not be read; change its permissions")
+
+
+def _mixed(source: str, examples: Sequence[str]) -> DatasetError:
+    return DatasetError(
+        f"{source}: expected files of one kind, got {quoted(examples)}; keep one kind"
+    )
+
+
+def _only_parquet(file: str) -> DatasetError:
+    return DatasetError(
+        f"{file}: expected Parquet at an address, got another kind; save it as Parquet, or copy "
+        "the file here"
+    )

@@ -1,0 +1,176 @@
+"""Pools in Parquet and Arrow files."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float, Int
+
+from evgp._errors import DatasetError
+from evgp._linalg import BLOCK, in_pairs
+from evgp.datasets import _batches
+from evgp.datasets._columns import is_category, is_number, is_time, plain
+from evgp.datasets._found import Found, digest
+from evgp.datasets._layout import Layout, TableCode
+from evgp.datasets._ranges import Ranges
+from evgp.datasets.encode import unusable
+from evgp.datasets.fitted import Fitted
+from evgp.datasets.survey import Survey, step_of
+from evgp.datasets.tables import Table, checked_numbers, no_column
+
+_AT_LEAST = 64
+
+
+@dataclass(frozen=True)
+class StreamedTable:
+    """Rows of files that all have the same columns."""
+
+    layout: Layout
+    files: tuple[str, ...]
+    ranges: Ranges
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return self.layout.source
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a row before it is encoded."""
+        return (len(self.layout.used),)
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+    def digest(self, file: str) -> str:
+        """A hash of all bytes of a file."""
+        return digest(file)
+
+    def survey(self, start: int, stop: int, rows: Int[np.ndarray, " r"]) -> Survey:
+        """Statistics of a range in one pass, and those of the sorted rows that lie in it."""
+        rows = self.ranges.sorted(rows, self.name)
+        used = self.layout.used
+        parts = (
+            self.layout.survey(first, table, rows)
+            for first, table in self.raw(start, stop, step_of(len(used)), used)
+        )
+        if start == stop:
+            return self.layout.survey(start, self._fields(used).empty_table(), rows)
+        return in_pairs(parts, Survey.merge)
+
+    def fitted(self, survey: Survey) -> Fitted:
+        """The pool with the scaling and categories of a survey of all rows."""
+        self.ranges.check_whole(survey.start, survey.stop, self.name)
+        encoder = self.layout.learn(survey)
+        code = TableCode(encoder)
+        x, _ = code.encode(survey.sample, 0, self.name)
+        return Fitted(self, code, x, (*self.remarks, *encoder.notes))
+
+    def cells(self, column: str, rows: Int[np.ndarray, " r"]) -> list[object]:
+        """Plain values of one column in a few rows, in the order given."""
+        return list(plain(self.raw_at(rows, [column]).column(column)).to_pylist())
+
+    def numbers(self, column: str, start: int, stop: int) -> Float[np.ndarray, " n"]:
+        """One column of a range as float64, where every cell must be a number."""
+        none = self._fields([column]).empty_table()
+        parts = [checked_numbers(self.name, column, none.column(column))]
+        for first, table in self.raw(start, stop, 16 * BLOCK, [column]):
+            parts.append(checked_numbers(self.name, column, table.column(column), first))
+        return np.concatenate(parts)
+
+    def raw(
+        self, start: int, stop: int, size: int, columns: Sequence[str]
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """A range as it is in the files, cut at the multiples of a size."""
+        self.ranges.check_range(start, stop, self.name)
+        held: list[pa.RecordBatch] = []
+        first = at = start
+        for piece in self._pieces(start, stop, size, self._fields(columns)):
+            batch = piece
+            while batch.num_rows:
+                full = (at // size + 1) * size
+                held.append(batch.slice(0, full - at))
+                at += held[-1].num_rows
+                batch = batch.slice(held[-1].num_rows)
+                if at == full:
+                    yield first, pa.Table.from_batches(held)
+                    held, first = [], at
+        if held:
+            yield first, pa.Table.from_batches(held)
+
+    def _pieces(
+        self, start: int, stop: int, size: int, fields: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        for file, low, high in self.ranges.parts(start, stop):
+            path, count = self.files[file], self.ranges.counts[file]
+            for first, batch in _batches.pieces(
+                path, count, fields, max(size, _AT_LEAST), _batches.between(low, high)
+            ):
+                skipped = max(low - first, 0)
+                yield batch.slice(skipped, min(high - first, batch.num_rows) - skipped)
+
+    def raw_at(self, rows: Int[np.ndarray, " r"], columns: Sequence[str]) -> pa.Table:
+        """A few rows as they are in the files, in the order given."""
+        self.ranges.check_rows(rows, self.name)
+        fields = self._fields(columns)
+        distinct, order = np.unique(rows, return_inverse=True)
+        found = [fields.empty_table()]
+        for file, local in self.ranges.groups(distinct):
+            path, count = self.files[file], self.ranges.counts[file]
+            for first, batch in _batches.pieces(path, count, fields, BLOCK, _batches.among(local)):
+                inside = slice(*np.searchsorted(local, [first, first + batch.num_rows]))
+                found.append(pa.Table.from_batches([batch]).take(local[inside] - first))
+        return pa.concat_tables(found).take(order)
+
+    def _fields(self, columns: Sequence[str]) -> pa.Schema:
+        schema = self.layout.schema
+        for name in columns:
+            if schema.get_field_index(name) < 0:
+                raise no_column(self.name, name, schema.names)
+        return pa.schema([pa.field(name, schema.field(name).type) for name in columns])
+
+
+def open_tables(
+    found: Found, left_out: Sequence[str], max_categories: int, standardise: bool
+) -> StreamedTable:
+    """The pool in these files, of which only the metadata is read."""
+    counts, schema = [], pa.schema([])
+    for number, file in enumerate(found.files):
+        count, here = _batches.look(file)
+        Table(here.empty_table(), file)  # refuses names that occur twice
+        if number == 0:
+            schema = here
+        _check_same(file, here, found.files[0], schema)
+        counts.append(count)
+    ranges = Ranges(tuple(counts))
+    if not len(ranges):
+        raise DatasetError(f"{found.name}: expected rows of data, got column names only")
+    schema = pa.schema([pa.field(field.name, field.type) for field in schema])
+    layout = Layout(found.name, len(ranges), schema, tuple(left_out), max_categories, standardise)
+    pool = StreamedTable(layout, found.files, ranges, found.remarks)
+    pool._fields(left_out)
+    for name in layout.used:
+        kind = schema.field(name).type
+        if not (is_number(kind) or is_time(kind) or is_category(kind)):
+            raise unusable(found.name, name, kind)
+    if not layout.used:
+        raise DatasetError(
+            f"{found.name}: expected a column to choose by, got {len(left_out)} left out and no "
+            "other; leave out fewer"
+        )
+    return pool
+
+
+def _check_same(file: str, here: pa.Schema, first: str, schema: pa.Schema) -> None:
+    mine, theirs = (
+        dict(zip(here.names, here.types, strict=True)),
+        dict(zip(schema.names, schema.types, strict=True)),
+    )
+    for name in {**theirs, **mine}:
+        if mine.get(name) != theirs.get(name):
+            raise DatasetError(
+                f"{file}: expected column {name!r} of {theirs.get(name, 'none')}, as in {first}, "
+                f"got {mine.get(name, 'none')}; write all files with the same columns and types"
+            )

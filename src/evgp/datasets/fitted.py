@@ -1,0 +1,153 @@
+"""A pool that stays in its files, and what turns its rows into numbers."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from evgp._errors import DatasetError, DataWarning
+from evgp._linalg import BLOCK
+from evgp.datasets.survey import Raw, Survey
+
+
+@runtime_checkable
+class Streamed(Protocol):
+    """Rows in one or many files, read a block at a time; no file stays open.
+
+    Rows are counted through all files. Any process may hold a copy and read its own range.
+    """
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Its files in order."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a row as it is in the files."""
+
+    def __len__(self) -> int: ...
+
+    def digest(self, file: str) -> str:
+        """A hash of all bytes of a file."""
+
+    def survey(self, start: int, stop: int, rows: Int[np.ndarray, " r"]) -> Survey:
+        """Statistics of a range in one pass, and those of the sorted rows that lie in it."""
+
+    def fitted(self, survey: Survey) -> "Fitted":
+        """The pool with the scaling and categories of a survey of all rows."""
+
+    def cells(self, column: str, rows: Int[np.ndarray, " r"]) -> list[object]:
+        """Plain values of one column in a few rows, in the order given."""
+
+    def numbers(self, column: str, start: int, stop: int) -> Float[np.ndarray, " n"]:
+        """One column of a range as float64, where every cell must be a number."""
+
+    def raw(
+        self, start: int, stop: int, size: int, columns: Sequence[str]
+    ) -> Iterator[tuple[int, Raw]]:
+        """A range as it is in the files, cut at the multiples of a size."""
+
+    def raw_at(self, rows: Int[np.ndarray, " r"], columns: Sequence[str]) -> Raw:
+        """A few rows as they are in the files, in the order given."""
+
+
+@runtime_checkable
+class Code(Protocol):
+    """From rows as they are in files to numbers."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the features, where they have any."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Columns that it reads."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of an encoded row."""
+
+    def encode(
+        self, raw: Raw, first: int, source: str
+    ) -> tuple[Shaped[np.ndarray, " n *d"], list[str]]:
+        """Encoded rows, and columns with words that it does not know."""
+
+    def check(self, other: Streamed) -> list[str]:
+        """Refuse a pool that it cannot encode; notes on one that differs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A pool with its scaling and categories, to be read as numbers.
+
+    `sample` holds the rows that the survey kept, and `notes` what looks odd.
+    """
+
+    pool: Streamed
+    code: Code
+    sample: Shaped[np.ndarray, " r *d"]
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features; none where samples have more than one axis."""
+        return self.code.names
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of an encoded sample."""
+        return self.code.shape
+
+    def blocks(
+        self, start: int, stop: int, size: int = BLOCK
+    ) -> Iterator[tuple[int, Shaped[np.ndarray, " b *d"]]]:
+        """The encoded rows of a range in order, cut at the multiples of a size.
+
+        Each block comes with the number of its first row.
+        """
+        if size < 1:
+            raise DatasetError(f"expected blocks of at least 1 row, got size={size}")
+        told: set[str] = set()
+        for first, raw in self.pool.raw(start, stop, size, self.code.sources):
+            x, unknown = self.code.encode(raw, first, self.pool.name)
+            self._tell([name for name in unknown if name not in told])
+            told.update(unknown)
+            yield first, x
+
+    def take(self, rows: Int[np.ndarray, " r"]) -> Shaped[np.ndarray, " r *d"]:
+        """A few encoded rows, in the order given."""
+        raw = self.pool.raw_at(rows, self.code.sources)
+        try:
+            x, unknown = self.code.encode(raw, 0, self.pool.name)
+        except DatasetError:
+            # Once more row by row, for an error with the row's number in the pool.
+            for at, row in enumerate(rows.tolist()):
+                self.code.encode(raw[at : at + 1], row, self.pool.name)
+            raise
+        self._tell(unknown)
+        return x
+
+    def like(self, other: Streamed) -> "Fitted":
+        """Another pool, such as test points, with the scaling and categories of this one."""
+        for note in self.code.check(other):
+            warnings.warn(f"{other.name}: {note}", DataWarning, stacklevel=2)
+        return Fitted(other, self.code, np.empty((0, *self.shape), dtype=self.sample.dtype))
+
+    def _tell(self, unknown: Sequence[str]) -> None:
+        for name in unknown:
+            warnings.warn(
+                f"{self.pool.name}: column {name!r} holds words that the pool does not have; they "
+                "count as none of its categories",
+                DataWarning,
+                stacklevel=3,
+            )

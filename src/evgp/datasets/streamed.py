@@ -1,0 +1,45 @@
+"""Pools larger than memory: files that are read a block at a time."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evgp.datasets._found import NPY, find
+from evgp.datasets._streamed_arrays import open_arrays
+from evgp.datasets._streamed_tables import open_tables
+from evgp.datasets.fitted import Streamed
+
+
+def open_pool(
+    where: str | Path | Sequence[str | Path],
+    *,
+    id: str | None = None,
+    drop: Sequence[str] = (),
+    costs: str | None = None,
+    max_categories: int = 50,
+    standardise: bool = True,
+) -> Streamed:
+    """A pool in Parquet, Arrow or npy files, of which only the metadata is read yet.
+
+    `where` is a file, a folder, a list of files, or the address of Parquet files for fsspec. The
+    columns named by `id`, `drop` and `costs` are no features.
+
+    >>> import numpy as np, tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.save(folder / "a.npy", np.array([[1.0, 5.0], [3.0, 9.0]]))
+    >>> np.save(folder / "b.npy", np.array([[3.0, 5.0], [1.0, 9.0]]))
+    >>> pool = open_pool(folder)
+    >>> len(pool), pool.shape
+    (4, (2,))
+    >>> fitted = pool.fitted(pool.survey(0, 4, rows=np.array([0, 3])))
+    >>> fitted.sample
+    array([[-1., -1.],
+           [-1.,  1.]])
+    >>> [(first, len(x)) for first, x in fitted.blocks(1, 4, size=2)]
+    [(1, 1), (2, 2)]
+    """
+    found = find(where)
+    named = [name for name in (id, *drop, costs) if name is not None]
+    left_out = tuple(dict.fromkeys(named))
+    if found.kind == NPY:
+        return open_arrays(found, left_out, standardise)
+    return open_tables(found, left_out, max_categories, standardise)

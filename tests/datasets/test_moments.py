@@ -1,0 +1,97 @@
+"""Statistics from parts are those of the whole, to the last digit whatever the parts."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from evgp._linalg import in_pairs
+from evgp.datasets._moments import Moments
+
+BLOCK = 8
+
+
+def blocks(x: np.ndarray, size: int = BLOCK) -> list[Moments]:
+    return [Moments.of(x[at : at + size, :, None]) for at in range(0, len(x), size)]
+
+
+def same(one: Moments, other: Moments) -> bool:
+    return one.count == other.count and all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in "exponent mean rest spread low high rising".split()
+    )
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    x=arrays(
+        np.float64,
+        st.tuples(st.integers(1, 200), st.integers(1, 3)),
+        elements=st.floats(allow_nan=False, allow_infinity=False),
+    ),
+    level=st.integers(0, 4),
+)
+def test_ranges_of_two_to_the_j_blocks_merge_to_the_same_bits(x: np.ndarray, level: int) -> None:
+    parts = blocks(x)
+    run = 2**level
+    shards = [parts[at : at + run] for at in range(0, len(parts), run)]
+    whole = in_pairs(parts, Moments.merge)
+    merged = in_pairs([in_pairs(shard, Moments.merge) for shard in shards], Moments.merge)
+    assert same(whole, merged)
+    np.testing.assert_array_equal(whole.low, x.min(axis=0))
+    np.testing.assert_array_equal(whole.high, x.max(axis=0))
+    np.testing.assert_array_equal(whole.rising, (np.diff(x, axis=0) > 0).all(axis=0))
+    # As a direct computation in the same unit, whatever the size of the numbers.
+    y = x / whole.scale()
+    np.testing.assert_allclose(whole.mean, y.mean(axis=0), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(whole.deviation(), y.std(axis=0), rtol=1e-12, atol=1e-14)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    seed=st.integers(0, 1000),
+    mean=st.sampled_from([0.0, 1.0, 1e9, -1e12, 1e200]),
+    spread=st.sampled_from([1e-3, 1.0, 1e6]),
+)
+def test_a_small_spread_far_from_zero_keeps_its_digits(
+    seed: int, mean: float, spread: float
+) -> None:
+    x = mean + (max(abs(mean), 1) * 1e-9) * spread * np.random.default_rng(seed).normal(
+        size=(20_000, 2)
+    )
+    got = in_pairs(blocks(x, 512), Moments.merge)
+    unit = got.scale()
+    y = x / unit
+    middle = y.mean(axis=0)
+    middle += (y - middle).mean(axis=0)
+    # The second pass in extended precision: the rest of the mean counts too.
+    apart = (y - middle).astype(np.longdouble)
+    apart -= apart.mean(axis=0)
+    expected = np.sqrt((apart**2).mean(axis=0)).astype(float)
+    np.testing.assert_allclose(got.deviation(), expected, rtol=1e-12)
+    np.testing.assert_allclose(got.mean, middle, rtol=1e-15, atol=1e-16)
+
+
+def test_blocks_of_zeros_and_of_the_smallest_floats_merge() -> None:
+    x = np.zeros((32, 1))
+    x[20] = 5e-324
+    got = in_pairs(blocks(x), Moments.merge)
+    assert got.scale()[0] * got.mean[0] == 0.0  # below the smallest float
+    np.testing.assert_allclose(got.mean, 1 / 32)
+    np.testing.assert_allclose(got.deviation(), np.sqrt(31) / 32)
+
+
+def test_no_rows_change_nothing() -> None:
+    x = Moments.of(np.array([[[1.0]], [[4.0]]]))
+    none = Moments.of(np.empty((0, 1, 1)))
+    assert same(none.merge(x), x)
+    assert same(x.merge(none), x)
+    assert none.merge(none).count == 0
+
+
+def test_channels_count_every_pixel() -> None:
+    x = np.random.default_rng(0).normal(size=(10, 3, 7))
+    got = in_pairs([Moments.of(x[:4]), Moments.of(x[4:])], Moments.merge)
+    assert got.count == 70
+    np.testing.assert_allclose(got.scale() * got.mean, x.mean(axis=(0, 2)), rtol=1e-12)
+    np.testing.assert_allclose(got.scale() * got.deviation(), x.std(axis=(0, 2)), rtol=1e-12)
