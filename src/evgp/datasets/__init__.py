@@ -12,6 +12,11 @@ from evgp.datasets.fitted import Fitted as Fitted
 from evgp.datasets.fitted import Streamed as Streamed
 from evgp.datasets.images import Images as Images
 from evgp.datasets.images import read_images as read_images
+from evgp.datasets.kept import PickFile as PickFile
+from evgp.datasets.kept import array_file as array_file
+from evgp.datasets.kept import cache_folder as cache_folder
+from evgp.datasets.kept import check_room as check_room
+from evgp.datasets.kept import in_use as in_use
 from evgp.datasets.labelled import Labelled as Labelled
 from evgp.datasets.labelled import ids as ids
 from evgp.datasets.labelled import read_labelled as read_labelled

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -145,7 +146,9 @@ def as_float(x: Raw, places: Int[np.ndarray, " p"]) -> Float[np.ndarray, "n p s"
     some = x if len(places) == x.shape[1] else x[:, places]
     # A number beyond float64 becomes inf here, and is reported as such.
     with np.errstate(over="ignore"):
-        return np.array(some, dtype=np.float64, order="C").reshape(len(x), len(places), -1)
+        return np.array(some, dtype=np.float64, order="C").reshape(
+            len(x), len(places), prod(x.shape[2:])
+        )
 
 
 def _in_array(

@@ -6,7 +6,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Shaped
 
 from evgp._errors import DatasetError
 from evgp._linalg import BLOCK
@@ -17,7 +16,8 @@ from evgp.datasets._moments import Moments
 # Numbers looked at together.
 _AT_ONCE = 2**22
 
-Raw: TypeAlias = pa.Table | Shaped[np.ndarray, " n *d"]
+# Rows as they are in files.
+Raw: TypeAlias = pa.Table | np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
