@@ -1,0 +1,432 @@
+"""What cannot be a pool is refused with its file, its column and what to do."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evgp._errors import DatasetError
+from evgp.datasets import Streamed, Survey, open_pool
+
+NONE = np.empty(0, dtype=np.int64)
+GOOD = pa.table({"a": np.arange(100.0), "kind": ["x", "y"] * 50})
+
+
+def write(table: pa.Table, path: Path, **options: object) -> Path:
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, **options)
+    elif path.suffix == ".npy":
+        np.save(path, np.column_stack([table["a"].to_numpy()] * 2))
+    else:
+        pyarrow.feather.write_feather(table, path, **options)
+    return path
+
+
+def survey(pool: Streamed) -> Survey:
+    return pool.survey(0, len(pool), NONE)
+
+
+def read(path: Path, **options: object) -> None:
+    pool = open_pool(path, **options)
+    for _ in pool.fitted(survey(pool)).blocks(0, len(pool)):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("pool.csv", r"which can be read in parts; save it once as Parquet, as by pandas.read_csv"),
+        ("pool.npz", "expected a name that ends in .parquet"),
+        ("pool", "expected a name that ends in .parquet"),
+        ("gone.parquet", "no such file"),
+        ("gone.npy", "no such file"),
+        ("empty.parquet", "got an empty file"),
+        ("text.parquet", "expected a Parquet file, got one that is cut short, damaged or of anot"),
+        ("text.arrow", "expected an Arrow file, got one that is cut short, damaged"),
+        ("text.npy", "expected a NumPy array file, got something else"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    if not name.startswith("gone"):
+        (tmp_path / name).write_text("" if name.startswith("empty") else "a,b\n1,2\n" * 20)
+    with pytest.raises(DatasetError, match=said) as caught:
+        open_pool(tmp_path / name)
+    assert name in str(caught.value)
+
+
+def test_a_folder_must_hold_one_kind_of_files(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"expected files that end in .parquet.*, got none"):
+        open_pool(tmp_path)
+    write(GOOD, tmp_path / "b.parquet")
+    (tmp_path / "year=2020").mkdir()
+    write(GOOD.slice(0, 10), tmp_path / "year=2020" / "a.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / ".b.parquet.crc").touch()
+    (tmp_path / "_old").mkdir()
+    write(GOOD, tmp_path / "_old" / "c.parquet")
+    pool = open_pool(tmp_path)
+    assert [Path(file).name for file in pool.files] == ["b.parquet", "a.parquet"]
+    assert len(pool) == 110
+    note = "folder names such as 'year=2020' are not read as columns"
+    assert pool.fitted(survey(pool)).notes[0] == note
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(DatasetError, match=r"got 'notes.txt'; move them away"):
+        open_pool(tmp_path)
+    (tmp_path / "notes.txt").unlink()
+    (tmp_path / "linked").symlink_to(tmp_path / "_old")
+    with pytest.raises(DatasetError, match="got 'linked'; move them away"):
+        open_pool(tmp_path)
+    (tmp_path / "linked").unlink()
+    write(GOOD, tmp_path / "c.npy")
+    with pytest.raises(DatasetError, match=r"expected files of one kind, got .*'c.npy'"):
+        open_pool(tmp_path)
+
+
+def test_a_list_must_name_each_file_once(tmp_path: Path) -> None:
+    a, b = (write(GOOD, tmp_path / name) for name in ("a.parquet", "b.parquet"))
+    assert open_pool([b, a]).files == (str(b), str(a))
+    assert open_pool([b, a]).name == f"{b} and 1 more"
+    with pytest.raises(DatasetError, match="got an empty list"):
+        open_pool([])
+    with pytest.raises(DatasetError, match="expected each file once"):
+        open_pool([a, b, a])
+    with pytest.raises(DatasetError, match="expected files of one kind"):
+        open_pool([a, write(GOOD, tmp_path / "c.npy")])
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (GOOD.drop_columns(["kind"]), "'kind' of string, as in .*0.parquet, got none"),
+        (GOOD.append_column("b", GOOD["a"]), "'b' of none, as in .*0.parquet, got double"),
+        (
+            GOOD.set_column(0, "a", GOOD["a"].cast("float")),
+            "'a' of double, as in .*0.parquet, got float",
+        ),
+    ],
+)
+def test_files_must_agree_in_columns_and_types(tmp_path: Path, other: pa.Table, said: str) -> None:
+    write(GOOD, tmp_path / "0.parquet")
+    write(other, tmp_path / "1.parquet")
+    with pytest.raises(DatasetError, match=f"1.parquet: expected column {said}"):
+        open_pool(tmp_path)
+
+
+def test_columns_in_another_order_and_nullability_agree(tmp_path: Path) -> None:
+    write(GOOD, tmp_path / "0.parquet")
+    kinds = pa.schema([pa.field("kind", "string", nullable=False), pa.field("a", "double")])
+    write(GOOD.select(["kind", "a"]).cast(kinds), tmp_path / "1.parquet")
+    pool = open_pool(tmp_path)
+    x = np.concatenate([x for _, x in pool.fitted(survey(pool)).blocks(0, 200, 64)])
+    np.testing.assert_array_equal(x[:100], x[100:])
+
+
+def test_arrays_must_agree_in_shape_and_type(tmp_path: Path) -> None:
+    np.save(tmp_path / "0.npy", np.eye(3))
+    np.save(tmp_path / "1.npy", np.eye(4))
+    with pytest.raises(DatasetError, match=r"1.npy: expected rowsx3 .* got 4x4 numbers"):
+        open_pool(tmp_path)
+    np.save(tmp_path / "1.npy", np.eye(3, dtype=np.float32))
+    with pytest.raises(DatasetError, match=r"1.npy: .* got 3x3 numbers of float32"):
+        open_pool(tmp_path)
+    np.save(tmp_path / "0.npy", np.eye(3, dtype=complex))
+    with pytest.raises(DatasetError, match="expected real numbers, got complex"):
+        open_pool(tmp_path / "0.npy")
+    np.save(tmp_path / "0.npy", np.array([[{}]]))
+    with pytest.raises(DatasetError, match="holds Python objects"):
+        open_pool(tmp_path / "0.npy")
+    np.save(tmp_path / "0.npy", np.arange(3))
+    with pytest.raises(DatasetError, match="got one axis of 3"):
+        open_pool(tmp_path / "0.npy")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".npy"])
+def test_empty_files_count_only_beside_others(tmp_path: Path, suffix: str) -> None:
+    write(GOOD.slice(0, 0), tmp_path / f"0{suffix}")
+    with pytest.raises(DatasetError, match="expected rows of data"):
+        open_pool(tmp_path)
+    write(GOOD.slice(0, 1), tmp_path / f"1{suffix}")
+    with pytest.raises(DatasetError, match="expected at least 2 rows to choose from, got 1"):
+        read(tmp_path)
+    write(GOOD, tmp_path / f"2{suffix}")
+    read(tmp_path)
+
+
+def test_columns_that_are_not_there_or_not_usable_are_named(tmp_path: Path) -> None:
+    path = write(GOOD.append_column("list", pa.array([[1.0]] * 100)), tmp_path / "a.parquet")
+    with pytest.raises(DatasetError, match="expected numbers or words in column 'list', got list"):
+        open_pool(path)
+    for options in ({"id": "b"}, {"drop": ["b"]}, {"costs": "b"}):
+        with pytest.raises(DatasetError, match="expected a column 'b', got 'a', 'kind', 'list'"):
+            open_pool(path, **options)
+    with pytest.raises(DatasetError, match="expected a column to choose by, got 3 left out"):
+        open_pool(path, drop=["list", "a"], id="kind")
+    assert open_pool(path, drop=["list"]).shape == (2,)
+    np.save(tmp_path / "x.npy", np.eye(3))
+    with pytest.raises(DatasetError, match="expected a column 'x3', got 'x0', 'x1', 'x2'"):
+        open_pool(tmp_path / "x.npy", drop=["x3"])
+    twice = pa.Table.from_arrays([GOOD["a"], GOOD["a"]], names=["a", "a"])
+    with pytest.raises(DatasetError, match="expected different column names, got 'a' more than on"):
+        open_pool(write(twice, tmp_path / "b.parquet"))
+
+
+def test_pools_whose_rows_are_alike_are_refused(tmp_path: Path) -> None:
+    path = write(pa.table({"a": [1.0] * 9, "b": ["x"] * 9}), tmp_path / "a.parquet")
+    said = "expected a column that differs between rows, got 2 constant columns and 0 left out"
+    with pytest.raises(DatasetError, match=said):
+        read(path)
+    np.save(tmp_path / "x.npy", np.ones((4, 2)))
+    with pytest.raises(DatasetError, match=said):
+        read(tmp_path / "x.npy")
+
+
+def test_holes_in_all_ranges_are_counted_with_their_global_rows(tmp_path: Path) -> None:
+    a = np.arange(10_000.0)
+    a[[5_000, 6_000, 7_000, 9_000]] = np.nan
+    a[9_999] = -np.inf
+    kind = pa.array(["x", "y"] * 4_999 + ["x", None])
+    for number, low in enumerate((0, 5_500)):
+        part = pa.table({"a": a, "kind": kind}).slice(low, 5_500 if number == 0 else None)
+        write(part, tmp_path / f"{number}.parquet")
+    with pytest.raises(DatasetError) as caught:
+        read(tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path}: expected a value in each cell, got 4 missing or NaN in column 'a' (rows "
+        "5000, 6000, 7000, ...); 1 infinite in column 'a' (row 9999); 1 missing in column 'kind' (row "
+        "9999) (rows count from 0); fill them first: --impute is not for pools that stay in their "
+        "files"
+    )
+    x = np.zeros((20, 2, 3))
+    x[[7, 8], 1, 0] = np.nan
+    np.save(tmp_path / "x.npy", x)
+    with pytest.raises(DatasetError, match=r"got 2 NaN in column 'channel 1' \(rows 7, 8\)"):
+        read(tmp_path / "x.npy")
+
+
+def test_counting_stops_at_too_many_words(tmp_path: Path) -> None:
+    words = [f"w{row % 900}" for row in range(20_000)]
+    path = write(pa.table({"a": np.arange(20_000.0), "b": words}), tmp_path / "a.parquet")
+    said = "expected at most 50 categories in column 'b', got 900 in 4,096 of the rows; use --drop"
+    with pytest.raises(DatasetError, match=said):
+        read(path)
+    with pytest.raises(DatasetError, match="in 4,096 of the rows"):
+        open_pool(path).survey(8_192, 20_000, NONE)
+    read(path, max_categories=900)
+    # Few in each range, too many in both.
+    words = [f"w{row // 300}" for row in range(20_000)]
+    pool = open_pool(write(pa.table({"b": words}), tmp_path / "a.parquet"))
+    one, other = pool.survey(0, 8_192, NONE), pool.survey(8_192, 20_000, NONE)
+    with pytest.raises(DatasetError, match="expected at most 50 categories in column 'b', got 67"):
+        one.merge(other)
+    pool = open_pool(
+        write(pa.table({"b": [f"w{row}" for row in range(999)]}), tmp_path / "a.parquet")
+    )
+    with pytest.raises(DatasetError, match="another word in each of 999 rows; use --id 'b'"):
+        survey(pool)
+    few = open_pool(write(pa.table({"b": ["v", "w", "x"]}), tmp_path / "a.parquet"))
+    with pytest.raises(DatasetError, match="another word in each of 3 rows"):
+        few.fitted(survey(few))
+
+
+def test_what_looks_like_an_id_or_a_label_is_noted(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "row": np.arange(5_000),
+            "user_id": np.random.default_rng(0).integers(0, 9, 5_000),
+            "target": np.random.default_rng(0).normal(size=5_000),
+            "survived": np.arange(5_000) % 2,
+            "wild": np.r_[np.random.default_rng(0).normal(size=4_999), 1e9],
+            "when": pa.array(np.arange(5_000) % 77).cast(pa.timestamp("s")),
+            "odd": ["1", "2", "3", "n/a"] * 1_250,
+        }
+    )
+    pool = open_pool(write(table, tmp_path / "a.parquet"))
+    assert pool.fitted(survey(pool)).notes == (
+        "column 'when' holds times, taken as seconds",
+        "most of column 'odd' are numbers, but 'n/a' is not (taken as 4 categories)",
+        "column 'row': another whole number in each row, as in an id (--id or --drop leaves it "
+        "out)",
+        "column 'user_id': named like an id (--id or --drop leaves it out)",
+        "column 'target': named like the label, which must not steer the picks (--drop leaves it "
+        "out)",
+        "column 'survived': perhaps the label, which must not steer the picks (--drop leaves it "
+        "out)",
+        "values far from all others (column 'wild': 1e+09): are they meant?",
+    )
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda pool: pool.survey(0, 101, NONE),
+        lambda pool: pool.survey(-1, 5, NONE),
+        lambda pool: pool.survey(5, 4, NONE),
+        lambda pool: pool.survey(0, 5, np.array([3, 100])),
+        lambda pool: pool.survey(0, 5, np.array([3, 2])),
+        lambda pool: pool.survey(0, 5, NONE).merge(pool.survey(6, 9, NONE)),
+        lambda pool: pool.fitted(pool.survey(0, 50, NONE)),
+        lambda pool: pool.fitted(survey(pool)).take(np.array([-1])),
+        lambda pool: list(pool.fitted(survey(pool)).blocks(0, 101)),
+        lambda pool: list(pool.fitted(survey(pool)).blocks(0, 5, 0)),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".parquet", ".npy"])
+def test_ranges_and_rows_outside_are_refused(
+    tmp_path: Path, ask: Callable[[Streamed], object], suffix: str
+) -> None:
+    pool = open_pool(write(GOOD, tmp_path / f"a{suffix}"))
+    with pytest.raises(DatasetError, match="expected"):
+        ask(pool)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".npy"])
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.97])
+def test_a_file_cut_before_or_after_opening_is_named(
+    tmp_path: Path, suffix: str, share: float
+) -> None:
+    path = write(GOOD, tmp_path / f"a{suffix}")
+    pool = open_pool(path)
+    fitted = pool.fitted(survey(pool))
+    os.truncate(path, int(path.stat().st_size * share))
+    for act in (
+        lambda: open_pool(path),
+        lambda: survey(pool),
+        lambda: list(fitted.blocks(0, 100)),
+        lambda: fitted.take(np.array([50])),
+    ):
+        with pytest.raises(DatasetError, match=f"{path}: .*(damaged|cut short)"):
+            act()
+    path.unlink()
+    with pytest.raises(DatasetError, match=f"{path}: no such file"):
+        list(fitted.blocks(0, 100))
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".npy"])
+def test_a_file_that_changed_since_it_was_opened_is_named(tmp_path: Path, suffix: str) -> None:
+    path = write(GOOD, tmp_path / f"a{suffix}")
+    pool = open_pool(path)
+    fitted = pool.fitted(survey(pool))
+    write(GOOD.slice(0, 99), path)
+    said = f"{path}: expected 100.*as when the pool was opened, got 99"
+    for act in (lambda: survey(pool), lambda: list(fitted.blocks(0, 10))):
+        with pytest.raises(DatasetError, match=said):
+            act()
+    if suffix == ".npy":
+        np.save(path, np.zeros((100, 2), dtype=np.float32))
+    else:
+        write(GOOD.set_column(0, "a", GOOD["a"].cast("float")), path)
+    with pytest.raises(DatasetError, match=r"as when the pool was opened, got .*float"):
+        fitted.take(np.array([1]))
+
+
+def test_a_page_damaged_in_the_middle_is_named(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=50_000)
+    path = write(
+        pa.table({"a": x, "b": x}),
+        tmp_path / "a.parquet",
+        write_page_checksum=True,
+        row_group_size=10_000,
+        use_dictionary=False,
+    )
+    pool = open_pool(path)
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 100] = bytes(100)
+    path.write_bytes(data)
+    pool = open_pool(path)
+    with pytest.raises(DatasetError, match=f"{path}: expected a Parquet file, got .*write it agai"):
+        survey(pool)
+    pool.survey(0, 10_000, NONE)
+
+
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    suffix=st.sampled_from([".parquet", ".arrow"]),
+    at=st.floats(0, 1),
+    junk=st.binary(min_size=1, max_size=12),
+)
+def test_flipped_bytes_give_rows_or_a_sentence(
+    tmp_path: Path, suffix: str, at: float, junk: bytes
+) -> None:
+    path = write(GOOD, tmp_path / f"a{suffix}")
+    data = bytearray(path.read_bytes())
+    start = int(at * (len(data) - len(junk)))
+    data[start : start + len(junk)] = junk
+    path.write_bytes(data)
+    try:
+        read(path)
+    except DatasetError as error:
+        assert "a.parquet" in str(error) or "a.arrow" in str(error)
+
+
+def test_arrow_files_that_cannot_be_read_in_parts_are_refused(tmp_path: Path) -> None:
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink:
+        with pa.ipc.new_stream(sink, GOOD.schema) as writer:
+            writer.write_table(GOOD)
+    with pytest.raises(DatasetError, match="got an Arrow stream; save it once as Parquet"):
+        open_pool(tmp_path / "a.arrow")
+    (tmp_path / "b.feather").write_bytes(b"FEA1" + bytes(100))
+    with pytest.raises(DatasetError, match="got an old Feather file"):
+        open_pool(tmp_path / "b.feather")
+
+
+def test_huge_whole_numbers_do_not_wrap_around(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([[1], [2**64 - 1]], dtype=np.uint64))
+    with pytest.raises(DatasetError, match=r"expected whole numbers below 2\^63"):
+        read(tmp_path / "x.npy", standardise=False)
+    read(tmp_path / "x.npy")
+
+
+MEASURE = """
+import sys, gc, numpy as np, pyarrow as pa
+from evgp.datasets import open_pool
+
+def anonymous():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
+
+warm = open_pool(sys.argv[1])
+warm.fitted(warm.survey(0, len(warm), np.arange(0))).take(np.array([1]))
+pool = open_pool(sys.argv[2])
+before = peak = anonymous()
+fitted = pool.fitted(pool.survey(0, len(pool), np.arange(0, len(pool), 1000)))
+peak = max(peak, anonymous())
+for first, x in fitted.blocks(0, len(pool)):
+    peak = max(peak, anonymous())
+fitted.take(np.array([5, len(pool) - 1]))
+print(max(peak, anonymous()) - before)
+"""
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="memory is measured in /proc, not here"
+)
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
+def test_memory_does_not_grow_with_row_groups(tmp_path: Path, suffix: str) -> None:
+    x = np.random.default_rng(0).normal(size=(300_000, 20))
+    columns = pa.table({f"c{j}": x[:, j] for j in range(20)})
+    small = write(columns.slice(0, 5_000), tmp_path / f"small{suffix}")
+    options: dict[str, object] = {"row_group_size": 300_000, "use_dictionary": False}
+    if suffix == ".arrow":
+        options = {"chunksize": 300_000, "compression": "uncompressed"}
+    large = write(columns, tmp_path / f"large{suffix}", **options)
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(small), str(large)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    # The whole takes 48 MB as float64; a page of each column takes 20.
+    assert int(run.stdout) < 40_000, "kilobytes"
