@@ -17,6 +17,7 @@ ROOMS = [  # low to high; rooms on one line do not import each other
     ["greedy"],
     ["strategies"],
     ["report"],
+    ["integrations"],
     ["cli"],
 ]
 LEVEL = {room: level for level, row in enumerate(ROOMS) for room in row}

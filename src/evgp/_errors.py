@@ -25,6 +25,10 @@ class NotPositiveDefinite(EvgpError, ArithmeticError):
     """A covariance matrix could not be factorised, even with jitter."""
 
 
+class ExecutorError(EvgpError, RuntimeError):
+    """The place where the work runs cannot go on."""
+
+
 class EvgpWarning(UserWarning):
     """Everything this package warns of on purpose."""
 

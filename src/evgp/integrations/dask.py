@@ -1,0 +1,252 @@
+"""Work on the workers of a Dask cluster.
+
+Calls of one name go to the worker that answered the last one, which kept its sums; Dask moves them
+when that worker is gone or far behind the others. Nothing is scattered, since data that only one
+worker holds would be lost with it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from itertools import count
+from queue import Empty, SimpleQueue
+from time import monotonic, sleep
+from types import ModuleType
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from evgp._errors import ExecutorError
+from evgp._executor import Executor
+
+T = TypeVar("T")
+Replies = SimpleQueue[tuple[int, Any, BaseException | None]]
+
+# Seconds without an answer after which the cluster is looked at.
+_LOOK = 0.25
+# Names whose last worker is remembered.
+_NAMES_KEPT = 4096
+
+
+@contextmanager
+def connect(address: str, *, patience: float = 5.0) -> Iterator[Any]:
+    """A Dask client of the scheduler at an address such as tcp://10.0.0.5:8786."""
+    distributed = _distributed()
+    try:
+        client = distributed.Client(address, timeout=patience, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ExecutorError(
+            f"expected a Dask scheduler at {address}, got no answer within {patience:g} s; start "
+            "one with `dask scheduler`, or correct the address"
+        ) from error
+    with client:
+        yield client
+
+
+def executor(client: Any, *, patience: float = 30.0) -> Executor:
+    """Runs work on the cluster of a `distributed.Client`; stops after so long without a worker."""
+    _distributed()
+    return Dask(client, patience)
+
+
+@dataclass(frozen=True, eq=False)
+class Dask:
+    """The workers of a Dask cluster."""
+
+    client: Any
+    patience: float = 30.0
+    homes: dict[str, str] = field(default_factory=dict)  # the worker that last answered for a name
+    known: set[str] = field(default_factory=set)  # workers whose version is ours
+    mark: str = field(default_factory=lambda: uuid4().hex[:8])
+    number: Iterator[int] = field(default_factory=count)
+
+    def run(
+        self,
+        work: Callable[..., T],
+        calls: Sequence[tuple[Any, ...]],
+        names: Sequence[str],
+        each: Callable[[], object] = lambda: None,
+    ) -> list[T]:
+        """The answers to all calls, in their order; `each` is called after each answer."""
+        places = self._places(names)
+        made: dict[int, T] = {}
+        waiting: dict[int, Any] = {}
+        replies: Replies = SimpleQueue()
+        try:
+            for at, (call, name) in enumerate(zip(calls, names, strict=True)):
+                waiting[at] = self._submit(work, call, name, places[name])
+                self.client.loop.add_callback(_reply, waiting[at], at, replies)
+            while waiting:
+                at, answer, error = self._next(replies)
+                if error is not None:
+                    raise self._told(error, waiting, names)
+                del waiting[at]
+                place, made[at] = answer
+                self._check([place])
+                self._remember(names[at], place, len(names))
+                each()
+        except BaseException:
+            self._cancel(list(waiting.values()))
+            raise
+        return [made[at] for at in range(len(calls))]
+
+    def _submit(self, work: Callable[..., T], call: tuple[Any, ...], name: str, place: str) -> Any:
+        """One task, under a key that was never used."""
+        import dask
+
+        what = getattr(work, "__name__", "work")
+        # Dask advises to scatter what is large; see above.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            return self.client.submit(
+                _there,
+                work,
+                call,
+                key=f"{what}-{name}-{next(self.number)}-{self.mark}",
+                workers=[place],
+                allow_other_workers=True,
+                pure=False,
+            )
+
+    def _places(self, names: Sequence[str]) -> dict[str, str]:
+        """The worker of each name: where it was, or the one with the fewest for its threads."""
+        places = {name: self.homes[name] for name in names if name in self.homes}
+        new = [name for name in dict.fromkeys(names) if name not in places]
+        if not new:
+            return places
+        threads = self._some_workers()
+        self._check(list(threads))
+        load = dict.fromkeys(threads, 0)
+        for place in places.values():
+            if place in load:
+                load[place] += 1
+        for name in new:
+            least = min(load, key=lambda place: (load[place] + 1) / threads[place])
+            load[least] += 1
+            places[name] = least
+        return places
+
+    def _remember(self, name: str, place: str, names: int) -> None:
+        """Where a name was last answered; old names are forgotten."""
+        self.homes.pop(name, None)
+        self.homes[name] = place
+        while len(self.homes) > max(_NAMES_KEPT, 2 * names):
+            del self.homes[next(iter(self.homes))]
+
+    def _next(self, replies: Replies) -> tuple[int, Any, BaseException | None]:
+        """The next reply, as long as there is somebody to give one."""
+        with suppress(Empty):
+            return replies.get(timeout=_LOOK)
+        while True:
+            self._some_workers()
+            with suppress(Empty):
+                return replies.get(timeout=_LOOK)
+
+    def _some_workers(self) -> dict[str, int]:
+        """The workers that are there and their threads; waits for one as long as our patience."""
+        start = monotonic()
+        while True:
+            threads = self._workers()
+            if threads:
+                return threads
+            if monotonic() - start > self.patience:
+                raise ExecutorError(
+                    f"expected Dask workers, got none for {self.patience:g} s; what was finished "
+                    "is kept, so start workers and run again"
+                )
+            sleep(_LOOK)
+
+    def _workers(self) -> dict[str, int]:
+        """The workers that are there and their threads."""
+        if self.client.status != "running":
+            raise self._lost()
+        try:
+            found = self.client.sync(
+                self.client.scheduler.ncores, callback_timeout=max(5.0, self.patience)
+            )
+        except (OSError, TimeoutError, RuntimeError, CancelledError) as error:
+            raise self._lost() from error
+        return dict(found)
+
+    def _check(self, places: list[str]) -> None:
+        """Workers of another version could answer otherwise."""
+        new = [place for place in places if place not in self.known]
+        if not new:
+            return
+        # A function of Python's own: there may be no evgp to find one of ours in.
+        found = self.client.run(version, "evgp", workers=new, on_error="return")
+        ours = version("evgp")
+        for place, theirs in found.items():
+            if isinstance(theirs, PackageNotFoundError) or (
+                isinstance(theirs, str) and theirs != ours
+            ):
+                got = theirs if isinstance(theirs, str) else "none"
+                raise ExecutorError(
+                    f"expected evgp {ours} on every Dask worker, got {got} on {place}; install "
+                    "the same version there"
+                )
+            if isinstance(theirs, str):  # else it died while it was asked
+                self.known.add(place)
+
+    def _told(
+        self, error: BaseException, waiting: dict[int, Any], names: Sequence[str]
+    ) -> BaseException:
+        """What to raise for what Dask said."""
+        from distributed import KilledWorker
+
+        if isinstance(error, CancelledError):
+            if self.client.status != "running":
+                return self._lost()
+            return ExecutorError(
+                "expected answers, got tasks that someone cancelled on the Dask cluster; what was "
+                "finished is kept, so run again"
+            )
+        if not isinstance(error, KilledWorker):
+            return error
+        # Dask suspects all that stood in line at a dead worker; the first in line was running.
+        sleep(_LOOK)
+        at = min((at for at, task in waiting.items() if task.status == "error"), default=0)
+        times = error.allowed_failures + 1
+        told = ExecutorError(
+            f"expected an answer for {names[at]}, got {times} Dask workers that died of it; give "
+            "workers more memory, or make shards smaller, and run again"
+        )
+        told.__cause__ = error
+        return told
+
+    def _lost(self) -> ExecutorError:
+        return ExecutorError(
+            "expected a Dask scheduler, got a lost connection; what was finished is kept, so start "
+            "the cluster and run again"
+        )
+
+    def _cancel(self, tasks: list[Any]) -> None:
+        """Nobody waits for these any more."""
+        if tasks and self.client.status == "running":
+            with suppress(OSError, TimeoutError, RuntimeError, CancelledError):
+                self.client.cancel(tasks)
+
+
+def _there(work: Callable[..., T], call: tuple[Any, ...]) -> tuple[str, T]:
+    """On a worker: its address and its answer."""
+    from distributed import get_worker
+
+    return get_worker().address, work(*call)
+
+
+async def _reply(task: Any, at: int, replies: Replies) -> None:
+    """On the client's loop: pass on the answer, or what went wrong, as soon as it is here."""
+    try:
+        replies.put((at, await task, None))
+    except (Exception, CancelledError) as error:
+        replies.put((at, None, error))
+
+
+def _distributed() -> ModuleType:
+    try:
+        import distributed
+    except ImportError as error:
+        raise ExecutorError(
+            'expected Dask, which is not installed; do `pip install "evgp[dask]"`'
+        ) from error
+    return distributed
