@@ -273,10 +273,10 @@ def test_raw_features_of_a_file_of_embeddings(run, tmp_path) -> None:
     picked = evgp.pick(x, 5, features="raw")
     assert [pick["index"] for pick in found["picks"]] == picked.indices.tolist()
     assert found["prior_variance"] == pytest.approx(picked.prior_variance)
-    assert found["settings"]["method"] == "raw"
+    assert found["settings"]["kernel_features"] == "raw"
     planned = run(
         "plan", tmp_path / "embeddings.npy", "-k", 5, "--features", "nystrom-20", "--json"
     )
-    assert json.loads(planned.out)["method"] == "nystrom-20"
+    assert json.loads(planned.out)["kind"] == "nystrom-20"
     bad = run("pick", tmp_path / "embeddings.npy", "-k", 5, "--features", "best")
     assert bad.code == 1 and "expected features raw, nystrom, sketch" in bad.err

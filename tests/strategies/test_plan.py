@@ -24,11 +24,16 @@ def test_storage_falls_back_to_float32_and_then_to_advice(monkeypatch) -> None:
     assert evgp.plan(25_000, 10, 10).storage == "float64"
     assert evgp.plan(35_000, 10, 10).storage == "float32"
     large = evgp.plan(300_000, 10, 10)
-    assert large.fits and large.method == "nystrom-512" and "nystrom-512" in str(large)
+    assert (
+        large.fits
+        and large.method == "features"
+        and large.kind == "nystrom-512"
+        and "nystrom-512" in str(large)
+    )
     huge = evgp.plan(300_000, 10, 10, criterion="p90")  # which needs the matrix
     assert not huge.fits and huge.method == "dense" and "thin=" in str(huge)
     assert evgp.plan(1000, 10, 10).method == "dense"
-    assert evgp.plan(1000, 10, 10, features="sketch-64").method == "sketch-64"
+    assert evgp.plan(1000, 10, 10, features="sketch-64").kind == "sketch-64"
     told = evgp.plan(35_000, 10, 10, storage="float64")
     assert not told.fits and "float32 storage would take" in told.advice.lower()
     assert evgp.plan(300_000, 10, 10, thin=2000).fits

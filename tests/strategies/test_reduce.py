@@ -19,7 +19,9 @@ def test_as_many_features_as_points_are_the_kernel() -> None:
     sparse = evgp.pick(X, 10, features="nystrom-120")
     assert sparse.indices.tolist() == dense.indices.tolist()
     np.testing.assert_allclose(sparse.variance_left, dense.variance_left, rtol=1e-3)
-    assert sparse.settings["method"] == "nystrom-120" and dense.settings["method"] == "dense"
+    assert (
+        sparse.settings["kernel_features"] == "nystrom-120" and dense.settings["method"] == "dense"
+    )
 
 
 def test_few_features_still_choose_well() -> None:
@@ -57,7 +59,7 @@ def test_features_stand_in_where_the_matrix_would_not_fit(monkeypatch) -> None:
     monkeypatch.setattr(room, "P", 64)
     with pytest.warns(DataWarning, match="would not fit in memory, so the picks are those of nys"):
         picked = evgp.pick(x, 5)
-    assert picked.settings["method"] == "nystrom-64"
+    assert picked.settings["kernel_features"] == "nystrom-64"
     assert "nystrom-64" in " ".join(picked.warnings)
 
 

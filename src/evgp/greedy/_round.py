@@ -20,7 +20,7 @@ from evgp._linalg import JITTER
 from evgp.criteria import Criterion
 from evgp.greedy.greedy import Purse, contenders
 from evgp.posterior import FeaturePosterior
-from evgp.posterior.rows import FeatureRows
+from evgp.posterior.rows import FeatureRows, mapped
 from evgp.posterior.sums import Change, State, Sums
 
 # Runs whose sums a process keeps; an older one is computed again should it go on.
@@ -33,17 +33,26 @@ class Part:
 
     first: int  # the number of its first row in the pool
     rows: FeatureRows
-    residual: Float[Tensor, " c"]
+    residual: Float[Tensor, " c"] | str  # or the npy file that has it
     free: Bool[Tensor, " c"] | None = None
     prices: Float[Tensor, " c"] | None = None
 
     def __len__(self) -> int:
         return self.rows.shape[0]
 
+    def rest(self) -> Float[Tensor, " c"]:
+        """What the features of each row miss."""
+        kept = self.residual
+        return torch.from_numpy(mapped(kept)) if isinstance(kept, str) else kept
+
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """What all shards begin with; `scratch` is a folder for their sums, None for memory."""
+    """What all shards begin with.
+
+    `scratch` is a folder for their sums, None for memory; `file`, where there is one, holds the
+    state, so that it is not sent along.
+    """
 
     state: State
     noise: float
@@ -51,6 +60,16 @@ class Opening:
     criterion: Criterion
     purse: Purse  # without prices, which each part has for itself
     scratch: str | None = None
+    file: str | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, **({} if self.file is None else {"state": None})}
+
+    def __setstate__(self, kept: dict[str, object]) -> None:
+        if isinstance(file := kept["file"], str):
+            p, m = torch.from_numpy(np.array(mapped(file)))
+            kept = {**kept, "state": State(p, m)}
+        self.__dict__.update(kept)
 
     def noise_of_(self, residual: Float[Tensor, " c"]) -> Float[Tensor, " c"]:
         """Variance of labels, from what the features miss, in its place."""
@@ -91,7 +110,7 @@ class Place:
     def of(cls, part: Part, opening: Opening, state: State) -> "Place":
         """At the start of a run."""
         kept = _kept(len(part), opening.scratch)
-        kept[5] = part.residual
+        kept[5] = part.rest()
         opening.noise_of_(kept[5])
         start = State(opening.state.p, opening.state.m)
         sums = Sums.of(part.rows, start, kept[:5])

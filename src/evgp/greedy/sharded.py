@@ -69,9 +69,8 @@ class Sharded:
     lives. A place that lost its sums reads its features once to have them again.
     """
 
-    shards: int = 2
-    executor: Executor = field(default_factory=Here)
-    scratch: str | None = None
+    shards: int = field(default=2, repr=False)  # of a pool in memory
+    executor: Executor = field(default_factory=Here, repr=False)
 
     def __call__(
         self,
@@ -234,7 +233,7 @@ def _looked_up(parts: Sequence[Part], row: int, opening: Opening) -> Found:
     for part in parts:
         at = torch.tensor([row - part.first])
         if 0 <= row - part.first < len(part):
-            noise = opening.noise_of_(part.residual[at].clone())
+            noise = opening.noise_of_(part.rest()[at].clone())
             costs = torch.zeros(1, dtype=torch.float64)
             costs = costs if part.prices is None else part.prices[at]
             return Found([row], [0.0], part.rows.take(at), noise, costs)

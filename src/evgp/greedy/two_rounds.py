@@ -31,8 +31,8 @@ class TwoRounds:
     for what it loses.
     """
 
-    shards: int = 2
-    executor: Executor = field(default_factory=Here)
+    shards: int = field(default=2, repr=False)  # of a pool in memory
+    executor: Executor = field(default_factory=Here, repr=False)
 
     def __call__(
         self,

@@ -70,7 +70,15 @@ class EVGP:
             )
             # Gain per cost alone, or gain alone, can be arbitrarily bad; the better of both is not.
             made = max(made, rated, key=lambda one: float(one.gains.sum()))
-        return self._measure(start, made, purse, prior, progress)
+        return measured(
+            self.criterion,
+            start,
+            made,
+            purse=purse,
+            prior=prior,
+            most=len(start),
+            progress=progress,
+        )
 
     def _open(self, pool: Pool) -> tuple[Start | FeatureStart, float]:
         """What opens posteriors, and the mean prior variance over the test points."""
@@ -85,56 +93,63 @@ class EVGP:
         prior = float(pool.test_weights() @ self.kernel.diag(pool.test_points()).double())
         return Start(self.kernel, pool, self.noise * prior, self.storage), prior
 
-    def _measure(
-        self,
-        start: Start | FeatureStart,
-        made: Selection,
-        purse: Purse,
-        prior: float,
-        progress: Progress,
-    ) -> Selection:
-        """Replay the picks in float64: variances after each, and what was guaranteed."""
-        posterior = start(torch.from_numpy(made.indices))
-        before = posterior.test_variance()
-        covariance = None
-        if isinstance(self.criterion, ExpectedVariance):
-            progress("certifying", 0, 1)
-            covariance = start.test_covariance(posterior)
-        first, left = posterior.mean_variance(), []
-        for row in range(len(made)):
-            posterior.observe_(row)
-            left.append(posterior.mean_variance())
-        single = isinstance(posterior, DensePosterior)  # features know the mean alone
-        made = replace(
-            made,
-            prior_variance=prior,
-            start_variance=first,
-            variance_left=np.array(left),
-            test_before=before.numpy() if single else np.empty(0),
-            test_after=posterior.test_variance().numpy() if single else np.empty(0),
-        )
-        if covariance is None:
-            return made
-        guess = posterior.columns() if isinstance(posterior, DensePosterior) else None
-        bound = ceiling(covariance, len(made), guess=guess)
-        certificate = self._certify(made, purse, bound, len(start))
-        progress("certifying", 1, 1)
-        return replace(made, certificate=certificate)
 
-    def _certify(self, made: Selection, purse: Purse, bound: Ceiling, most: int) -> Certificate:
-        counts = None
-        if purse.costs is not None and made.costs is not None:
-            cheapest = torch.cumsum(purse.costs.sort().values, 0).numpy()
-            spent = np.cumsum(made.costs) * (1 + 1e-12)
-            counts = np.searchsorted(cheapest, spent, side="right").tolist()
-        return certify(
-            bound,
-            prior=made.prior_variance,
-            start=made.start_variance,
-            left=made.variance_left,
-            counts=counts,
-            most=most,
-        )
+def measured(
+    criterion: Criterion,
+    start: Start | FeatureStart,
+    made: Selection,
+    *,
+    purse: Purse,
+    prior: float,
+    most: int,
+    progress: Progress,
+) -> Selection:
+    """Replay picks in float64: the variance after each, and what was guaranteed.
+
+    `most` is the number of points that there are to pick from.
+    """
+    posterior = start(torch.from_numpy(made.indices))
+    before = posterior.test_variance()
+    covariance = None
+    if isinstance(criterion, ExpectedVariance):
+        progress("certifying", 0, 1)
+        covariance = start.test_covariance(posterior)
+    first, left = posterior.mean_variance(), []
+    for row in range(len(made)):
+        posterior.observe_(row)
+        left.append(posterior.mean_variance())
+    single = isinstance(posterior, DensePosterior)  # features know the mean alone
+    made = replace(
+        made,
+        prior_variance=prior,
+        start_variance=first,
+        variance_left=np.array(left),
+        test_before=before.numpy() if single else np.empty(0),
+        test_after=posterior.test_variance().numpy() if single else np.empty(0),
+    )
+    if covariance is None:
+        return made
+    guess = posterior.columns() if isinstance(posterior, DensePosterior) else None
+    bound = ceiling(covariance, len(made), guess=guess)
+    certificate = _certify(made, purse, bound, most)
+    progress("certifying", 1, 1)
+    return replace(made, certificate=certificate)
+
+
+def _certify(made: Selection, purse: Purse, bound: Ceiling, most: int) -> Certificate:
+    counts = None
+    if purse.costs is not None and made.costs is not None:
+        cheapest = torch.cumsum(purse.costs.sort().values, 0).numpy()
+        spent = np.cumsum(made.costs) * (1 + 1e-12)
+        counts = np.searchsorted(cheapest, spent, side="right").tolist()
+    return certify(
+        bound,
+        prior=made.prior_variance,
+        start=made.start_variance,
+        left=made.variance_left,
+        counts=counts,
+        most=most,
+    )
 
 
 def most_picks(k: int | None, free: int, prices: Float[Tensor, " c"] | None, budget: float) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 
 from evgp._errors import PoolError
 from evgp.criteria import Criterion, ExpectedVariance, MutualInformation, Percentile
-from evgp.greedy import Exact, Exchange, Greedy, Lazy, Stochastic
+from evgp.greedy import Exact, Exchange, Greedy, Lazy, Sharded, Stochastic, TwoRounds
 
 CRITERIA: dict[str, Criterion] = {
     "ev": ExpectedVariance(),
@@ -18,6 +18,7 @@ GREEDIES: dict[str, Greedy] = {
     "lazy": Lazy(),
     "stochastic": Stochastic(),
     "exchange": Exchange(),
+    "two-rounds": TwoRounds(),
 }
 # Exchange is the default up to this many (candidates x picks²): minutes, never hours. It is a
 # number of operations and not of seconds, so that the picks do not depend on the machine.
@@ -39,14 +40,20 @@ def criterion_named(criterion: str | Criterion) -> Criterion:
     return CRITERIA[criterion]
 
 
-def choose_greedy(greedy: str | Greedy, c: int, k: int, criterion: Criterion) -> Greedy:
+def choose_greedy(
+    greedy: str | Greedy, c: int, k: int, criterion: Criterion, *, sharded: bool = False
+) -> Greedy:
     """The greedy of this name; "auto" is exchange for the expected variance while affordable.
+
+    A sharded run is exact, or in two rounds.
 
     >>> choose_greedy("auto", 10_000, 400, ExpectedVariance())
     Exchange(passes=20)
     >>> choose_greedy("auto", 100_000, 1000, ExpectedVariance())
     Exact()
     """
+    if sharded:
+        return _choose_sharded(greedy)
     if isinstance(greedy, Greedy) and not isinstance(greedy, str):
         return greedy
     if greedy == "auto":
@@ -55,6 +62,16 @@ def choose_greedy(greedy: str | Greedy, c: int, k: int, criterion: Criterion) ->
     if greedy not in GREEDIES:
         raise PoolError(f"expected a greedy among auto, {', '.join(GREEDIES)}; got {greedy!r}")
     return GREEDIES[greedy]
+
+
+def _choose_sharded(greedy: str | Greedy) -> Greedy:
+    if greedy in ("auto", "exact") or isinstance(greedy, Exact | Sharded):
+        return Sharded()
+    if greedy == "two-rounds" or isinstance(greedy, TwoRounds):
+        return TwoRounds()
+    raise PoolError(
+        f"expected the greedy auto, exact or two-rounds for a sharded run, got {greedy!r}"
+    )
 
 
 def thinned_to(thin: int | None, criterion: Criterion) -> int | None:

@@ -1,37 +1,36 @@
-"""The front door: from an array to a selection."""
+"""The front door: from an array, a dataset or files to a selection."""
 
-import warnings
-from dataclasses import replace
-from math import inf
+from pathlib import Path
 
-import torch
-
-from evgp._errors import DataWarning, EvgpWarning, PoolError
-from evgp._linalg import JITTER
+from evgp._errors import PoolError
+from evgp._executor import Executor
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
-from evgp.datasets import Samples
+from evgp.datasets import Samples, Streamed
 from evgp.greedy import Greedy, Progress, silent
-from evgp.kernels import EmpiricalNTK, Features, Kernel, Source, Tabulated
+from evgp.kernels import EmpiricalNTK, Features, Kernel, Source
 from evgp.nets import Network, mlp
-from evgp.pool import Pool, Selection
+from evgp.pool import Selection
 from evgp.strategies import checks
-from evgp.strategies.evgp import EVGP, most_picks
-from evgp.strategies.names import choose_greedy, criterion_named, thinned_to, whole
-from evgp.strategies.plan import kernel_of, plan, refuse
-from evgp.strategies.reduce import P, features_named
+from evgp.strategies.evgp import most_picks
+from evgp.strategies.filed import Filed, filed
+from evgp.strategies.held import Asked
+from evgp.strategies.names import criterion_named, thinned_to
+from evgp.strategies.plan import kernel_of
+from evgp.strategies.rules import Rules, described
+from evgp.strategies.stream import Place, opened
 
 
 def pick(
-    x: ArrayLike | Samples,
+    x: ArrayLike | Samples | Place,
     k: int | None = None,
     *,
     budget: float | None = None,
     costs: ArrayLike | None = None,
-    x_test: ArrayLike | Samples | None = None,
+    x_test: ArrayLike | Samples | Place | None = None,
     test_weights: ArrayLike | None = None,
     labelled: ArrayLike | None = None,
-    x_labelled: ArrayLike | Samples | None = None,
+    x_labelled: ArrayLike | Samples | Place | None = None,
     candidates: ArrayLike | None = None,
     network: Network | Source = mlp(),
     kernel: Kernel | None = None,
@@ -42,13 +41,18 @@ def pick(
     storage: str = "float64",
     thin: int | None = None,
     features: str | Features | None = None,
+    method: str = "auto",
+    memory: int | str | None = None,
+    executor: Executor | None = None,
+    cache: str | Path | None = None,
     seed: int = 0,
     progress: Progress = silent,
 ) -> Selection:
     """Which k rows of x to label, in which order, before any label exists.
 
     `x` is an array or tensor, one point a row, or a torch `Dataset` or `DataLoader`, or a Hugging
-    Face dataset, whose labels are left aside; picks are positions in it.
+    Face dataset, whose labels are left aside; picks are positions in it. A path (Parquet, Arrow or
+    npy, one file or a folder of them) or `evgp.open_pool(...)` stays in its files: see "sharded".
 
     The test points are `x_test` (with `test_weights`), or the pool itself; `thin` keeps that many
     of them by k-means++. `labelled` are rows already labelled, `x_labelled` labelled points outside
@@ -61,8 +65,13 @@ def pick(
     (inducing points of the kernel), "sketch-512" (of a torch module's gradients), "raw" (the inputs
     themselves, unscaled, such as embeddings), or any `Features`; None uses them only where the
     matrix would not fit, and says so.
-    What it will cost says `evgp.plan`; a run that would not fit in memory is
-    refused before it starts.
+
+    `method` is "dense" (the matrix), "features" (in memory), "sharded" (features on the disk, a
+    block at a time), or "auto": the first that fits in `memory` (such as "2GB"; by default most of
+    what is free). Shards lie in `cache`, and stay there; without it they go when the picks are
+    made, and a run that was stopped goes on where it was. An `executor`, such as that of
+    `evgp.integrations.dask`, has them worked on elsewhere. What a run will cost says `evgp.plan`;
+    one that would not fit is refused before it starts.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 3))
@@ -70,14 +79,42 @@ def pick(
     (5,)
     """
     rule = criterion_named(criterion)
-    used = kernel if kernel is not None else kernel_of(network, seed)
+    rules = Rules(
+        kernel if kernel is not None else kernel_of(network, seed),
+        described(network if kernel is None else kernel),
+        rule,
+        greedy,
+        features,
+        noise,
+        seed,
+        storage,
+        thinned_to(thin, rule),
+        method,
+        memory,
+        executor,
+        None if cache is None else Path(cache),
+        told={"k": k, "budget": budget, "standardise": standardise},
+    )
+    if isinstance(x, str | Path | Streamed):
+        if test_weights is not None:
+            raise PoolError("expected no test_weights with files; repeat test points instead")
+        return Filed(
+            opened(x, standardise=standardise and features != "raw"),
+            filed(x_test, "x_test"),
+            filed(x_labelled, "x_labelled"),
+            labelled,
+            candidates,
+            costs,
+            budget,
+        ).pick(k, rules, progress)
+    used = rules.kernel
     finite = isinstance(used, EmpiricalNTK)
     points = checks.inputs(x, "x", indices=finite)
     if isinstance(used, EmpiricalNTK) and not points.is_floating_point():
         finite = used.looks_up(tuple(points.shape[1:]))  # else whole numbers are numbers
         points = points if finite else points.double()
     given, outside = (
-        None if one is None else checks.inputs(one, name, like=points, indices=finite)
+        None if one is None else checks.inputs(_array(one, name), name, points, indices=finite)
         for one, name in ((x_test, "x_test"), (x_labelled, "x_labelled"))
     )
     known = checks.rows_of(labelled, "labelled", len(points))
@@ -85,141 +122,24 @@ def pick(
     weights = checks.test_weights(test_weights, rule, len(points if given is None else given))
     prices, money = checks.money(costs, budget, len(points))
     aim = most_picks(k, len(free), None if prices is None else prices[free], money)
-    whole(seed, "seed", 0, 2**32 - 1)
-    if not 0 <= noise < inf:
-        raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise}")
-    thin = thinned_to(thin, rule)
-    sure = plan(
+    sure = rules.plan(
         len(points),
         tuple(points.shape[1:]),
         aim,
         m=None if given is None else len(given),
         labelled=len(known) + (0 if outside is None else len(outside)),
-        kernel=used,
-        criterion=rule,
-        greedy=greedy,
-        storage=storage,
-        thin=thin,
-        features=features if features is None or isinstance(features, str) else _named(features),
     )
-    refuse(sure)
-    chosen = features if features is not None or sure.method == "dense" else sure.method
-    storage_of = {"float32": torch.float32, "float64": torch.float64}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", EvgpWarning)
-        if chosen is not None and features is None:
-            warnings.warn(
-                f"the {len(points):,} x {sure.test_points:,} matrix of the exact kernel would not "
-                f"fit in memory, so the picks are those of {sure.method} features",
-                DataWarning,
-                stacklevel=2,
-            )
-        if standardise and points.is_floating_point() and chosen != "raw":
-            scale = checks.scale_of(points)
-            if not bool(scale.factor.any()):
-                warnings.warn(
-                    "every column is constant, so all rows are alike and any pick is as good",
-                    DataWarning,
-                    stacklevel=2,
-                )
-            points = scale(points)
-            given = None if given is None else scale(given)
-            outside = None if outside is None else scale(outside)
-        pool = Pool(points, given, None, weights, known, outside)
-        pool = pool if thin is None else checks.thinned(pool, thin, seed)
-        prior: Kernel | Features = used
-        if chosen is not None:
-            progress("features", 0, 1)
-            prior = features_named(chosen, used, pool.x, seed)
-            progress("features", 1, 1)
-        elif isinstance(used, EmpiricalNTK):
-            progress("kernel", 0, 1)
-            prior, pool = _tabulate(used, pool)
-            progress("kernel", 1, 1)
-        strategy = EVGP(
-            prior,
-            rule,
-            choose_greedy(greedy, len(free), aim, rule),
-            noise,
-            storage_of[sure.storage],
-        )
-        made = strategy(
-            pool,
-            k,
-            costs=prices,
-            budget=money,
-            candidates=free,
-            generator=torch.Generator().manual_seed(seed),
-            progress=progress,
-        )
-        _remark(made, noise)
-    for one in caught:
-        warnings.warn(one.message, stacklevel=2)
-    settings = {
-        "rows": len(points),
-        "features": points[0].numel(),
-        "test_points": len(pool.test_points()),
-        "labelled": len(pool.known()),
-        "candidates": len(free),
-        "k": k,
-        "budget": budget,
-        "network": _described(network if kernel is None else kernel),
-        "criterion": repr(rule),
-        "greedy": repr(strategy.greedy),
-        "noise": noise,
-        "noise_variance": max(noise, JITTER) * made.prior_variance,
-        "jitter": JITTER if noise < JITTER else 0.0,
-        "standardise": standardise,
-        "storage": sure.storage,
-        "method": sure.method if chosen is None or isinstance(chosen, str) else repr(chosen),
-        "thin": thin,
-        "seed": seed,
-    }
-    return replace(made, settings=settings, warnings=tuple(str(one.message) for one in caught))
+    scaled = standardise and points.is_floating_point() and features != "raw"
+    asked = Asked(points, given, outside, weights, known, free, prices, money)
+    return rules.make(
+        sure,
+        lambda: (asked.scaled() if scaled else asked).pick(k, rules, sure, progress),
+        labelled=len(known) + (0 if outside is None else len(outside)),
+        candidates=len(free),
+    )
 
 
-def _named(features: Features) -> str:
-    """A name with as many features, for the plan."""
-    width = getattr(features, "p", None) or len(getattr(features, "points", ())) or P
-    return f"nystrom-{width}"
-
-
-def _tabulate(kernel: EmpiricalNTK, pool: Pool) -> tuple[Kernel, Pool]:
-    """The kernel between all points, once, and the pool as row numbers of it."""
-    parts = [part for part in (pool.x, pool.x_test, pool.x_labelled) if part is not None]
-    table = Tabulated(kernel(torch.cat(parts)))
-    rows = torch.arange(sum(len(part) for part in parts), dtype=torch.float64)[:, None]
-    places = iter(torch.split(rows, [len(part) for part in parts]))
-    x = next(places)
-    x_test = None if pool.x_test is None else next(places)
-    x_labelled = None if pool.x_labelled is None else next(places)
-    return table, replace(pool, x=x, x_test=x_test, x_labelled=x_labelled)
-
-
-def _described(network: object) -> str:
-    """Short, also for a torch module of many lines."""
-    if isinstance(network, torch.nn.Module):
-        count = sum(param.numel() for param in network.parameters())
-        return f"{type(network).__name__} with {count:,} parameters"
-    return repr(network)
-
-
-def _remark(made: Selection, noise: float) -> None:
-    """Say what a reader of the picks should know."""
-    worse = int((made.gains < 0).sum())
-    if worse:
-        warnings.warn(
-            f"{worse} of {len(made)} picks have a negative gain: the criterion is not monotone, "
-            "and fewer labels would serve it better",
-            DataWarning,
-            stacklevel=2,
-        )
-    nothing = min(max(1e-9, 3 * noise), 1e-5) * made.prior_variance
-    enough = int((made.variance_left > nothing).sum()) + 1
-    if made.prior_variance > 0 and enough < len(made):
-        warnings.warn(
-            f"the first {enough} of {len(made)} picks leave no variance beyond the noise (the pool "
-            "has no more distinct points, or the network is linear), so the others add nothing",
-            DataWarning,
-            stacklevel=2,
-        )
+def _array(one: ArrayLike | Samples | Place, name: str) -> ArrayLike | Samples:
+    if isinstance(one, str | Path | Streamed):
+        raise PoolError(f"expected {name} as an array, as x is one; got files")
+    return one

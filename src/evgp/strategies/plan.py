@@ -1,5 +1,6 @@
 """What a run will take, before it starts: memory, time, and what it would choose."""
 
+import re
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -7,19 +8,18 @@ import torch
 from torch import Tensor
 
 from evgp._errors import MemoryPlanError, NetworkError, PoolError
-from evgp._machine import available_memory, speed
-from evgp.criteria import BLOCK, Criterion, ExpectedVariance, MutualInformation, Percentile
-from evgp.greedy import Exchange, Greedy
+from evgp._machine import available_memory
+from evgp.criteria import Criterion, ExpectedVariance, Linearised
+from evgp.greedy import Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source
 from evgp.nets import Buildable, Network, mlp
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
 from evgp.strategies.reduce import P, width_of
-from evgp.theory import DENSE
+from evgp.strategies.sizes import Sizes
 
-# What torch and its like take before the first row is read, and scratch space.
-_LIBRARIES = 700_000_000
 # Of the memory that is free, how much a run may plan to use.
 _SHARE = 0.8
+METHODS = ("auto", "dense", "features", "sharded")
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Plan:
     test_points: int
     k: int
     method: str
+    kind: str
     storage: str
     greedy: str
     memory: int
@@ -38,72 +39,21 @@ class Plan:
     seconds: float
     fits: bool
     advice: str
+    disk: int = 0
+    scratch: bool = False
 
     def __str__(self) -> str:
         verdict = "fits" if self.fits else "does not fit"
+        how = f"{self.method} ({self.kind})" if self.kind else self.method
+        disk = f", {_size(self.disk)} on the disk" if self.disk else ""
         text = (
             f"{self.rows:,} rows x {self.features:,} features, {self.test_points:,} test points, "
-            f"{self.k:,} picks: {self.method}, {self.greedy}, {self.storage} storage, about "
+            f"{self.k:,} picks: {how}, {self.greedy}, {self.storage} storage, about "
             f"{_size(self.memory)} "
-            f"of memory ({verdict} in the {_size(self.available)} available) and about "
+            f"of memory ({verdict} in the {_size(self.available)} available){disk} and about "
             f"{_duration(self.seconds)}."
         )
         return f"{text} {self.advice[0].upper()}{self.advice[1:]}." if self.advice else text
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The numbers that a run's cost depends on."""
-
-    n: int
-    d: int
-    k: int
-    m: int
-    labelled: int
-    criterion: Criterion
-    own: bool  # the candidates are the test points, so one matrix serves both
-    table: tuple[int, float] | None = None  # bytes and seconds of an empirical kernel's matrix
-    p: int | None = None  # features, where these take the place of the matrix
-
-    def memory(self, storage: str) -> int:
-        """Bytes at the peak: the large matrix, the columns of the picks, the inputs."""
-        n, m, size = self.n, self.m, 4 if storage == "float32" else 8
-        if self.p is not None:
-            kept = n * self.p * size + 80 * n + 8 * self.d * (2 * n + (0 if self.own else m))
-            square = 8 * self.p * (6 * self.p + 4 * self.k) + 3 * 8 * 4096 * self.p
-            return kept + square + (0 if self.own else 8 * m * self.p) + _LIBRARIES
-        matrix = n * m * size
-        columns = 8 * (3 * self.k + self.labelled) * (n + (0 if self.own else m))
-        inputs = 8 * self.d * (2 * n + (0 if self.own else m))
-        extra = 0
-        if isinstance(self.criterion, ExpectedVariance):
-            solver = 8 * m * m * 2 if m <= DENSE else 8 * m * (self.k + 64) * 4
-            extra = (0 if self.own else m * m * size) + solver
-        if isinstance(self.criterion, MutualInformation):
-            extra = 8 * (3 * m * m + 2 * m * n)
-        if isinstance(self.criterion, Percentile):
-            extra = 12 * 8 * BLOCK
-        table = 0 if self.table is None else self.table[0]
-        return matrix + columns + inputs + extra + table + _LIBRARIES
-
-    def seconds(self, storage: str, layers: int, greedy: Greedy) -> float:
-        """A rough guess from a glance at this machine's speed."""
-        n, m, k = self.n, self.m, self.k
-        flops, stream = speed()
-        size = 4 if storage == "float32" else 8
-        if self.p is not None:
-            making = (n + (0 if self.own else m)) * 2 * self.p * (self.d + 3 * self.p) / flops
-            reads = k * (n * self.p * size / stream + 3e-7 * n + 2e-3)
-            return making + reads * (9 if isinstance(greedy, Exchange) else 1)
-        pairs = n * m * (0.5 if self.own else 1.0)
-        kernel = pairs * (2 * self.d / flops + 8e-9 * layers)
-        kernel = kernel if self.table is None else self.table[1]
-        picks = k * (n * m * size / stream + 4 * k * n * 8 / stream + 2e-3)
-        if isinstance(self.criterion, Percentile):
-            picks = k * n * m * (k / flops + 4e-8)
-        swaps = 8 * k * (4 * k * n * 8 / stream + 3e-3) if isinstance(greedy, Exchange) else 0.0
-        certificate = 3 * m**3 / flops if m <= DENSE else 8 * m * m * (k + 64) / flops
-        return kernel + picks + swaps + certificate
 
 
 def plan(
@@ -120,6 +70,9 @@ def plan(
     storage: str = "auto",
     thin: int | None = None,
     features: str | None = None,
+    method: str = "auto",
+    memory: int | str | None = None,
+    held: bool = True,
 ) -> Plan:
     """Memory and time for k picks of n rows with d features, on this machine.
 
@@ -127,7 +80,10 @@ def plan(
     where they are not the pool; `thin` keeps that many of them. A network with a finite reading
     only, or an `EmpiricalNTK` as `kernel`, is tried on a few samples to see what it takes.
     `features` ("raw", "nystrom-512", "sketch-512") take the place of the matrix of pool and test
-    points; by default they do so only where that matrix would not fit.
+    points; by default they do so only where that matrix would not fit. `method` is "dense" (the
+    matrix), "features" (in memory) or "sharded" (features on the disk); "auto" takes the first of
+    them that fits in `memory`, such as "2GB", by default most of what is free. Without `held` the
+    inputs stay in their files.
 
     >>> plan(1000, 8, 10).fits
     True
@@ -147,28 +103,25 @@ def plan(
     table = None
     if isinstance(used, EmpiricalNTK):
         table = used.cost(_samples(used, shape), n + labelled + (0 if m is None else points))
-    sizes = Sizes(n, prod(shape), k, points, labelled, rule, own, table)
+    sizes = Sizes(
+        n, prod(shape), k, points, labelled, rule, own, table, thinned=thin is not None, held=held
+    )
     available = available_memory()
-    room = _SHARE * available
-    if features is None and isinstance(rule, ExpectedVariance) and thin is None:
-        least = sizes.memory("float32")
-        small = replace(sizes, p=P)
-        kind = "sketch" if isinstance(used, EmpiricalNTK) else "nystrom"
-        fits = small.memory("float32" if storage == "auto" else storage) <= room
-        features = f"{kind}-{P}" if least > room and fits and P < n else None
-    if features is not None:
-        sizes = replace(sizes, p=width_of(features) or prod(shape), table=None)
-    chosen = storage
-    if storage == "auto":
+    room = _SHARE * available if memory is None else float(bytes_of(memory))
+    finite = isinstance(used, EmpiricalNTK)
+    way, sizes = _way(sizes, method, features, finite=finite, room=room, storage=storage)
+    chosen = "float32" if sizes.sharded else storage
+    if chosen == "auto":
         chosen = "float64" if sizes.memory("float64") <= room else "float32"
     need = sizes.memory(chosen)
-    made = choose_greedy(greedy, n - labelled, k, rule)
+    made = choose_greedy(greedy, n - labelled, k, rule, sharded=sizes.sharded)
     return Plan(
         rows=n,
         features=prod(shape),
         test_points=points,
         k=k,
-        method=features or "dense",
+        method="sharded" if sizes.sharded else "dense" if sizes.p is None else "features",
+        kind=way,
         storage=chosen,
         greedy=repr(made),
         memory=need,
@@ -176,7 +129,54 @@ def plan(
         seconds=sizes.seconds(chosen, _layers(used), made),
         fits=need <= room,
         advice="" if need <= room else _advice(sizes, chosen, room),
+        disk=sizes.disk(),
+        scratch=sizes.scratch,
     )
+
+
+def _way(
+    sizes: Sizes, method: str, features: str | None, *, finite: bool, room: float, storage: str
+) -> tuple[str, Sizes]:
+    """The first way that fits: the features that it uses, and its sizes."""
+    if method not in METHODS:
+        raise PoolError(f"expected a method among {', '.join(METHODS)}; got {method!r}")
+    if method == "dense" and features is not None:
+        raise PoolError(f"expected no features with method='dense', got {features!r}")
+    kind = features or f"{'sketch' if finite else 'nystrom'}-{P}"
+    some = replace(sizes, p=width_of(kind) or sizes.d, table=None)
+    parts = replace(some, sharded=True)
+    parts = replace(parts, scratch=parts.memory("float32") > room)
+    ways = {"dense": sizes, "features": some, "sharded": parts}
+    able = isinstance(sizes.criterion, ExpectedVariance | Linearised)
+    if method != "auto":
+        names = [method]
+    elif features is not None:
+        names = ["features", "sharded"]
+    elif able and not sizes.thinned and (some.p or 0) < sizes.n:
+        names = ["dense", "features", "sharded"]
+    else:
+        names = ["dense"]
+    least = "float32" if storage == "auto" else storage
+    for name in names:
+        if ways[name].memory(least) <= room:
+            break
+    else:
+        # Nothing fits: what was asked for first is what advice can be given on.
+        name = names[0]
+    return ("" if name == "dense" else kind), ways[name]
+
+
+def bytes_of(text: int | str) -> int:
+    """A number of bytes, as people write it.
+
+    >>> bytes_of("2GB"), bytes_of("512 MiB"), bytes_of(1000)
+    (2000000000, 536870912, 1000)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", str(text).lower())
+    if found is None or float(found[1]) <= 0:
+        raise PoolError(f"expected an amount of memory such as 2GB or 500MB, got {text!r}")
+    base, power = (1024 if "i" in found[2] else 1000), "kmgt".find(found[2][:1] or "b") + 1
+    return int(float(found[1]) * base ** max(0, power))
 
 
 def kernel_of(network: Network | Source, seed: int = 0) -> Kernel:

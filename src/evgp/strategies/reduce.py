@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Int, Shaped
 from sklearn.cluster import KMeans, kmeans_plusplus
 from torch import Tensor
 
@@ -73,8 +73,8 @@ def inducing_points(
     if how not in INDUCING:
         raise PoolError(f"expected inducing points by {', '.join(INDUCING)}; got {how!r}")
     random = np.random.default_rng(seed)
-    if len(x) > _LOOKED_AT:
-        x = x[torch.from_numpy(np.sort(random.choice(len(x), max(u, _LOOKED_AT), replace=False)))]
+    if len(x) > max(u, _LOOKED_AT):
+        x = x[torch.from_numpy(looked_at(len(x), u, seed))]
     if how == "random":
         return x[torch.from_numpy(np.sort(random.choice(len(x), u, replace=False)))]
     if how == "entropy":
@@ -85,6 +85,19 @@ def inducing_points(
         return torch.from_numpy(made).reshape(u, *x.shape[1:])
     _, rows = kmeans_plusplus(flat, u, random_state=seed)
     return x[torch.from_numpy(np.unique(rows))]  # fewer where points are copies of each other
+
+
+def looked_at(n: int, u: int, seed: int) -> Int[np.ndarray, " r"]:
+    """The rows of a pool that inducing points are chosen from, in order: 20,000 of more.
+
+    >>> looked_at(3, 2, seed=0).tolist(), len(looked_at(10**9, 512, seed=0))
+    ([0, 1, 2], 20000)
+    """
+    most = max(u, _LOOKED_AT)
+    if n <= most:
+        return np.arange(n)
+    random = np.random.default_rng(seed)
+    return np.sort(random.choice(n, most, replace=False, shuffle=False))
 
 
 def _most_entropy(x: Shaped[Tensor, " n *d"], u: int, kernel: Kernel | None) -> Tensor:

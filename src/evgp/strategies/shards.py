@@ -1,0 +1,220 @@
+"""From a pool that is read in ranges to shards of features on the disk, and the sums of them all.
+
+Every step is a pure function of what it is given, so it may run anywhere and more than once; files
+get their names when they are whole, and what is there is not made again.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from evgp._executor import Executor
+from evgp._linalg import BLOCK, in_pairs
+from evgp.datasets import Fitted, array_file
+from evgp.greedy import Progress
+from evgp.kernels import Features
+from evgp.posterior.rows import Mapped, mapped
+
+# Rows of a shard: a power of two blocks, so that sums do not depend on it.
+SHARD = 32 * BLOCK
+# Sums added in one piece of work: a power of two, for the same reason.
+_TOGETHER = 8
+
+
+@runtime_checkable
+class Readable(Protocol):
+    """Points that are read a range at a time, as numbers."""
+
+    def __len__(self) -> int: ...
+
+    def blocks(
+        self, start: int, stop: int, size: int = BLOCK
+    ) -> Iterator[tuple[int, Shaped[np.ndarray, " b *d"]]]:
+        """Rows of a range in order, each block with the number of its first row."""
+        ...
+
+    def take(self, rows: Int[np.ndarray, " r"]) -> Shaped[np.ndarray, " r *d"]:
+        """A few rows in the order given."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Points in memory."""
+
+    x: Shaped[Tensor, " n *d"]
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def blocks(
+        self, start: int, stop: int, size: int = BLOCK
+    ) -> Iterator[tuple[int, Shaped[np.ndarray, " b *d"]]]:
+        """Rows of a range in order, each block with the number of its first row."""
+        for first in range(start, stop, size):
+            yield first, self.x[first : min(stop, first + size)].numpy()
+
+    def take(self, rows: Int[np.ndarray, " r"]) -> Shaped[np.ndarray, " r *d"]:
+        """A few rows in the order given."""
+        return self.x[torch.from_numpy(rows)].numpy()
+
+    def digest(self) -> str:
+        """A hash of all points."""
+        made = blake2b(repr((self.x.shape, self.x.dtype)).encode(), digest_size=16)
+        for _, block in self.blocks(0, len(self)):
+            made.update(np.ascontiguousarray(block).data)
+        return made.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """How a range of a pool becomes a shard in a folder; without `keep` only its sums are made."""
+
+    points: Readable
+    features: Features
+    folder: str
+    size: int = SHARD
+    keep: bool = True
+
+    def range(self, shard: int) -> tuple[int, int]:
+        """Rows of a shard, from and to."""
+        return shard * self.size, min(len(self.points), (shard + 1) * self.size)
+
+    def __len__(self) -> int:
+        return (len(self.points) + self.size - 1) // self.size
+
+    def file(self, kind: str, shard: int) -> str:
+        """Of a shard."""
+        return str(Path(self.folder, f"{kind}-{self.size // BLOCK}-{shard:06}.npy"))
+
+    def rows(self, shard: int) -> Mapped:
+        """Its features, once they are made."""
+        start, stop = self.range(shard)
+        return Mapped(self.file("features", shard), 0, stop - start)
+
+
+def make(recipe: Recipe, shard: int) -> str:
+    r"""Make a shard, unless it is there: features in float32, what they miss, and their sums.
+
+    The file of sums, $\sum \phi \phi^\top$ and below it $\sum \rho$, is the last, and is returned.
+    O(n p (d + p)) time; memory of a few blocks.
+    """
+    sums = Path(recipe.file("sums", shard))
+    if sums.exists():
+        return str(sums)
+    start, stop = recipe.range(shard)
+    blocks = _featurised(recipe, start, stop)
+    if not recipe.keep:
+        total = in_pairs((_moment(phi, rest) for _, phi, rest in blocks), Tensor.add_)
+    else:
+        first = next(blocks)
+        width = first[1].shape[1]
+        with (
+            array_file(recipe.file("features", shard), (stop - start, width), "float32") as kept,
+            array_file(recipe.file("rest", shard), (stop - start,), "float64") as rests,
+        ):
+
+            def parts() -> Iterator[Tensor]:
+                for at, phi, rest in _after(first, blocks):
+                    kept[at - start : at - start + len(phi)] = phi.numpy()
+                    rests[at - start : at - start + len(phi)] = rest.numpy()
+                    # What is stored is what is summed.
+                    yield _moment(phi.float(), rest)
+
+            total = in_pairs(parts(), Tensor.add_)
+    with array_file(sums, tuple(total.shape), "float64") as out:
+        out[:] = total.numpy()
+    return str(sums)
+
+
+def add(files: Sequence[str], into: str) -> str:
+    """Add sums of neighbours, in pairs."""
+    if not Path(into).exists():
+        parts = (torch.from_numpy(np.array(mapped(file))) for file in files)
+        total = in_pairs(parts, Tensor.add_)
+        with array_file(into, tuple(total.shape), "float64") as out:
+            out[:] = total.numpy()
+    return into
+
+
+def total(
+    recipe: Recipe, executor: Executor, told: Callable[[int, int], None]
+) -> tuple[Float[Tensor, "p p"], float]:
+    """Make all shards; the sums of them all, added as a tree wherever the work runs."""
+    done = 0
+
+    def each() -> None:
+        nonlocal done
+        done += 1
+        told(done, len(recipe))
+
+    calls = [(recipe, shard) for shard in range(len(recipe))]
+    names = [f"{Path(recipe.folder).name}-features-{shard}" for shard in range(len(recipe))]
+    files = executor.run(make, calls, names, each)
+    level = 0
+    while len(files) > 1:
+        level += 1
+        groups = [files[i : i + _TOGETHER] for i in range(0, len(files), _TOGETHER)]
+        into = [recipe.file(f"sums-of-{level}", i) for i in range(len(groups))]
+        files = executor.run(add, list(zip(groups, into, strict=True)), into)
+    whole = torch.from_numpy(np.array(mapped(files[0])))
+    return whole[:-1], float(whole[-1, 0])
+
+
+def telling(progress: Progress, stage: str) -> Callable[[int, int], None]:
+    """Progress of one stage."""
+    return lambda done, of: progress(stage, done, of)
+
+
+def probe(features: Features, points: Readable) -> str:
+    """A hash of the features of a few points, to tell features of one pool from others."""
+    rows = np.unique(np.linspace(0, len(points) - 1, 8).astype(np.int64))
+    phi = features.phi(torch.from_numpy(points.take(rows))).double()
+    # Rounded, as the last digits depend on the number of threads.
+    rounded = np.round(phi.numpy() / max(float(phi.abs().max()), 1e-300), 5) + 0.0
+    return blake2b(repr(phi.shape).encode() + rounded.tobytes(), digest_size=16).hexdigest()
+
+
+def content_of(pool: Fitted | Held, executor: Executor) -> str:
+    """A hash of all that a pool holds and of how it is read."""
+    if isinstance(pool, Held):
+        return pool.digest()
+    source = pool.pool
+    calls = [(source, file) for file in source.files]
+    found = executor.run(_digest, calls, [f"{file}" for file in source.files])
+    return blake2b(repr((found, pool.code)).encode(), digest_size=16).hexdigest()
+
+
+def _digest(pool: object, file: str) -> str:
+    made: str = pool.digest(file)  # type: ignore[attr-defined]
+    return made
+
+
+def _featurised(
+    recipe: Recipe, start: int, stop: int
+) -> Iterator[tuple[int, Float[Tensor, "b p"], Float[Tensor, " b"]]]:
+    for first, block in recipe.points.blocks(start, stop, BLOCK):
+        x = torch.from_numpy(np.ascontiguousarray(block))
+        phi = recipe.features.phi(x)
+        yield first, phi, recipe.features.residual(x, phi).double()
+
+
+def _moment(phi: Float[Tensor, "b p"], rest: Float[Tensor, " b"]) -> Float[Tensor, "p1 p"]:
+    wide = phi.double()
+    below = wide.new_zeros(1, wide.shape[1])
+    below[0, 0] = rest.sum()
+    return torch.cat([wide.T @ wide, below])
+
+
+def _after(first: tuple[int, Tensor, Tensor], rest: Iterator[tuple[int, Tensor, Tensor]]) -> (
+    Iterator[tuple[int, Tensor, Tensor]]
+):  # fmt: skip
+    yield first
+    yield from rest
