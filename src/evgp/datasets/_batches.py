@@ -39,7 +39,7 @@ def look(file: str) -> tuple[int, pa.Schema]:
     """How many rows a file has, and of which columns; only its metadata is read."""
     if kind_of(file) == PARQUET:
         with _parquet(file) as parquet:
-            return parquet.metadata.num_rows, parquet.schema_arrow
+            return parquet.metadata.num_rows, _plain(parquet.schema_arrow)
     with readable(file):
         with open(file, "rb") as stream:
             magic = stream.read(6)
@@ -50,7 +50,7 @@ def look(file: str) -> tuple[int, pa.Schema]:
                 "save it once as Parquet"
             )
         with pa.memory_map(file) as source, pa.ipc.open_file(source) as reader:
-            return _arrow_rows(file), reader.schema
+            return _arrow_rows(file), _plain(reader.schema)
 
 
 def pieces(
@@ -132,6 +132,11 @@ def _parquet(file: str) -> Iterator[pq.ParquetFile]:
                 source, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
             )
         )
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Names and kinds only, without what other programs wrote beside them."""
+    return pa.schema(list(zip(schema.names, schema.types, strict=True)))
 
 
 def _arrow_rows(file: str) -> int:

@@ -151,11 +151,11 @@ def readable(file: str) -> Iterator[None]:
     """What goes wrong with a file becomes a sentence that names it."""
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         if isinstance(error, FileNotFoundError):
             raise DatasetError(f"{file}: no such file; check the path") from error
-        if getattr(error, "errno", None) is not None:
-            said = os.strerror(error.errno or 0).lower()
+        if isinstance(error, OSError) and error.errno is not None:
+            said = os.strerror(error.errno).lower()
             raise DatasetError(f"{file}: cannot be read: {said}") from error
         raise damaged(file, PurePosixPath(file).suffix.lower()) from error
 

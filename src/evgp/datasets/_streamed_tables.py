@@ -147,7 +147,6 @@ def open_tables(
     ranges = Ranges(tuple(counts))
     if not len(ranges):
         raise DatasetError(f"{found.name}: expected rows of data, got column names only")
-    schema = pa.schema([pa.field(field.name, field.type) for field in schema])
     layout = Layout(found.name, len(ranges), schema, tuple(left_out), max_categories, standardise)
     pool = StreamedTable(layout, found.files, ranges, found.remarks)
     pool._fields(left_out)
