@@ -312,6 +312,7 @@ def test_another_pool_takes_the_scaling_of_the_first(tmp_path: Path) -> None:
     pq.write_table(other.append_column("more", other.column("size")), tmp_path / "test.parquet")
     with pytest.warns(DataWarning, match=r"ignored 1 column \('more'\)"):
         fitted.like(open_pool(tmp_path / "test.parquet"))
+    fitted.like(open_pool(tmp_path / "test.parquet", drop=["more", "kind"]))
     np.save(tmp_path / "x.npy", np.eye(3))
     with pytest.raises(DatasetError, match="expected a table"):
         fitted.like(open_pool(tmp_path / "x.npy"))

@@ -170,6 +170,8 @@ def test_columns_that_are_not_there_or_not_usable_are_named(tmp_path: Path) -> N
             open_pool(path, **options)
     with pytest.raises(DatasetError, match="expected a column to choose by, got 3 left out"):
         open_pool(path, drop=["list", "a"], id="kind")
+    with pytest.raises(DatasetError, match="expected numbers in column 'kind', got string"):
+        open_pool(path, drop=["list"], costs="kind")
     assert open_pool(path, drop=["list"]).shape == (2,)
     np.save(tmp_path / "x.npy", np.eye(3))
     with pytest.raises(DatasetError, match="expected a column 'x3', got 'x0', 'x1', 'x2'"):
@@ -346,6 +348,18 @@ def test_a_page_damaged_in_the_middle_is_named(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=f"{path}: expected a Parquet file, got .*write it agai"):
         survey(pool)
     pool.survey(0, 10_000, NONE)
+
+
+def test_letters_of_no_alphabet_are_damage(tmp_path: Path) -> None:
+    path = write(GOOD, tmp_path / "a.arrow", compression="uncompressed")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"kind", b"k\xff\xffd"))
+    with pytest.raises(DatasetError, match=r"a.arrow: expected an Arrow file, got one that is cut"):
+        open_pool(path)
+    path = write(GOOD, tmp_path / "a.parquet", compression="none")
+    path.write_bytes(path.read_bytes().replace(b"\x01\0\0\0x", b"\x01\0\0\0\xff"))
+    with pytest.raises(DatasetError, match=r"a.parquet: expected a Parquet file, got one that is"):
+        read(path)
 
 
 @settings(

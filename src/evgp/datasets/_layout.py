@@ -175,4 +175,6 @@ class TableCode:
                 f"{other.name}: expected a table, as {self.encoder.source}, got an array; save it "
                 "with the same columns"
             )
-        return self.encoder.compare(Table(layout.schema.empty_table(), other.name))
+        # What the other pool leaves out for itself is no surprise.
+        here = [name for name in layout.schema.names if name in {*layout.used, *self.sources}]
+        return self.encoder.compare(Table(layout.schema.empty_table().select(here), other.name))

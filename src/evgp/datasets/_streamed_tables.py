@@ -139,10 +139,10 @@ def open_tables(
     counts, schema = [], pa.schema([])
     for number, file in enumerate(found.files):
         count, here = _batches.look(file)
-        Table(here.empty_table(), file)  # refuses names that occur twice
-        if number == 0:
-            schema = here
-        _check_same(file, here, found.files[0], schema)
+        if number == 0 or not here.equals(schema):
+            Table(here.empty_table(), file)  # refuses names that occur twice
+            schema = schema if number else here
+            _check_same(file, here, found.files[0], schema)
         counts.append(count)
     ranges = Ranges(tuple(counts))
     if not len(ranges):
@@ -163,10 +163,8 @@ def open_tables(
 
 
 def _check_same(file: str, here: pa.Schema, first: str, schema: pa.Schema) -> None:
-    mine, theirs = (
-        dict(zip(here.names, here.types, strict=True)),
-        dict(zip(schema.names, schema.types, strict=True)),
-    )
+    mine = dict(zip(here.names, here.types, strict=True))
+    theirs = dict(zip(schema.names, schema.types, strict=True))
     for name in {**theirs, **mine}:
         if mine.get(name) != theirs.get(name):
             raise DatasetError(

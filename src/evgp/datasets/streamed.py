@@ -40,6 +40,11 @@ def open_pool(
     found = find(where)
     named = [name for name in (id, *drop, costs) if name is not None]
     left_out = tuple(dict.fromkeys(named))
+    pool: Streamed
     if found.kind == NPY:
-        return open_arrays(found, left_out, standardise)
-    return open_tables(found, left_out, max_categories, standardise)
+        pool = open_arrays(found, left_out, standardise)
+    else:
+        pool = open_tables(found, left_out, max_categories, standardise)
+    if costs is not None:
+        pool.numbers(costs, 0, 0)  # refuses a column of words before anything is read
+    return pool
