@@ -21,7 +21,6 @@ from evgp._errors import ExecutorError
 from evgp._executor import Executor
 
 T = TypeVar("T")
-Replies = SimpleQueue[tuple[int, Any, BaseException | None]]
 
 # Seconds without an answer after which the cluster is looked at.
 _LOOK = 0.25
@@ -72,20 +71,23 @@ class Dask:
         places = self._places(names)
         made: dict[int, T] = {}
         waiting: dict[int, Any] = {}
-        replies: Replies = SimpleQueue()
+        done: SimpleQueue[int] = SimpleQueue()
         try:
             for at, (call, name) in enumerate(zip(calls, names, strict=True)):
                 waiting[at] = self._submit(work, call, name, places[name])
-                self.client.loop.add_callback(_reply, waiting[at], at, replies)
+                waiting[at].add_done_callback(lambda _, at=at: done.put(at))
             while waiting:
-                at, answer, error = self._next(replies)
-                if error is not None:
-                    raise self._told(error, waiting, names)
-                del waiting[at]
-                place, made[at] = answer
-                self._check([place])
-                self._remember(names[at], place, len(names))
-                each()
+                some = [self._next(done)]
+                while not done.empty():  # fetched together: each fetch is a way there and back
+                    some.append(done.get())
+                for at, (place, answer) in zip(
+                    some, self._fetch(waiting, some, names), strict=True
+                ):
+                    del waiting[at]
+                    made[at] = answer
+                    self._check([place])
+                    self._remember(names[at], place, len(names))
+                    each()
         except BaseException:
             self._cancel(list(waiting.values()))
             raise
@@ -133,14 +135,24 @@ class Dask:
         while len(self.homes) > max(_NAMES_KEPT, 2 * names):
             del self.homes[next(iter(self.homes))]
 
-    def _next(self, replies: Replies) -> tuple[int, Any, BaseException | None]:
+    def _fetch(
+        self, waiting: dict[int, Any], some: list[int], names: Sequence[str]
+    ) -> list[tuple[str, Any]]:
+        """Who answered some calls that are done, and what."""
+        replies: SimpleQueue[list[tuple[str, Any]] | BaseException] = SimpleQueue()
+        tasks = [waiting[at] for at in some]
+        self.client.loop.add_callback(_gather, self.client, tasks, replies)
+        reply = self._next(replies)
+        if isinstance(reply, BaseException):
+            raise self._told(reply, waiting, names)
+        return reply
+
+    def _next(self, replies: SimpleQueue[T]) -> T:
         """The next reply, as long as there is somebody to give one."""
-        with suppress(Empty):
-            return replies.get(timeout=_LOOK)
         while True:
-            self._some_workers()
             with suppress(Empty):
                 return replies.get(timeout=_LOOK)
+            self._some_workers()
 
     def _some_workers(self) -> dict[str, int]:
         """The workers that are there and their threads; waits for one as long as our patience."""
@@ -175,14 +187,14 @@ class Dask:
             return
         # A function of Python's own: there may be no evgp to find one of ours in.
         found = self.client.run(version, "evgp", workers=new, on_error="return")
-        ours = version("evgp")
+        own = _ours()
         for place, theirs in found.items():
             if isinstance(theirs, PackageNotFoundError) or (
-                isinstance(theirs, str) and theirs != ours
+                isinstance(theirs, str) and theirs != own
             ):
                 got = theirs if isinstance(theirs, str) else "none"
                 raise ExecutorError(
-                    f"expected evgp {ours} on every Dask worker, got {got} on {place}; install "
+                    f"expected evgp {own} on every Dask worker, got {got} on {place}; install "
                     "the same version there"
                 )
             if isinstance(theirs, str):  # else it died while it was asked
@@ -234,12 +246,20 @@ def _there(work: Callable[..., T], call: tuple[Any, ...]) -> tuple[str, T]:
     return get_worker().address, work(*call)
 
 
-async def _reply(task: Any, at: int, replies: Replies) -> None:
-    """On the client's loop: pass on the answer, or what went wrong, as soon as it is here."""
+async def _gather(client: Any, tasks: list[Any], replies: SimpleQueue[Any]) -> None:
+    """On the client's loop: the answers, or what went wrong.
+
+    Not in our thread, which would wait for ever should a worker die with its answer.
+    """
     try:
-        replies.put((at, await task, None))
+        replies.put(await client.gather(tasks))
     except (Exception, CancelledError) as error:
-        replies.put((at, None, error))
+        replies.put(error)
+
+
+def _ours() -> str:
+    """The version of evgp in this process."""
+    return version("evgp")
 
 
 def _distributed() -> ModuleType:
