@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
+from logging import getLogger
 from queue import Empty, SimpleQueue
 from time import monotonic, sleep
 from types import ModuleType
@@ -26,6 +27,8 @@ T = TypeVar("T")
 _LOOK = 0.25
 # Names whose last worker is remembered.
 _NAMES_KEPT = 4096
+# What a client says when its scheduler does not answer.
+_GONE = (OSError, TimeoutError, RuntimeError, CancelledError)
 
 
 @contextmanager
@@ -39,8 +42,11 @@ def connect(address: str, *, patience: float = 5.0) -> Iterator[Any]:
             f"expected a Dask scheduler at {address}, got no answer within {patience:g} s; start "
             "one with `dask scheduler`, or correct the address"
         ) from error
-    with client:
+    try:
         yield client
+    finally:
+        with _quiet(client.status != "running"):
+            client.close()
 
 
 def executor(client: Any, *, patience: float = 30.0) -> Executor:
@@ -176,7 +182,7 @@ class Dask:
             found = self.client.sync(
                 self.client.scheduler.ncores, callback_timeout=max(5.0, self.patience)
             )
-        except (OSError, TimeoutError, RuntimeError, CancelledError) as error:
+        except _GONE as error:
             raise self._lost() from error
         return dict(found)
 
@@ -186,7 +192,10 @@ class Dask:
         if not new:
             return
         # A function of Python's own: there may be no evgp to find one of ours in.
-        found = self.client.run(version, "evgp", workers=new, on_error="return")
+        try:
+            found = self.client.run(version, "evgp", workers=new, on_error="return")
+        except _GONE as error:
+            raise self._lost() from error
         own = _ours()
         for place, theirs in found.items():
             if isinstance(theirs, PackageNotFoundError) or (
@@ -235,7 +244,7 @@ class Dask:
     def _cancel(self, tasks: list[Any]) -> None:
         """Nobody waits for these any more."""
         if tasks and self.client.status == "running":
-            with suppress(OSError, TimeoutError, RuntimeError, CancelledError):
+            with suppress(*_GONE):
                 self.client.cancel(tasks)
 
 
@@ -255,6 +264,17 @@ async def _gather(client: Any, tasks: list[Any], replies: SimpleQueue[Any]) -> N
         replies.put(await client.gather(tasks))
     except (Exception, CancelledError) as error:
         replies.put(error)
+
+
+@contextmanager
+def _quiet(lost: bool) -> Iterator[None]:
+    """A client that still looks for its scheduler would print a traceback when it is closed."""
+    logger = getLogger("distributed.client")
+    before, logger.disabled = logger.disabled, logger.disabled or lost
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _ours() -> str:
