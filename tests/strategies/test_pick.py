@@ -261,7 +261,7 @@ def test_more_picks_than_distinct_points_is_said() -> None:
         ({"test_weights": np.ones(60), "criterion": "mi"}, "no test_weights with mutual"),
         ({"noise": -1e-6}, "noise >= 0"),
         ({"criterion": "entropy"}, "ev, median, p90, max, mi; got 'entropy'"),
-        ({"greedy": "eager"}, "auto, exact, lazy, stochastic, exchange; got 'eager'"),
+        ({"greedy": "eager"}, "auto, exact, lazy, stochastic, exchange, two-rounds; got 'eager'"),
         ({"storage": "float16"}, "float64, float32, auto; got 'float16'"),
         ({"thin": 0}, "thin as a whole number from 1, got 0"),
     ],

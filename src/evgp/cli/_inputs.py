@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from evgp._errors import DataWarning, EvgpWarning
 from evgp.datasets import (
@@ -21,6 +21,7 @@ from evgp.datasets import (
     read_labelled,
     read_table,
 )
+from evgp.pool import Selection
 
 T = TypeVar("T")
 
@@ -47,7 +48,8 @@ class Inputs:
     """The pool as numbers, with everything the command line said about it.
 
     `features` name its inputs where it is a table and `columns` hold what the table shows;
-    `raw` says that the numbers are not scaled yet.
+    `raw` says that the numbers are not scaled yet. Where only some of `total` rows were read,
+    `numbers` say in order which.
     """
 
     source: str
@@ -63,6 +65,24 @@ class Inputs:
     pictures: Images | ArrayPictures | None = None
     raw: bool = False
     notes: tuple[str, ...] = ()
+    numbers: Int[np.ndarray, " n"] | None = None
+    total: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.x) if self.total is None else self.total
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one sample."""
+        return self.x.shape[1:]
+
+    def seen(self, selection: Selection, *, shown: bool) -> "Inputs":
+        """All rows were read already."""
+        return self
+
+    def place(self, rows: Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
+        """Where rows of the pool are among those that were read."""
+        return rows if self.numbers is None else np.searchsorted(self.numbers, rows)
 
 
 @dataclass(frozen=True)

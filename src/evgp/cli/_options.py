@@ -7,7 +7,8 @@ import typer
 
 Activations: TypeAlias = Literal["relu", "leaky_relu", "gelu", "erf", "sin", "identity"]
 Criteria: TypeAlias = Literal["ev", "median", "p90", "max", "mi"]
-Greedies: TypeAlias = Literal["auto", "exact", "lazy", "stochastic", "exchange"]
+Greedies: TypeAlias = Literal["auto", "exact", "lazy", "stochastic", "exchange", "two-rounds"]
+Methods: TypeAlias = Literal["auto", "dense", "features", "sharded"]
 Storages: TypeAlias = Literal["auto", "float64", "float32"]
 
 PoolFile = Annotated[
@@ -15,7 +16,7 @@ PoolFile = Annotated[
     typer.Argument(
         metavar="POOL",
         help="Table to choose from: .csv, .tsv (also .gz), .parquet, .arrow, .feather, .npy, .npz; "
-        "or a folder of images.",
+        "a folder of .parquet, .arrow or .npy files; or a folder of images.",
         show_default=False,
     ),
 ]
@@ -126,6 +127,32 @@ FeatureName = Annotated[
         metavar="NAME",
         help="In place of the exact kernel: nystrom-512, sketch-512 (of a torch module), or raw "
         "(the columns themselves, unscaled, as for embeddings); else only where it would not fit.",
+    ),
+]
+MethodName = Annotated[
+    Methods,
+    typer.Option(
+        "--method",
+        help="dense: the whole matrix; features: a few numbers a row; sharded: these on the disk, "
+        "for pools larger than memory; auto: the first that fits.",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="SIZE", help="Stay within this much, such as 2GB."),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask", metavar="ADDRESS", help="Work on a Dask cluster, such as tcp://10.0.0.1:8786."
+    ),
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache",
+        metavar="FOLDER",
+        help="Keep the features of a sharded run here, for the next; workers must see it too.",
     ),
 ]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", help="Hidden layers of the network.")]

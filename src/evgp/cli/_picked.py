@@ -5,7 +5,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +29,12 @@ class Picked:
     def columns(self) -> dict[str, list[object]]:
         """The picks in order: rank, id or row number, gain, variance left, cost."""
         rows = self.selection.indices.tolist()
-        names = self.inputs.names
+        names, places = self.inputs.names, self.inputs.place(self.selection.indices).tolist()
         columns: dict[str, list[object]] = {"rank": list(range(1, len(rows) + 1))}
         if names is None:
             columns["index"] = rows
         else:
-            columns["id"] = [names[row] for row in rows]
+            columns["id"] = [names[place] for place in places]
         columns["gain"] = self.selection.gains.tolist()
         columns["variance_left"] = self.selection.variance_left.tolist() or [None] * len(rows)
         if self.selection.costs is not None:
@@ -50,7 +50,7 @@ class Picked:
         cells = [columns.get(name, absent) for name in wanted]
         return {
             "source": self.inputs.source,
-            "rows": len(self.inputs.x),
+            "rows": len(self.inputs),
             "features": list(self.inputs.features),
             "picks": [dict(zip(wanted, row, strict=True)) for row in zip(*cells, strict=True)],
             "prior_variance": self.selection.prior_variance,
@@ -74,7 +74,7 @@ class Picked:
             self.selection.costs,
         )
         what = "rows" if self.inputs.features or self.inputs.pictures is None else "images"
-        text = f"{k:,} of {len(self.inputs.x):,} {what} picked"
+        text = f"{k:,} of {len(self.inputs):,} {what} picked"
         if len(self.selection.variance_left):
             start, left = self.selection.start_variance, float(self.selection.variance_left[-1])
             fall = f" ({percent(1 - left / start)} less)" if start > 0 else ""
@@ -107,7 +107,7 @@ class Picked:
 
         inputs, names = self.inputs, self.inputs.names
         summary = summarise(
-            self.selection,
+            replace(self.selection, indices=inputs.place(self.selection.indices)),
             x=_floats(inputs.x),
             ids=None if names is None else [str(name) for name in names],
             columns=inputs.columns,
@@ -116,6 +116,8 @@ class Picked:
             command=shlex.join(["evgp", *sys.argv[1:]]),
             notes=self.notes,
             pictures=inputs.pictures,
+            numbers=inputs.numbers,
+            total=inputs.total,
         )
         return render(summary)
 

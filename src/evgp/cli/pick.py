@@ -31,6 +31,10 @@ def pick(
     unit: options.OutputUnit = "random",
     draws: options.Draws = 1,
     features: options.FeatureName = None,
+    method: options.MethodName = "auto",
+    memory: options.Memory = None,
+    dask: options.Dask = None,
+    cache: options.Cache = None,
     depth: options.Depth = 2,
     activation: options.Activation = "relu",
     w_std: options.WStd = 1.0,
@@ -56,6 +60,8 @@ def pick(
       evgp pick embeddings.npy -k 1000 --features raw
       evgp pick images/ -k 100 --network cnn --report report.html
       evgp pick pool.npz -k 100 --network my_package.nets:build --weights net.safetensors
+      evgp pick folder-of-parquet/ -k 1000 --memory 2GB -o picks.csv
+      evgp pick folder-of-parquet/ -k 1000 --dask tcp://10.0.0.1:8786 --cache /shared/evgp
     """
     options.check_wish(k, costs, budget)
 
@@ -64,6 +70,7 @@ def pick(
     from evgp.cli._inputs import Asked, noted
     from evgp.cli._network import Described
     from evgp.cli._samples import load
+    from evgp.cli._streamed import Large, open_streamed
 
     _picked.check_paths(output, report, (pool, labelled, test))
     described = Described(network, depth, activation, w_std, b_std, weights, unit, draws)
@@ -82,33 +89,39 @@ def pick(
         image_size=image_size,
     )
     made = described.network()
+    large = Large(method, memory, dask, cache)
     with progress(quiet) as bar:
-        inputs = load(asked, made, bar)
-    kernel = described.kernel(made, inputs.x.shape[1:], seed)
-    note(inputs.notes, quiet=quiet)
-    with progress(quiet) as bar:
+        given = open_streamed(asked) if large.wanted(asked) else load(asked, made, bar)
+    kernel = described.kernel(made, given.shape, seed)
+    note(given.notes, quiet=quiet)
+    with progress(quiet) as bar, large.executor() as executor:
         selection, more = noted(
             lambda: evgp.pick(
-                inputs.x,
+                given.x,
                 k,
                 budget=budget,
-                costs=inputs.costs,
-                x_test=inputs.x_test,
-                labelled=inputs.labelled.rows,
-                x_labelled=inputs.labelled.x,
+                costs=given.costs,
+                x_test=given.x_test,
+                labelled=given.labelled.rows,
+                x_labelled=given.labelled.x,
                 network=made,
                 kernel=kernel,
                 criterion=criterion,
                 greedy=greedy,
                 noise=noise,
-                standardise=inputs.raw and not no_standardise,
+                standardise=given.raw and not no_standardise,
                 storage=storage,
                 thin=thin,
                 features=features,
+                method=method,
+                memory=memory,
+                executor=executor,
+                cache=cache,
                 seed=seed,
                 progress=bar,
             )
         )
+    inputs = given.seen(selection, shown=report is not None)
     more = list(dict.fromkeys((*more, *selection.warnings)))
     # The library was given encoded columns; to repeat the run takes what the command was given.
     again = {

@@ -33,6 +33,10 @@ def plan(
     unit: options.OutputUnit = "random",
     draws: options.Draws = 1,
     features: options.FeatureName = None,
+    method: options.MethodName = "auto",
+    memory: options.Memory = None,
+    dask: options.Dask = None,
+    cache: options.Cache = None,
     depth: options.Depth = 2,
     activation: options.Activation = "relu",
     w_std: options.WStd = 1.0,
@@ -59,10 +63,11 @@ def plan(
 
     import evgp
     from evgp._errors import PoolError
-    from evgp.cli._inputs import Asked
+    from evgp.cli._inputs import Asked, Inputs
     from evgp.cli._network import Described
     from evgp.cli._picked import check_paths
     from evgp.cli._samples import load
+    from evgp.cli._streamed import Large, open_streamed
     from evgp.strategies import checks
     from evgp.strategies.evgp import most_picks
     from evgp.strategies.names import whole
@@ -84,29 +89,35 @@ def plan(
         image_size=image_size,
     )
     net = described.network()
+    large = Large(method, memory, dask, cache)
     with progress(quiet) as bar:
-        inputs = load(asked, net, bar)
-    kernel = described.kernel(net, inputs.x.shape[1:], seed)
+        inputs = open_streamed(asked) if large.wanted(asked) else load(asked, net, bar)
+    kernel = described.kernel(net, inputs.shape, seed)
     whole(seed, "seed", 0, 2**32 - 1)
     if not 0 <= noise < inf:
         raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise}")
-    n = len(inputs.x)
-    free = checks.free_rows(None, checks.rows_of(inputs.labelled.rows, "labelled", n), n)
+    n = len(inputs)
+    known = checks.rows_of(inputs.labelled.rows, "labelled", n)
     prices, money = checks.money(inputs.costs, budget, n)
-    aim = most_picks(k, len(free), None if prices is None else prices[free], money)
+    if prices is not None:
+        prices = prices[checks.free_rows(None, known, n)]
+    aim = most_picks(k, n - len(known), prices, money)
     outside = 0 if inputs.labelled.x is None else len(inputs.labelled.x)
     made = evgp.plan(
         n,
-        inputs.x.shape[1:],
+        inputs.shape,
         aim,
         m=None if inputs.x_test is None else len(inputs.x_test),
-        labelled=len(inputs.labelled.rows) + outside,
+        labelled=len(known) + outside,
         kernel=kernel,
         criterion=criterion,
         greedy=greedy,
         storage=storage,
         thin=thin,
         features=features,
+        method=method if dask is None else "sharded",
+        memory=memory,
+        held=isinstance(inputs, Inputs),
     )
     facts = {**({"columns": inputs.used} if inputs.used else {}), **asdict(made)}
     if json:
@@ -122,7 +133,7 @@ def plan(
 
 def _readable(name: str, value: object) -> str:
     """A number with its unit, for a person."""
-    if name in ("memory", "available") and isinstance(value, int | float):
+    if name in ("memory", "available", "disk") and isinstance(value, int | float):
         return f"{value / 1e9:,.2f} GB"
     if name == "seconds" and isinstance(value, int | float):
         return f"{value:,.1f} s" if value < 120 else f"{value / 60:,.0f} min"

@@ -97,6 +97,12 @@ class ArrayCode:
     whole: bool = False
 
     @property
+    def unchanged(self) -> bool:
+        """Whether encoded rows are the floating point numbers that are in the files."""
+        whole = len(self.layout.shape) == 1 and len(self.kept) == self.layout.shape[0]
+        return whole and self.layout.dtype.kind == "f" and not self.layout.standardise
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Of the features; none where a row has more than one axis."""
         return tuple(self.layout.columns[at] for at in self.kept) if self.layout.columns else ()

@@ -143,6 +143,11 @@ class TableCode:
     encoder: Encoder
 
     @property
+    def unchanged(self) -> bool:
+        """Columns of a table are brought together, so they change."""
+        return False
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Of the features."""
         return self.encoder.names

@@ -38,6 +38,11 @@ class StreamedArray:
         """Of a row."""
         return self.layout.shape
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns, where a row has one axis."""
+        return self.layout.columns
+
     def __len__(self) -> int:
         return len(self.ranges)
 

@@ -41,6 +41,11 @@ class StreamedTable:
         """Of a row before it is encoded."""
         return (len(self.layout.used),)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(self.layout.schema.names)
+
     def __len__(self) -> int:
         return len(self.ranges)
 

@@ -32,6 +32,10 @@ class Streamed(Protocol):
     def shape(self) -> tuple[int, ...]:
         """Of a row as it is in the files."""
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns, where rows have any."""
+
     def __len__(self) -> int: ...
 
     def digest(self, file: str) -> str:
@@ -73,6 +77,10 @@ class Code(Protocol):
     @property
     def shape(self) -> tuple[int, ...]:
         """Of an encoded row."""
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether encoded rows are the floating point numbers that are in the files."""
 
     def encode(
         self, raw: Raw, first: int, source: str

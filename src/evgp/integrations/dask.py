@@ -5,6 +5,7 @@ when that worker is gone or far behind the others. Nothing is scattered, since d
 worker holds would be lost with it.
 """
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -101,6 +102,7 @@ class Dask:
 
     def _submit(self, work: Callable[..., T], call: tuple[Any, ...], name: str, place: str) -> Any:
         """One task, under a key that was never used."""
+        import cloudpickle
         import dask
 
         what = getattr(work, "__name__", "work")
@@ -108,8 +110,7 @@ class Dask:
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return self.client.submit(
                 _there,
-                work,
-                call,
+                cloudpickle.dumps((work, call)),
                 key=f"{what}-{name}-{next(self.number)}-{self.mark}",
                 workers=[place],
                 allow_other_workers=True,
@@ -248,10 +249,14 @@ class Dask:
                 self.client.cancel(tasks)
 
 
-def _there(work: Callable[..., T], call: tuple[Any, ...]) -> tuple[str, T]:
-    """On a worker: its address and its answer."""
+def _there(sent: bytes) -> tuple[str, Any]:
+    """On a worker: its address and its answer.
+
+    The call comes as bytes, since the scheduler takes all else apart and puts it together again.
+    """
     from distributed import get_worker
 
+    work, call = pickle.loads(sent)
     return get_worker().address, work(*call)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from evgp._errors import DatasetError
 from evgp._linalg import BLOCK, in_pairs
+from evgp._machine import each_alone
 
 # Rows that are read at once.
 READ = 16 * BLOCK
@@ -144,9 +145,8 @@ def moment(rows: FeatureRows, weights: Float[Tensor, " n"]) -> Float[Tensor, "p 
     [[0.25, 0.0], [0.0, 0.75]]
     """
 
-    def parts() -> Iterator[Tensor]:
-        for start, block in rows.blocks(BLOCK):
-            wide = block.double()
-            yield wide.T @ (weights[start : start + len(wide), None].double() * wide)
+    def part(numbered: tuple[int, Tensor]) -> Tensor:
+        start, wide = numbered[0], numbered[1].double()
+        return wide.T @ (weights[start : start + len(wide), None].double() * wide)
 
-    return in_pairs(parts(), Tensor.add_)
+    return in_pairs(each_alone(part, rows.blocks(BLOCK)), Tensor.add_)

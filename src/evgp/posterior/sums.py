@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evgp._linalg import BLOCK, safe_cholesky
+from evgp._machine import each_alone
 from evgp.posterior._fused import fused, in_parallel
 from evgp.posterior.rows import FeatureRows
 
@@ -86,12 +87,17 @@ class Sums:
         v, f, norm, v_slack, f_slack = kept
         p, dtype = state.p, torch.float64
         plain = torch.equal(p, torch.eye(len(p), dtype=p.dtype))
-        for start, block in rows.blocks(BLOCK):
-            dtype, at = block.dtype, slice(start, start + len(block))
-            wide = block.double()
+
+        def fill(part: tuple[int, Tensor]) -> torch.dtype:
+            start, block = part
+            at, wide = slice(start, start + len(block)), block.double()
             inner = wide if plain else wide @ p
             v[at], f[at] = (inner * wide).sum(1), ((inner @ state.m) * inner).sum(1)
             norm[at] = wide.norm(dim=1)
+            return block.dtype
+
+        for dtype in each_alone(fill, rows.blocks(BLOCK)):  # noqa: B007
+            pass
         v_slack.zero_()
         f_slack.zero_()
         # Rounding of one product of length p, with the running sums that BLAS keeps side by side.

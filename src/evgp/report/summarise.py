@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from evgp._errors import PoolError
 from evgp.pool import Selection
@@ -41,6 +41,8 @@ def summarise(
     command: str = "",
     notes: Sequence[str] = (),
     pictures: Pictures | None = None,
+    numbers: Int[np.ndarray, " n"] | None = None,
+    total: int | None = None,
     seed: int = 0,
 ) -> Summary:
     r"""Everything the report of a selection says, as plain data.
@@ -48,7 +50,8 @@ def summarise(
     `ids` and the values of `columns` run over the whole pool, like `x`; only those of the picks are
     read and kept, as they are written. So do `pictures`: one of each pick is kept, and a small tile
     of each row on the map. Costs $O(\min(n, 20000)\, d)$ for the map, $O(k)$ per column and a
-    thumbnail of up to $k + 4000$ rows; what is kept does not grow with the pool.
+    thumbnail of up to $k + 4000$ rows; what is kept does not grow with the pool. Where `x` is only
+    a part of a pool of `total` rows, `numbers` are the rows that it has.
 
     >>> left = np.array([0.4])
     >>> chosen = Selection(np.array([1]), np.array([0.6]), 1.0, 1.0, left)
@@ -60,7 +63,7 @@ def summarise(
     _check(len(x), selection, ids, columns, pictures)
     columns = _besides(ids, columns, selection)
     cells, carried = _cells(selection, columns)
-    scatter, at = _scatter(x, selection, ids, pictures, seed)
+    scatter, at = _scatter(x, selection, ids, pictures, total=total, seed=seed)
     certificate = selection.certificate if len(selection) else None
     start = _finite(selection.start_variance)
     criterion = selection.settings.get("criterion", "")
@@ -70,13 +73,13 @@ def summarise(
         criterion=_text(criterion).removesuffix("()"),
         command=_text(command, longest=None),
         version=_version(),
-        rows=len(x),
+        rows=len(x) if total is None else total,
         inputs=x.shape[1],
         test_points=len(selection.test_before),
         has_ids=ids is not None,
         prior=_finite(selection.prior_variance) if start is not None else None,
         start=start,
-        picks=_picks(selection, ids, at, cells, pictures),
+        picks=_picks(selection, _names(selection, ids, numbers), at, cells, pictures),
         floor=None if certificate is None else tuple(certificate.lowest.tolist()),
         share=None if certificate is None else tuple(certificate.share.tolist()),
         needs=_needs(selection),
@@ -113,9 +116,20 @@ def _check(
         raise PoolError(f"expected {n} pictures, one for each row of x, got {len(pictures)}")
 
 
+def _names(
+    selection: Selection, ids: Sequence[str] | None, numbers: Int[np.ndarray, " n"] | None
+) -> list[tuple[int, str]]:
+    """The row of each pick in the pool, and its name."""
+    found = []
+    for at in selection.indices.tolist():
+        row = at if numbers is None else int(numbers[at])
+        found.append((row, str(row) if ids is None else _text(ids[at])))
+    return found
+
+
 def _picks(
     selection: Selection,
-    ids: Sequence[str] | None,
+    names: Sequence[tuple[int, str]],
     at: Float[np.ndarray, "k 2"],
     cells: Sequence[tuple[str, ...]],
     pictures: Pictures | None,
@@ -126,8 +140,8 @@ def _picks(
     return tuple(
         Pick(
             rank=j + 1,
-            row=row,
-            id=str(row) if ids is None else _text(ids[row]),
+            row=names[j][0],
+            id=names[j][1],
             gain=float(selection.gains[j]),
             left=left[j],
             cost=costs[j],
@@ -180,12 +194,14 @@ def _scatter(
     selection: Selection,
     ids: Sequence[str] | None,
     pictures: Pictures | None,
+    *,
+    total: int | None,
     seed: int,
 ) -> tuple[Scatter, Float[np.ndarray, "k 2"]]:
     behind = backdrop(len(x), selection.indices, seed=seed)
     at, explained = project(x, np.concatenate([behind, selection.indices]), seed=seed)
     points = tuple((float(a), float(b)) for a, b in at[: len(behind)])
-    sampled = len(behind) + len(selection) < len(x)
+    sampled = len(behind) + len(selection) < (len(x) if total is None else total)
     tiles = None if pictures is None else _sheet(behind.tolist(), ids, pictures)
     return Scatter(points, explained, sampled, tiles), at[len(behind) :]
 

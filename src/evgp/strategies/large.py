@@ -248,5 +248,8 @@ def _whole_file(large: Large) -> str | None:
     points = large.points
     if not isinstance(large.features, Raw) or not isinstance(points, Fitted):
         return None
-    files, unchanged = points.pool.files, getattr(points.code, "unchanged", False)
-    return files[0] if len(files) == 1 and unchanged and files[0].endswith(".npy") else None
+    files = points.pool.files
+    if len(files) != 1 or not points.code.unchanged:
+        return None
+    matrix = mapped(files[0])
+    return files[0] if matrix.flags.c_contiguous and matrix.dtype.isnative else None

@@ -156,8 +156,9 @@ def _way(
         names = ["dense", "features", "sharded"]
     else:
         names = ["dense"]
-    least = "float32" if storage == "auto" else storage
     for name in names:
+        # A matrix that would fit in float32 is advised, not replaced.
+        least = "float32" if storage == "auto" or name != "features" else storage
         if ways[name].memory(least) <= room:
             break
     else:

@@ -7,6 +7,7 @@ get their names when they are whole, and what is there is not made again.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -17,9 +18,10 @@ from torch import Tensor
 
 from evgp._executor import Executor
 from evgp._linalg import BLOCK, in_pairs
+from evgp._machine import each_alone
 from evgp.datasets import Fitted, array_file
 from evgp.greedy import Progress
-from evgp.kernels import Features
+from evgp.kernels import NTK, Features, Inducing, Raw
 from evgp.posterior.rows import Mapped, mapped
 
 # Rows of a shard: a power of two blocks, so that sums do not depend on it.
@@ -106,13 +108,13 @@ def make(recipe: Recipe, shard: int) -> str:
     The file of sums, $\sum \phi \phi^\top$ and below it $\sum \rho$, is the last, and is returned.
     O(n p (d + p)) time; memory of a few blocks.
     """
-    sums = Path(recipe.file("sums", shard))
-    if sums.exists():
-        return str(sums)
+    done = Path(recipe.file("sums", shard))
+    if done.exists():
+        return str(done)
     start, stop = recipe.range(shard)
     blocks = _featurised(recipe, start, stop)
     if not recipe.keep:
-        total = in_pairs((_moment(phi, rest) for _, phi, rest in blocks), Tensor.add_)
+        total = in_pairs((sums for *_, sums in blocks), Tensor.add_)
     else:
         first = next(blocks)
         width = first[1].shape[1]
@@ -122,16 +124,15 @@ def make(recipe: Recipe, shard: int) -> str:
         ):
 
             def parts() -> Iterator[Tensor]:
-                for at, phi, rest in _after(first, blocks):
+                for at, phi, rest, part in chain([first], blocks):
                     kept[at - start : at - start + len(phi)] = phi.numpy()
                     rests[at - start : at - start + len(phi)] = rest.numpy()
-                    # What is stored is what is summed.
-                    yield _moment(phi.float(), rest)
+                    yield part
 
             total = in_pairs(parts(), Tensor.add_)
-    with array_file(sums, tuple(total.shape), "float64") as out:
+    with array_file(done, tuple(total.shape), "float64") as out:
         out[:] = total.numpy()
-    return str(sums)
+    return str(done)
 
 
 def add(files: Sequence[str], into: str) -> str:
@@ -197,13 +198,31 @@ def _digest(pool: object, file: str) -> str:
     return made
 
 
-def _featurised(
-    recipe: Recipe, start: int, stop: int
-) -> Iterator[tuple[int, Float[Tensor, "b p"], Float[Tensor, " b"]]]:
-    for first, block in recipe.points.blocks(start, stop, BLOCK):
-        x = torch.from_numpy(np.ascontiguousarray(block))
+Made = tuple[int, Float[Tensor, "b p"], Float[Tensor, " b"], Float[Tensor, "p1 p"]]
+
+
+def _featurised(recipe: Recipe, start: int, stop: int) -> Iterator[Made]:
+    """Features of every block, what they miss, and their sums."""
+
+    def made(numbered: tuple[int, Shaped[np.ndarray, " b *d"]]) -> Made:
+        x = torch.from_numpy(np.ascontiguousarray(numbered[1]))
         phi = recipe.features.phi(x)
-        yield first, phi, recipe.features.residual(x, phi).double()
+        rest = recipe.features.residual(x, phi).double()
+        kept = phi.float() if recipe.keep else phi  # what is stored is what is summed
+        return numbered[0], kept, rest, _moment(kept, rest)
+
+    blocks = recipe.points.blocks(start, stop, BLOCK)
+    if not _threaded(recipe.features):
+        return map(made, blocks)
+    return each_alone(made, blocks)
+
+
+def _threaded(features: Features) -> bool:
+    """Whether several threads may make features; the hooks of a torch module allow one alone."""
+    if isinstance(features, Inducing):
+        features.factor()  # made once, before they need it
+        return isinstance(features.kernel, NTK)
+    return isinstance(features, Raw)
 
 
 def _moment(phi: Float[Tensor, "b p"], rest: Float[Tensor, " b"]) -> Float[Tensor, "p1 p"]:
@@ -211,10 +230,3 @@ def _moment(phi: Float[Tensor, "b p"], rest: Float[Tensor, " b"]) -> Float[Tenso
     below = wide.new_zeros(1, wide.shape[1])
     below[0, 0] = rest.sum()
     return torch.cat([wide.T @ wide, below])
-
-
-def _after(first: tuple[int, Tensor, Tensor], rest: Iterator[tuple[int, Tensor, Tensor]]) -> (
-    Iterator[tuple[int, Tensor, Tensor]]
-):  # fmt: skip
-    yield first
-    yield from rest

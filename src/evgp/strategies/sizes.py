@@ -8,7 +8,7 @@ from evgp.greedy import Exchange, Greedy
 from evgp.theory import DENSE
 
 # What torch and its like take before the first row is read, and scratch space.
-_LIBRARIES = 700_000_000
+_LIBRARIES = 800_000_000
 # Rows of a block that is read, and of the sample that inducing points are chosen from.
 _BLOCK, _SAMPLE = 4096, 20_000
 # Bytes kept for each row of a shard: five sums, its noise, and what a look at all rows takes.
