@@ -149,7 +149,7 @@ def test_a_killed_worker_changes_no_pick(cluster, client, pooled) -> None:
     assert killing.killed
     assert killing.killed not in killing.inner.homes.values()
     # Every shard is introduced once; those of the killed worker are told the past once more.
-    assert 8 * K < len(killing.sizes) < 8 * K + 8
+    assert 8 * K < len(killing.sizes) < 8 * K + 16
     # The rest are two vectors of p numbers a pick, and little else.
     assert sorted(killing.sizes)[8 * (K - 2)] < 16 * P + 1500
     assert idle(cluster)

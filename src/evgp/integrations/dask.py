@@ -1,11 +1,12 @@
 """Work on the workers of a Dask cluster.
 
-Calls of one name go to the worker that answered the last one, which kept its sums; Dask moves them
-when that worker is gone or far behind the others. Nothing is scattered, since data that only one
-worker holds would be lost with it.
+Calls of one name go to the worker that answered the first one, which kept its sums; they move when
+it is gone, or when Dask gave one to a worker that has fewer. Nothing is scattered, since data that
+only one worker holds would be lost with it.
 """
 
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
@@ -62,7 +63,7 @@ class Dask:
 
     client: Any
     patience: float = 30.0
-    homes: dict[str, str] = field(default_factory=dict)  # the worker that last answered for a name
+    homes: dict[str, str] = field(default_factory=dict)  # the worker where a name is at home
     known: set[str] = field(default_factory=set)  # workers whose version is ours
     mark: str = field(default_factory=lambda: uuid4().hex[:8])
     number: Iterator[int] = field(default_factory=count)
@@ -93,7 +94,7 @@ class Dask:
                     del waiting[at]
                     made[at] = answer
                     self._check([place])
-                    self._remember(names[at], place, len(names))
+                    self._settle(places, names[at], place)
                     each()
         except BaseException:
             self._cancel(list(waiting.values()))
@@ -135,11 +136,16 @@ class Dask:
             places[name] = least
         return places
 
-    def _remember(self, name: str, place: str, names: int) -> None:
-        """Where a name was last answered; old names are forgotten."""
+    def _settle(self, places: dict[str, str], name: str, place: str) -> None:
+        """Remember who answered for a name, but not if Dask only lent it to one with no fewer."""
+        home = places[name]
+        if place != home:
+            load = Counter(places.values())
+            if load[place] < load[home] or home not in self._workers():
+                places[name] = place
         self.homes.pop(name, None)
-        self.homes[name] = place
-        while len(self.homes) > max(_NAMES_KEPT, 2 * names):
+        self.homes[name] = places[name]
+        while len(self.homes) > max(_NAMES_KEPT, 2 * len(places)):
             del self.homes[next(iter(self.homes))]
 
     def _fetch(
@@ -252,7 +258,7 @@ class Dask:
 def _there(sent: bytes) -> tuple[str, Any]:
     """On a worker: its address and its answer.
 
-    The call comes as bytes, since the scheduler takes all else apart and puts it together again.
+    The call comes as bytes, so that the scheduler need not unpack it, nor have torch.
     """
     from distributed import get_worker
 
