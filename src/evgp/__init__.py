@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from evgp.criteria import ExpectedVariance as ExpectedVariance
     from evgp.criteria import MutualInformation as MutualInformation
     from evgp.criteria import Percentile as Percentile
+    from evgp.datasets import open_pool as open_pool
     from evgp.greedy import Exact as Exact
     from evgp.greedy import Exchange as Exchange
     from evgp.greedy import Lazy as Lazy
+    from evgp.greedy import Sharded as Sharded
     from evgp.greedy import Stochastic as Stochastic
+    from evgp.greedy import TwoRounds as TwoRounds
     from evgp.kernels import NNGP as NNGP
     from evgp.kernels import NTK as NTK
     from evgp.kernels import EmpiricalNTK as EmpiricalNTK
@@ -43,7 +46,8 @@ __version__ = "0.1.0"
 _ROOMS = {
     "_errors": ("EvgpError", "EvgpWarning"),
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
-    "greedy": ("Exact", "Exchange", "Lazy", "Stochastic"),
+    "datasets": ("open_pool",),
+    "greedy": ("Exact", "Exchange", "Lazy", "Sharded", "Stochastic", "TwoRounds"),
     "kernels": ("EmpiricalNTK", "NNGP", "NTK"),
     "nets": (
         "Finite",

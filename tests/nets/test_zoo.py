@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import evgp
-from evgp import EmpiricalNTK, cnn, resnet18, wide_resnet, without_batchnorm
+from evgp import EmpiricalNTK, cnn, mlp, resnet18, wide_resnet, without_batchnorm
 from evgp._errors import NetworkError
 from evgp.nets import Buildable, NTKConv2d
 
@@ -20,6 +20,8 @@ CASES = [
     (wide_resnet(10, 1), (3, 32, 32), 77_706),
     (wide_resnet(16, 1, 100), (3, 32, 32), None),
     (wide_resnet(10, 2, parametrisation="ntk"), (3, 16, 16), None),
+    (mlp(2, 16, "erf", outputs=3).standard("xavier"), (7,), 16 * 8 + 16 * 17 + 3 * 17),
+    (mlp(1, 16, outputs=3).standard("normal"), (2, 3, 4), None),
 ]
 
 

@@ -86,10 +86,11 @@ class Picked:
             rivals = f"any other {what[:-1]}" if costs is None and k == 1 else rivals
             text += f", at least {percent(certificate.share[-1])} of what {rivals} could do. "
             prior = self.selection.prior_variance
-            earlier = self.selection.start_variance < prior
+            earlier = self.selection.start_variance < prior * (1 - 1e-9)
             further, of = ("Further labels", "prior ") if earlier else ("Labels", "")
             what_of = f"a share of the {of}variance" + (f" of {prior:.3g}" if earlier else "")
-            text += f"{further} needed to remove {what_of}: {needed(certificate.needed, k)}"
+            shares = needed(certificate.needed, k, len(self.inputs))
+            text += f"{further} needed to remove {what_of}: {shares}"
         written = [str(path) for path in (output, report) if path is not None]
         return text + "." + (f" Written: {', '.join(written)}." if written else "")
 
@@ -128,14 +129,19 @@ def _floats(x: Shaped[np.ndarray, " n *d"]) -> Float[np.ndarray, "n e"]:
     return flat if flat.dtype.kind == "f" else flat.astype(np.float32)
 
 
-def needed(shares: Mapping[float, tuple[int, int | None]], k: int) -> str:
-    """How many labels each share of the variance needs.
+def needed(shares: Mapping[float, tuple[int, int | None]], k: int, rows: int) -> str:
+    """How many labels each share of the variance needs, of the rows that there are.
 
-    >>> needed({0.5: (4, 6), 0.8: (9, 9), 0.9: (15, None), 0.95: (60, None)}, k=40)
+    >>> needed({0.5: (4, 6), 0.8: (9, 9), 0.9: (15, None), 0.95: (60, None)}, k=40, rows=99)
     '4 to 6 for 50 %, 9 for 80 %, 15 or more (over 40 of these) for 90 %, 60 or more for 95 %'
+    >>> needed({0.5: (4, 6), 0.9: (100, None)}, k=40, rows=99)
+    '4 to 6 for 50 %, out of reach of this pool: 90 %'
     """
     parts = []
     for share, (low, high) in sorted(shares.items()):
+        if high is None and low > rows:
+            parts.append(f"out of reach of this pool: {round(100 * share)} %")
+            continue
         if high is None:
             many = f"{low:,} or more" + (f" (over {k:,} of these)" if low <= k else "")
         else:

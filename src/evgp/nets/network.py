@@ -1,6 +1,7 @@
 """Networks: one description that is built finite and propagated infinite."""
 
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from jaxtyping import Float
@@ -18,6 +19,7 @@ from evgp.nets.layers import (
     Moments,
     Sin,
 )
+from evgp.nets.zoo import Bricks, Finite
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": LeakyRelu(0.0),
@@ -49,14 +51,34 @@ class Network:
         >>> net(torch.zeros(5, 3)).shape
         torch.Size([5, 1])
         """
-        fan = 1
-        for size in shape:
-            fan *= size
+        fan = prod(shape)
         modules: list[nn.Module] = [nn.Flatten()]
         for layer in self.layers:
             module, fan = layer.module(fan, generator=generator)
             modules.append(module)
         return nn.Sequential(*modules)
+
+    def standard(self, init: str = "kaiming") -> Finite:
+        """The same network in standard parametrisation, with torch's own layers; finite only.
+
+        Weights are drawn by Kaiming's rule, Xavier's or "normal", biases are zero.
+
+        >>> mlp(depth=1, width=8).standard("xavier")
+        mlp(outputs=1, init='xavier', parametrisation='standard')
+        """
+
+        def make(bricks: Bricks, shape: tuple[int, ...]) -> nn.Module:
+            fan, modules = prod(shape), list[nn.Module]([nn.Flatten()])
+            for layer in self.layers:
+                if isinstance(layer, Dense):
+                    modules.append(bricks.dense(fan, layer.width))
+                    fan = layer.width
+                else:
+                    modules.append(layer.module(fan, generator=bricks.generator)[0])
+            return nn.Sequential(*modules)
+
+        outputs = [layer.width for layer in self.layers if isinstance(layer, Dense)][-1]
+        return Finite("mlp", make, outputs, init, images=False)
 
     def propagate(
         self,

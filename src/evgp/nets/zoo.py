@@ -1,4 +1,4 @@
-r"""Convolutional networks without batch norm, as descriptions that can be built again and again.
+r"""Finite networks without batch norm, as descriptions that can be built again and again.
 
 Their kernel is the empirical one. Two parametrisations: "standard", where weights are drawn with
 the deviation they need, by Kaiming's rule ($\sqrt{2 / \mathrm{fan\ in}}$), Xavier's
@@ -63,6 +63,7 @@ class Finite:
     outputs: int = 10
     init: str = "kaiming"
     parametrisation: str = "standard"
+    images: bool = True
 
     def __post_init__(self) -> None:
         if self.init not in INITS:
@@ -80,8 +81,8 @@ class Finite:
             raise NetworkError(f"expected outputs >= 1, got {self.outputs}")
 
     def build(self, shape: tuple[int, ...], *, generator: Generator) -> nn.Module:
-        """A fresh module for images of this shape: channels, height, width."""
-        if len(shape) != 3:
+        """A fresh module for inputs of this shape: for images channels, height, width."""
+        if self.images and len(shape) != 3:
             raise NetworkError(
                 f"expected images of shape (channels, height, width) for {self.name}, got {shape}"
             )

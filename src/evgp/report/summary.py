@@ -146,7 +146,9 @@ class Summary:
     @property
     def had_labels(self) -> bool:
         """Were some points labelled before the first pick?"""
-        return self.prior is not None and self.start is not None and self.start < self.prior
+        if self.prior is None or self.start is None:
+            return False
+        return self.start < self.prior * (1 - 1e-9)  # not by rounding
 
     @property
     def cost(self) -> float | None:

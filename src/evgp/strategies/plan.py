@@ -41,6 +41,7 @@ class Plan:
     advice: str
     disk: int = 0
     scratch: bool = False
+    room: int = 0
 
     def __str__(self) -> str:
         verdict = "fits" if self.fits else "does not fit"
@@ -125,12 +126,13 @@ def plan(
         storage=chosen,
         greedy=repr(made),
         memory=need,
-        available=available,
+        available=available if memory is None else int(room),
         seconds=sizes.seconds(chosen, _layers(used), made),
         fits=need <= room,
         advice="" if need <= room else _advice(sizes, chosen, room),
         disk=sizes.disk(),
         scratch=sizes.scratch,
+        room=int(room),
     )
 
 
@@ -210,13 +212,15 @@ def refuse(made: Plan) -> None:
     """Stop before a run that would not fit."""
     if not made.fits:
         raise MemoryPlanError(
-            f"expected a run within {_size(int(_SHARE * made.available))} of memory, got "
+            f"expected a run within {_size(made.room)} of memory, got "
             f"{made.rows:,} rows x {made.test_points:,} test points in {made.storage}, which takes "
             f"{_size(made.memory)}; {made.advice}"
         )
 
 
 def _advice(sizes: Sizes, storage: str, room: float) -> str:
+    if room < sizes.memory(storage) <= _SHARE * available_memory():
+        return f"this machine has enough for it, so allow memory='{_size(sizes.memory(storage))}'"
     if storage == "float64" and sizes.memory("float32") <= room:
         return f"float32 storage would take {_size(sizes.memory('float32'))}"
     for points in (20_000, 10_000, 5_000, 2_000, 1_000):

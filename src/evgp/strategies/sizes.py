@@ -39,7 +39,7 @@ class Sizes:
         if self.p is not None and self.sharded:
             square = 8 * self.p * (12 * self.p + 6 * self.k)
             block = 8 * _BLOCK * (6 * self.p + 12 * self.d)
-            kept = 16 * 8 * self.d * _SAMPLE + (0 if self.scratch else _KEPT * n)
+            kept = 6 * 8 * self.d * min(self.n, _SAMPLE) + (0 if self.scratch else _KEPT * n)
             inputs = 8 * self.d * (2 * n + (0 if self.own else m)) if self.held else 0
             return square + block + kept + inputs + _LIBRARIES
         if self.p is not None:

@@ -1,0 +1,341 @@
+"""Pools in files: the picks of memory, within memory, and on from where a run was stopped."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import evgp
+from evgp import NTK, cnn, mlp
+from evgp._errors import DatasetError, MemoryPlanError, PoolError
+from evgp._executor import Here
+from evgp._linalg import BLOCK
+from evgp.datasets import PickFile, open_pool
+from evgp.kernels import Inducing, Raw
+from evgp.posterior.rows import mapped
+from evgp.strategies.shards import Held, Recipe, make, total
+
+QUIET = {"features": "nystrom-24", "method": "sharded", "seed": 3}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def numbers(n: int = 6000, d: int = 5, seed: int = 0) -> np.ndarray:
+    random = np.random.default_rng(seed)
+    return random.normal(size=(n, d)) @ random.normal(size=(d, d)) + random.normal(size=d)
+
+
+def parquet(folder: Path, x: np.ndarray, cuts=(0, 2500, 2501, 6000), **more) -> Path:
+    table = pa.table({**{f"a{j}": x[:, j] for j in range(x.shape[1])}, **more})
+    folder.mkdir()
+    for low, high in zip(cuts, (*cuts[1:], len(x)), strict=True):
+        if high > low:
+            pq.write_table(table.slice(low, high - low), folder / f"part-{low:06}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_shards_pick_what_memory_picks(tmp_path, monkeypatch, blocks) -> None:
+    monkeypatch.setattr("evgp.strategies.rules.SHARD", blocks * BLOCK)
+    x, words = numbers(9000), np.array(["u", "v", "w"])[np.arange(9000) % 3]
+    folder = parquet(tmp_path / "pool", x, (0, 100, 5000), word=words)
+    sharded = evgp.pick(folder, 12, **QUIET)
+    inside = evgp.pick(folder, 12, features="nystrom-24", method="features", seed=3, greedy="exact")
+    assert sharded.indices.tolist() == inside.indices.tolist()
+    np.testing.assert_allclose(sharded.gains, inside.gains, rtol=1e-5)
+    np.testing.assert_allclose(sharded.variance_left, inside.variance_left, rtol=1e-6)
+    np.testing.assert_allclose(sharded.certificate.share, inside.certificate.share, rtol=1e-4)
+    assert sharded.settings["method"] == "sharded"
+    assert sharded.settings["kernel_features"] == "nystrom-24"
+
+
+def test_the_size_of_shards_changes_no_digit(tmp_path, monkeypatch) -> None:
+    folder = parquet(tmp_path / "pool", numbers(20_000), (0, 7001))
+    made = []
+    for blocks in (1, 2, 4, 8):
+        monkeypatch.setattr("evgp.strategies.rules.SHARD", blocks * BLOCK)
+        made.append(evgp.pick(folder, 9, **QUIET))
+    for other in made[1:]:
+        assert other.indices.tolist() == made[0].indices.tolist()
+        assert other.gains.tolist() == made[0].gains.tolist()
+        assert other.prior_variance == made[0].prior_variance
+
+
+def test_threads_change_no_digit_of_the_sums(tmp_path) -> None:
+    x = torch.from_numpy(numbers(9000))
+    features = Inducing(NTK(mlp()), x[:24])
+    found = []
+    for threads in (1, 3):
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            folder = tmp_path / str(threads)
+            folder.mkdir()
+            recipe = Recipe(Held(x), features, str(folder), 2 * BLOCK)
+            found.append(total(recipe, Here(), lambda *_: None))
+            assert torch.get_num_threads() == threads
+        finally:
+            torch.set_num_threads(before)
+    assert torch.equal(found[0][0], found[1][0]) and found[0][1] == found[1][1]
+
+
+def test_test_points_labels_candidates_and_costs_go_along(tmp_path) -> None:
+    x, test = numbers(), numbers(300, seed=1)
+    folder = parquet(tmp_path / "pool", x)
+    outside = parquet(tmp_path / "outside", numbers(7, seed=2), (0,))
+    tests = parquet(tmp_path / "test", test, (0, 50))
+    costs = np.random.default_rng(0).uniform(1, 2, len(x))
+    options = {
+        "x_test": tests,
+        "x_labelled": outside,
+        "labelled": [4, 900],
+        "candidates": np.arange(0, 6000, 2),
+        "costs": costs,
+        "budget": 12.0,
+        "features": "nystrom-24",
+        "seed": 3,
+    }
+    sharded = evgp.pick(folder, **options, method="sharded")
+    inside = evgp.pick(folder, **options, method="features", greedy="exact")
+    assert sharded.indices.tolist() == inside.indices.tolist()
+    np.testing.assert_allclose(sharded.variance_left, inside.variance_left, rtol=1e-6)
+    np.testing.assert_allclose(sharded.start_variance, inside.start_variance, rtol=1e-9)
+    assert sharded.settings["labelled"] == inside.settings["labelled"] == 9
+    assert costs[sharded.indices].sum() <= 12 and not (sharded.indices % 2).any()
+    np.testing.assert_allclose(sharded.costs, costs[sharded.indices])
+
+
+def test_arrays_can_be_sharded_too(tmp_path) -> None:
+    x = numbers()
+    sharded = evgp.pick(x, 9, **QUIET)
+    inside = evgp.pick(x, 9, features="nystrom-24", greedy="exact", seed=3)
+    assert sharded.indices.tolist() == inside.indices.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_raw_features_are_read_where_they_lie(tmp_path, cache, dtype) -> None:
+    x = numbers(5000).astype(dtype)
+    np.save(tmp_path / "x.npy", x)
+    made = evgp.pick(
+        tmp_path / "x.npy", 5, features="raw", method="sharded", cache=tmp_path / "kept"
+    )
+    inside = evgp.pick(x.astype(np.float64), 5, features="raw", greedy="exact")
+    assert made.indices.tolist() == inside.indices.tolist()
+    assert not list((tmp_path / "kept").rglob("features-*.npy"))  # no copy of them
+    np.save(tmp_path / "f.npy", np.asfortranarray(x))
+    other = evgp.pick(tmp_path / "f.npy", 5, features="raw", method="sharded")
+    assert other.indices.tolist() == made.indices.tolist()
+
+
+def test_images_and_sketches_are_sharded_too(tmp_path) -> None:
+    x = np.random.default_rng(0).normal(size=(40, 1, 8, 8)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    options = {"network": cnn(outputs=1), "features": "sketch-32", "seed": 1}
+    made = evgp.pick(tmp_path / "x.npy", 5, method="sharded", **options)
+    inside = evgp.pick(x, 5, greedy="exact", **options)
+    assert made.indices.tolist() == inside.indices.tolist()
+
+
+def test_two_rounds_are_close(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("evgp.strategies.rules.SHARD", BLOCK)
+    folder = parquet(tmp_path / "pool", numbers(12_000), (0,))
+    exact, rounds = (evgp.pick(folder, 12, greedy=name, **QUIET) for name in ("auto", "two-rounds"))
+    assert rounds.settings["greedy"] == "TwoRounds()" and exact.settings["greedy"] == "Sharded()"
+    assert rounds.variance_left[-1] <= 1.05 * exact.variance_left[-1]
+
+
+def test_features_go_when_the_picks_are_made_and_stay_in_a_cache(tmp_path, cache) -> None:
+    folder = parquet(tmp_path / "pool", numbers())
+    first = evgp.pick(folder, 4, **QUIET)
+    assert list(cache.iterdir()) == []
+    kept = tmp_path / "kept"
+    made = [evgp.pick(folder, k, cache=kept, **QUIET) for k in (4, 7)]
+    (features,) = kept.glob("features-*")
+    stamp = (features / "features-32-000000.npy").stat().st_mtime_ns
+    assert made[1].indices[:4].tolist() == made[0].indices.tolist() == first.indices.tolist()
+    evgp.pick(folder, 9, cache=kept, **QUIET)
+    assert (features / "features-32-000000.npy").stat().st_mtime_ns == stamp
+    other = {**QUIET, "seed": 4}  # other inducing points, other features
+    evgp.pick(folder, 4, cache=kept, **other)
+    assert len(list(kept.glob("features-*"))) == 2
+    pq.write_table(pa.table({f"a{j}": numbers(9, seed=5)[:, j] for j in range(5)}),
+                   folder / "part-999999.parquet")  # fmt: skip
+    evgp.pick(folder, 4, cache=kept, **QUIET)
+    assert len(list(kept.glob("features-*"))) == 3
+
+
+CODE = """
+import sys, time, evgp
+def slow(stage, done, total):
+    print(stage, done, flush=True)
+    if stage == sys.argv[2]:
+        time.sleep(0.2)
+made = evgp.pick(sys.argv[1], 12, features="nystrom-24", method="sharded", seed=3, progress=slow)
+print("picked", *made.indices.tolist(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("stage", ["features", "picking"])
+def test_a_run_that_was_killed_goes_on(tmp_path, cache, stage) -> None:
+    folder = parquet(tmp_path / "pool", numbers(140_000), (0, 70_000))
+    whole = evgp.pick(folder, 12, **QUIET).indices.tolist()
+    command = [sys.executable, "-c", CODE, str(folder), stage]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    wanted = f"{stage} 1" if stage == "features" else f"{stage} 5"
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == wanted:
+            break
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    (left,) = cache.glob("features-*")
+    done = sorted(path.name for path in left.glob("sums-*"))
+    picks = [PickFile(path).rows() for path in left.glob("*.picks")]
+    if stage == "picking":
+        assert picks[0] == whole[: len(picks[0])] and 4 <= len(picks[0]) < 12
+    else:
+        assert done == ["sums-32-000000.npy"]
+    stamps = {path: path.stat().st_mtime_ns for path in left.glob("features-*.npy")}
+    seen: list[tuple[str, int]] = []
+
+    def watch(what: str, number: int, of: int) -> None:
+        seen.append((what, number))
+        for path, stamp in stamps.items():
+            assert path.stat().st_mtime_ns == stamp  # what was made is not made again
+
+    again = evgp.pick(folder, 12, progress=watch, **QUIET)
+    assert again.indices.tolist() == whole
+    assert list(cache.iterdir()) == []
+
+
+MEMORY = """
+import sys, threading, time
+import numpy as np
+def anon():
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) * 1024
+import evgp
+peak = [0]
+def watch():
+    while True:
+        peak[0] = max(peak[0], anon())
+        time.sleep(0.01)
+threading.Thread(target=watch, daemon=True).start()
+made = evgp.pick(sys.argv[1], 5, features="nystrom-64", method="sharded", memory=sys.argv[2])
+print(peak[0], made.indices.tolist(), sep="\\n")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc (Linux)")
+def test_memory_is_kept_whatever_the_pool(tmp_path) -> None:
+    """A file and features larger than what is allowed, and sums of rows on the disk."""
+    x = np.lib.format.open_memmap(
+        tmp_path / "x.npy", mode="w+", dtype=np.float32, shape=(4_000_000, 100)
+    )
+    random = np.random.default_rng(0)
+    for start in range(0, len(x), 100_000):
+        x[start : start + 100_000] = random.normal(size=(100_000, 100))
+    x.flush()
+    allowed = int(1.1e9)
+    assert evgp.plan(len(x), 100, 5, features="nystrom-64", method="sharded",
+                     memory=allowed, held=False).scratch  # fmt: skip
+    command = [sys.executable, "-c", MEMORY, str(tmp_path / "x.npy"), str(allowed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (tmp_path / "x.npy").stat().st_size > allowed
+    assert int(done.stdout.splitlines()[0]) <= allowed
+
+
+def test_what_does_not_fit_is_refused_with_the_need(tmp_path) -> None:
+    folder = parquet(tmp_path / "pool", numbers())
+    with pytest.raises(
+        MemoryPlanError, match=r"expected a run within 100\.0 MB.*allow memory='8\d\d\.\d MB'"
+    ):
+        evgp.pick(folder, 4, memory="100MB", **QUIET)
+    with pytest.raises(PoolError, match="such as 2GB"):
+        evgp.pick(folder, 4, memory="much", **QUIET)
+
+
+def test_a_full_disk_is_told_before_anything_is_written(tmp_path, monkeypatch, cache) -> None:
+    folder = parquet(tmp_path / "pool", numbers())
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
+    with pytest.raises(DatasetError, match="are free on this disk"):
+        evgp.pick(folder, 4, **QUIET)
+    assert not list(cache.rglob("*.npy"))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"criterion": "p90"}, "expected variance as criterion"),
+        ({"greedy": "lazy"}, "auto, exact or two-rounds for a sharded run"),
+        ({"method": "heap"}, "a method among auto, dense, features, sharded"),
+        ({"method": "dense"}, "expected no features with method='dense'"),
+        ({"x_test": np.eye(5)}, "x_test as a path"),
+        ({"test_weights": [1.0]}, "no test_weights"),
+        ({"labelled": [6000]}, "labelled from 0 to 5999"),
+        ({"k": 7000}, "k from 1 to 6000"),
+        ({"features": "nystrom-0"}, "nystrom-512"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_cannot_be_done_is_said(tmp_path, change, words) -> None:
+    folder = parquet(tmp_path / "pool", numbers())
+    with pytest.raises(PoolError, match=words):
+        evgp.pick(folder, **{"k": 4, **QUIET, **change})
+
+
+def test_a_damaged_file_is_named(tmp_path) -> None:
+    folder = parquet(tmp_path / "pool", numbers())
+    file = folder / "part-002501.parquet"
+    whole = file.read_bytes()
+    pool = open_pool(folder)
+    file.write_bytes(whole[: len(whole) // 2])
+    for where in (folder, pool):
+        with pytest.raises(DatasetError, match=r"part-002501\.parquet"):
+            evgp.pick(where, 4, **QUIET)
+
+
+def test_a_shard_is_a_pure_function_of_its_recipe(tmp_path) -> None:
+    x = torch.from_numpy(numbers(5000))
+    recipe = Recipe(Held(x), Raw(), str(tmp_path), BLOCK)
+    copy = pickle.loads(pickle.dumps(recipe))
+    file = make(copy, 1)
+    assert make(recipe, 1) == file and len(recipe) == 2
+    sums = mapped(file)
+    np.testing.assert_allclose(
+        sums[:-1], (x[BLOCK:].float().double().T @ x[BLOCK:].float().double()).numpy(), rtol=1e-12
+    )
+    assert recipe.rows(1).shape == (5000 - BLOCK, 5)
+
+
+def test_picks_on_the_disk_survive_a_torn_line(tmp_path) -> None:
+    path = tmp_path / "a.picks"
+    for row in (5, 6, 7):
+        PickFile(path).add(row)
+    with path.open("a") as stream:
+        stream.write("3 12")
+    assert PickFile(path).rows() == [5, 6, 7] and path.read_text() == "0 5\n1 6\n2 7\n"
+    path.write_text("0 5\nnonsense\n")
+    with pytest.raises(DatasetError, match="delete the file"):
+        PickFile(path)
+
+
+def test_time_is_not_spent_twice() -> None:
+    began = time.perf_counter()
+    assert evgp.plan(10**8, 64, 1000, method="sharded", memory="2GB", held=False).fits
+    assert evgp.plan(10**8, 64, 1000, memory="2GB", held=False).method == "sharded"
+    assert time.perf_counter() - began < 30
