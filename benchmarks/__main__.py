@@ -17,6 +17,7 @@ NAMES = (
     "quality",
     "features",
     "sparse",
+    "scale",
 )
 
 

@@ -76,32 +76,49 @@ class Dask:
         each: Callable[[], object] = lambda: None,
     ) -> list[T]:
         """The answers to all calls, in their order; `each` is called after each answer."""
+        groups = self._groups(names)
         places = self._places(names)
         made: dict[int, T] = {}
         waiting: dict[int, Any] = {}
         done: SimpleQueue[int] = SimpleQueue()
         try:
-            for at, (call, name) in enumerate(zip(calls, names, strict=True)):
-                waiting[at] = self._submit(work, call, name, places[name])
-                waiting[at].add_done_callback(lambda _, at=at: done.put(at))
+            for first, group in groups.items():
+                some = [calls[at] for at in group]
+                waiting[first] = self._submit(work, some, names[first], places[names[first]])
+                waiting[first].add_done_callback(lambda _, at=first: done.put(at))
             while waiting:
-                some = [self._next(done)]
+                ready = [self._next(done)]
                 while not done.empty():  # fetched together: each fetch is a way there and back
-                    some.append(done.get())
-                for at, (place, answer) in zip(
-                    some, self._fetch(waiting, some, names), strict=True
-                ):
-                    del waiting[at]
-                    made[at] = answer
+                    ready.append(done.get())
+                fetched = self._fetch(waiting, ready, names)
+                for first, (place, answers) in zip(ready, fetched, strict=True):
+                    del waiting[first]
                     self._check([place])
-                    self._settle(places, names[at], place)
-                    each()
+                    for at, answer in zip(groups[first], answers, strict=True):
+                        made[at] = answer
+                        self._settle(places, names[at], place)
+                        each()
         except BaseException:
             self._cancel(list(waiting.values()))
             raise
         return [made[at] for at in range(len(calls))]
 
-    def _submit(self, work: Callable[..., T], call: tuple[Any, ...], name: str, place: str) -> Any:
+    def _groups(self, names: Sequence[str]) -> dict[int, list[int]]:
+        """Calls that go together, by the first of them.
+
+        Those whose names are at home with one worker do: a round of picks is one task a worker.
+        """
+        groups: dict[int, list[int]] = {}
+        firsts: dict[str, int] = {}
+        for at, name in enumerate(names):
+            home = self.homes.get(name)
+            first = at if home is None else firsts.setdefault(home, at)
+            groups.setdefault(first, []).append(at)
+        return groups
+
+    def _submit(
+        self, work: Callable[..., T], calls: list[tuple[Any, ...]], name: str, place: str
+    ) -> Any:
         """One task, under a key that was never used."""
         import cloudpickle
         import dask
@@ -111,7 +128,7 @@ class Dask:
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return self.client.submit(
                 _there,
-                cloudpickle.dumps((work, call)),
+                cloudpickle.dumps((work, calls)),
                 key=f"{what}-{name}-{next(self.number)}-{self.mark}",
                 workers=[place],
                 allow_other_workers=True,
@@ -150,9 +167,9 @@ class Dask:
 
     def _fetch(
         self, waiting: dict[int, Any], some: list[int], names: Sequence[str]
-    ) -> list[tuple[str, Any]]:
+    ) -> list[tuple[str, list[Any]]]:
         """Who answered some calls that are done, and what."""
-        replies: SimpleQueue[list[tuple[str, Any]] | BaseException] = SimpleQueue()
+        replies: SimpleQueue[list[tuple[str, list[Any]]] | BaseException] = SimpleQueue()
         tasks = [waiting[at] for at in some]
         self.client.loop.add_callback(_gather, self.client, tasks, replies)
         reply = self._next(replies)
@@ -255,15 +272,15 @@ class Dask:
                 self.client.cancel(tasks)
 
 
-def _there(sent: bytes) -> tuple[str, Any]:
-    """On a worker: its address and its answer.
+def _there(sent: bytes) -> tuple[str, list[Any]]:
+    """On a worker: its address and its answers.
 
-    The call comes as bytes, so that the scheduler need not unpack it, nor have torch.
+    The calls come as bytes, so that the scheduler need not unpack it, nor have torch.
     """
     from distributed import get_worker
 
-    work, call = pickle.loads(sent)
-    return get_worker().address, work(*call)
+    work, calls = pickle.loads(sent)
+    return get_worker().address, [work(*call) for call in calls]
 
 
 async def _gather(client: Any, tasks: list[Any], replies: SimpleQueue[Any]) -> None:
