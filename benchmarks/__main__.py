@@ -18,6 +18,7 @@ NAMES = (
     "features",
     "sparse",
     "scale",
+    "rounds",
 )
 
 

@@ -22,7 +22,7 @@ D, P, SEED = 64, 512, 0
 
 
 def run(options: Options) -> None:
-    """Every size in a process of its own; the largest on two Dask workers too, and in two rounds."""
+    """Every size in a process of its own; the largest on Dask too, and in two rounds."""
     sizes = (10_000, 30_000) if options.small else (10_000, 100_000, 1_000_000)
     k = 50 if options.small else 1000
     rows: list[dict[str, object]] = []

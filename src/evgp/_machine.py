@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -52,14 +53,19 @@ def each_alone(work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     >>> list(each_alone(lambda x: x * x, [1, 2, 3]))
     [1, 4, 9]
     """
-    threads = torch.get_num_threads()
-    if threads == 1:
-        yield from map(work, items)
+    threads, rest = torch.get_num_threads(), iter(items)
+    first = list(islice(rest, 2))
+    if threads == 1 or len(first) < 2:
+        torch.set_num_threads(1)
+        try:
+            yield from map(work, chain(first, rest))
+        finally:
+            torch.set_num_threads(threads)
         return
     waiting: deque[Future[T]] = deque()
     pool = ThreadPoolExecutor(threads, "evgp", torch.set_num_threads, (1,))
     try:
-        for item in items:
+        for item in chain(first, rest):
             waiting.append(pool.submit(work, item))
             if len(waiting) > threads:
                 yield waiting.popleft().result()

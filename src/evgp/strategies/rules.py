@@ -38,7 +38,7 @@ class Rules:
     memory: int | str | None = None
     executor: Executor | None = None
     cache: Path | None = None
-    shard: int = SHARD
+    shard: int = field(default_factory=lambda: SHARD)
     told: Mapping[str, object] = field(default_factory=dict)  # what more to say of the picks
 
     def __post_init__(self) -> None:

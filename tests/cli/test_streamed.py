@@ -1,0 +1,151 @@
+"""The command on pools that stay in their files."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from evgp.cli._streamed import Large, address
+
+FEW = ("--features", "nystrom-24")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def table(n: int = 300, seed: int = 0) -> pa.Table:
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "key": [f"r{i:04}" for i in range(n)],
+            **{f"a{j}": random.normal(size=n) for j in range(4)},
+            "kind": [["u", "v", "w"][i % 3] for i in range(n)],
+            "price": random.uniform(1, 2, n),
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    path = tmp_path / "pool"
+    path.mkdir()
+    pq.write_table(table().slice(0, 120), path / "a.parquet")
+    pq.write_table(table().slice(120), path / "b.parquet")
+    return path
+
+
+def ids(ran) -> list[str]:
+    assert ran.code == 0, ran.err
+    return [line.split("\t")[1] for line in ran.out.splitlines()[1:]]
+
+
+def test_a_folder_is_one_pool(run, folder, tmp_path) -> None:
+    whole = tmp_path / "whole.parquet"
+    pq.write_table(table(), whole)
+    asked = ("-k", 6, "--id", "key", "--drop", "price", "--greedy", "exact")
+    expected = ids(run("pick", whole, *asked))
+    assert ids(run("pick", folder, *asked)) == expected
+    sharded = ids(run("pick", folder, *asked, "--method", "sharded", *FEW))
+    inside = ids(run("pick", whole, *asked, "--method", "features", *FEW))
+    assert sharded == inside and len(set(sharded)) == 6
+    arrow = tmp_path / "whole.arrow"
+    pyarrow.feather.write_feather(table(), arrow, compression="uncompressed")
+    assert ids(run("pick", arrow, *asked, "--method", "sharded", *FEW)) == sharded
+
+
+def test_names_costs_labels_and_test_points(run, folder, tmp_path, cache) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("key\nr0007\nr0200\n")
+    test = tmp_path / "test.parquet"
+    pq.write_table(table(50, seed=1), test)
+    asked = ("--id", "key", "--costs", "price", "--budget", 9, "--labelled", labels)
+    out, report = tmp_path / "picks.csv", tmp_path / "report.html"
+    ran = run(
+        "pick", folder, *asked, "--test", test, "--method", "sharded", *FEW,
+        "-o", out, "--report", report, "--json",
+    )  # fmt: skip
+    found = json.loads(ran.out)
+    names = [pick["id"] for pick in found["picks"]]
+    assert not {"r0007", "r0200"} & set(names) and len(names) > 3
+    assert [f"r{pick['index']:04}" for pick in found["picks"]] == names
+    assert sum(pick["cost"] for pick in found["picks"]) <= 9
+    assert found["rows"] == 300 and found["settings"]["method"] == "sharded"
+    assert found["settings"]["labelled"] == 2 and found["settings"]["test_points"] == 50
+    assert "read as 2 values of 'key'" in " ".join(found["warnings"])
+    assert out.read_text().splitlines()[1].split(",")[1] == names[0]
+    page = report.read_text()
+    assert names[0] in page and "300 rows" in re.sub(r"<[^>]+>", "", page)
+    assert not cache.exists() or list(cache.iterdir()) == []
+
+
+def test_the_plan_reads_only_metadata(run, folder) -> None:
+    ran = run("plan", folder, "-k", 5, "--method", "sharded", *FEW, "--memory", "2GB", "--json")
+    found = json.loads(ran.out)
+    assert found["method"] == "sharded" and found["kind"] == "nystrom-24" and found["rows"] == 300
+    assert found["disk"] == 300 * (4 * 24 + 8) and found["available"] == 2_000_000_000
+    small = run("plan", folder, "-k", 5, "--json")
+    assert json.loads(small.out)["method"] == "dense"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--impute",), "--impute cannot apply to a pool that stays in its files"),
+        (("--memory", "lots"), "such as 2GB or 500MB, got 'lots'"),
+        (("--memory", "100MB"), "expected a run within 100.0 MB"),
+        (("--id", "nokey"), "expected a column 'nokey'"),
+        (("--greedy", "lazy"), "auto, exact or two-rounds for a sharded run"),
+        (("--criterion", "mi"), "expected variance as criterion"),
+        (("--dask", "tcp://127.0.0.1:1"), "expected a Dask scheduler at tcp://127.0.0.1:1"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_cannot_be_is_one_sentence(run, folder, arguments, words) -> None:
+    pytest.importorskip("distributed", reason="Dask is not here: evgp[dask]")
+    drop = () if "--id" in arguments else ("--id", "key")
+    ran = run("pick", folder, "-k", 3, "--method", "sharded", *FEW, *drop, *arguments)
+    assert ran.code == 1 and words in ran.err and len(ran.err.strip().splitlines()) == 1
+
+
+def test_a_damaged_file_is_named_and_nothing_is_written(run, folder, tmp_path) -> None:
+    file = folder / "b.parquet"
+    file.write_bytes(file.read_bytes()[:-40])
+    ran = run("pick", folder, "-k", 3, "--id", "key", "-o", tmp_path / "picks.csv")
+    assert ran.code == 1 and "b.parquet" in ran.err and not (tmp_path / "picks.csv").exists()
+
+
+def test_files_larger_than_the_memory_given_stay_where_they_are(tmp_path) -> None:
+    from evgp.cli._inputs import Asked
+
+    np.save(tmp_path / "x.npy", np.zeros((100_000, 100), dtype=np.float32))
+    asked = Asked(tmp_path / "x.npy")
+    assert Large(memory="100MB").wanted(asked) and not Large().wanted(asked)
+    assert Large(method="sharded").wanted(asked) and Large(dask="tcp://a:1").wanted(asked)
+    assert not Large(memory="100MB").wanted(Asked(tmp_path / "x.csv"))
+
+
+@pytest.mark.parametrize(
+    ("path", "url"),
+    [
+        ("s3://bucket/pool", "s3://bucket/pool"),
+        ("file:///data/pool", "file:///data/pool"),
+        ("/data/pool", None),
+        ("C:/pool", None),
+    ],
+)
+def test_addresses_are_told_from_paths(path, url) -> None:
+    assert address(Path(path)) == url
+
+
+def test_an_address_is_a_pool(run, folder) -> None:
+    pytest.importorskip("fsspec", reason="fsspec comes with evgp[dask]")
+    asked = ("-k", 4, "--id", "key", "--method", "sharded", *FEW)
+    assert ids(run("pick", f"file://{folder}", *asked)) == ids(run("pick", folder, *asked))

@@ -1,0 +1,110 @@
+"""Pools in files on real clusters: the picks of one process, whoever dies."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import evgp
+from evgp._errors import DatasetError, ExecutorError
+from evgp._linalg import BLOCK
+from evgp.integrations import dask as ours
+from tests.integrations.test_dask import HOST
+
+distributed = pytest.importorskip("distributed", reason="Dask is not here: evgp[dask]")
+RULES = {"features": "nystrom-24", "method": "sharded", "seed": 3}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("evgp.strategies.rules.SHARD", BLOCK)  # seven shards
+    x = np.random.default_rng(0).normal(size=(26_000, 5))
+    path = tmp_path / "pool"
+    path.mkdir()
+    for low in (0, 9_000, 9_001):
+        high = {0: 9_000, 9_000: 9_001, 9_001: 26_000}[low]
+        columns = {f"a{j}": x[low:high, j] for j in range(5)}
+        pq.write_table(pa.table(columns), path / f"part-{low:05}.parquet")
+    return path
+
+
+def cluster(workers: int):
+    return distributed.LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        host=HOST,
+        memory_limit=0,
+        silence_logs=50,
+    )
+
+
+def pids(client) -> list[int]:
+    return sorted(client.run(os.getpid).values())
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_the_number_of_workers_changes_no_pick(folder, workers) -> None:
+    here = evgp.pick(folder, 9, **RULES)
+    with cluster(workers) as made, distributed.Client(made, set_as_default=False) as client:
+        there = evgp.pick(folder, 9, **RULES, executor=ours.executor(client))
+    assert there.indices.tolist() == here.indices.tolist()
+    assert there.gains.tolist() == here.gains.tolist()
+    assert there.prior_variance == here.prior_variance
+
+
+@pytest.mark.parametrize("stage", ["features", "picking"])
+def test_a_worker_that_is_killed_changes_no_pick(folder, stage) -> None:
+    here = evgp.pick(folder, 9, **RULES)
+    with cluster(2) as made, distributed.Client(made, set_as_default=False) as client:
+        victim = pids(client)[0]
+
+        def kill(what: str, done: int, of: int) -> None:
+            nonlocal victim
+            if what == stage and done == 2 and victim:
+                os.kill(victim, signal.SIGKILL)
+                victim = 0
+
+        there = evgp.pick(folder, 9, **RULES, executor=ours.executor(client), progress=kill)
+    assert not victim
+    assert there.indices.tolist() == here.indices.tolist()
+    assert there.gains.tolist() == here.gains.tolist()
+
+
+def test_all_workers_gone_is_told_and_a_rerun_goes_on(folder, tmp_path) -> None:
+    here, kept = evgp.pick(folder, 9, **RULES), tmp_path / "kept"
+    made = cluster(2)
+    with made, distributed.Client(made, set_as_default=False) as client:
+
+        def kill(what: str, done: int, of: int) -> None:
+            if what == "picking" and done == 4:
+                client.retire_workers(list(client.scheduler_info()["workers"]))
+
+        with pytest.raises(ExecutorError, match="start workers and run again"):
+            evgp.pick(
+                folder, 9, **RULES, executor=ours.executor(client, patience=1.0), cache=kept,
+                progress=kill,
+            )  # fmt: skip
+    (journal,) = kept.rglob("*.picks")
+    assert len(journal.read_text().splitlines()) >= 4
+    stamps = {path: path.stat().st_mtime_ns for path in kept.rglob("features-*.npy")}
+    assert len(stamps) == 7
+    again = evgp.pick(folder, 9, **RULES, cache=kept)
+    assert again.indices.tolist() == here.indices.tolist()
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
+
+
+def test_a_poisoned_file_is_named(folder) -> None:
+    pool = evgp.open_pool(folder)
+    file = folder / "part-09001.parquet"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with cluster(1) as made, distributed.Client(made, set_as_default=False) as client:
+        for where in (folder, pool):
+            with pytest.raises(DatasetError, match=r"part-09001\.parquet"):
+                evgp.pick(where, 4, **RULES, executor=ours.executor(client))
