@@ -39,16 +39,25 @@ def digits() -> None:
 
 
 def empirical() -> None:
-    """What picks with a finite network's kernel leave, against its width."""
+    """What picks with a finite network's kernel leave, against its width, on two pools."""
     with (RECORDS / "quality.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["study"] == "width"]
+        every = [row for row in csv.DictReader(file) if row["study"] == "width"]
+    figure, both = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")
+    for axes, pool in zip(both, ("mnist", "svhn"), strict=True):
+        _widths(axes, [row for row in every if row["pool"] == pool], pool.upper())
+    both[0].set_ylabel("share of prior variance left")
+    both[0].legend(frameon=False, fontsize=8, loc="upper right", bbox_to_anchor=(1, 0.8))
+    figure.savefig(HERE / "empirical.png", dpi=150, metadata={"Software": None})
+    print(f"{HERE / 'empirical.png'}")
+
+
+def _widths(axes: plt.Axes, rows: list[dict[str, str]], title: str) -> None:
     widths = sorted({int(row["width"]) for row in rows})
 
     def over(name: str) -> np.ndarray:
         """Widths x seeds."""
         return np.array([[float(r[name]) for r in rows if int(r["width"]) == w] for w in widths])
 
-    figure, axes = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
     ours = over("evgp")
     axes.plot(widths, ours, "o", color="#2a6fbb", markersize=4, alpha=0.55)
     axes.plot(widths, ours.mean(1), color="#2a6fbb", label="picks with the kernel of that width")
@@ -67,11 +76,9 @@ def empirical() -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks(widths, [f"{width:,}" for width in widths])
     axes.set_xlabel("width of both hidden layers")
-    axes.set_ylabel("share of prior variance left")
+    axes.set_title(title, fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9, loc="upper right", bbox_to_anchor=(1, 0.8))
-    figure.savefig(HERE / "empirical.png", dpi=150, metadata={"Software": None})
-    print(f"{HERE / 'empirical.png'}: widths {widths}, mean {ours.mean(1).round(4).tolist()}")
+    print(f"{title}: widths {widths}, mean {ours.mean(1).round(4).tolist()}, infinite {best:.4f}")
 
 
 if __name__ == "__main__":
