@@ -134,20 +134,21 @@ def needed(shares: Mapping[float, tuple[int, int | None]], k: int, rows: int) ->
 
     >>> needed({0.5: (4, 6), 0.8: (9, 9), 0.9: (15, None), 0.95: (60, None)}, k=40, rows=99)
     '4 to 6 for 50 %, 9 for 80 %, 15 or more (over 40 of these) for 90 %, 60 or more for 95 %'
-    >>> needed({0.5: (4, 6), 0.9: (100, None)}, k=40, rows=99)
-    '4 to 6 for 50 %, out of reach of this pool: 90 %'
+    >>> needed({0.5: (4, 6), 0.8: (100, None), 0.9: (100, None)}, k=40, rows=99)
+    '4 to 6 for 50 %; 80 %, 90 % are out of reach of this pool'
     """
-    parts = []
+    parts, beyond = [], []
     for share, (low, high) in sorted(shares.items()):
         if high is None and low > rows:
-            parts.append(f"out of reach of this pool: {round(100 * share)} %")
+            beyond.append(f"{round(100 * share)} %")
             continue
         if high is None:
             many = f"{low:,} or more" + (f" (over {k:,} of these)" if low <= k else "")
         else:
             many = f"{high:,}" if low == high else f"{low:,} to {high:,}"
         parts.append(f"{many} for {round(100 * share)} %")
-    return ", ".join(parts)
+    never = f"{', '.join(beyond)} {'are' if len(beyond) > 1 else 'is'} out of reach of this pool"
+    return "; ".join([", ".join(parts)] * bool(parts) + [never] * bool(beyond))
 
 
 def check_paths(output: Path | None, report: Path | None, inputs: Sequence[Path | None]) -> None:

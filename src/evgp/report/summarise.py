@@ -75,7 +75,7 @@ def summarise(
         version=_version(),
         rows=len(x) if total is None else total,
         inputs=x.shape[1],
-        test_points=len(selection.test_before),
+        test_points=_test_points(selection),
         has_ids=ids is not None,
         prior=_finite(selection.prior_variance) if start is not None else None,
         start=start,
@@ -114,6 +114,12 @@ def _check(
             raise PoolError(f"expected {n} values in column {name!r}, got {len(values)}")
     if pictures is not None and len(pictures) != n:
         raise PoolError(f"expected {n} pictures, one for each row of x, got {len(pictures)}")
+
+
+def _test_points(selection: Selection) -> int:
+    """How many there were; a selection in feature space knows their mean alone."""
+    told = selection.settings.get("test_points", 0)
+    return len(selection.test_before) or (told if isinstance(told, int) else 0)
 
 
 def _names(
