@@ -6,9 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import wraps
 from io import TextIOWrapper
 from math import floor, isfinite
+from time import perf_counter
 from typing import ParamSpec, TextIO
 
 import typer
@@ -130,6 +132,29 @@ def progress(quiet: bool) -> Iterator[Progress]:
             bar.update(tasks[stage], completed=done, total=total)
 
         yield move
+
+
+@dataclass
+class Meter:
+    """Passes progress on, and takes the time of the picks."""
+
+    inner: Progress
+    first: tuple[int, float] | None = None
+    last: tuple[int, float] | None = None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """One step further."""
+        self.inner(stage, done, total)
+        if stage == "picking":
+            self.last = (done, perf_counter())
+            self.first = self.first or self.last
+
+    def told(self, rows: int) -> str:
+        """Seconds a pick, and rows looked at in a second."""
+        if self.first is None or self.last is None or self.last[0] == self.first[0]:
+            return ""
+        each = (self.last[1] - self.first[1]) / (self.last[0] - self.first[0])
+        return f"{1000 * each:,.3g} ms a pick, {rows / each / 1e6:,.2g} million rows a second"
 
 
 def percent(share: float) -> str:

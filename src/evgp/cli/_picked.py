@@ -66,7 +66,7 @@ class Picked:
             "warnings": list(self.notes),
         }
 
-    def told(self, output: Path | None, report: Path | None) -> str:
+    def told(self, output: Path | None, report: Path | None, rate: str = "") -> str:
         """The run in one paragraph."""
         k, certificate, costs = (
             len(self.selection),
@@ -91,6 +91,9 @@ class Picked:
             what_of = f"a share of the {of}variance" + (f" of {prior:.3g}" if earlier else "")
             shares = needed(certificate.needed, k, len(self.inputs))
             text += f"{further} needed to remove {what_of}: {shares}"
+        method, kind = (self.selection.settings.get(key) for key in ("method", "kernel_features"))
+        if method != "dense":
+            text += f". Method: {method} ({kind})" + (f", {rate}" if rate else "")
         written = [str(path) for path in (output, report) if path is not None]
         return text + "." + (f" Written: {', '.join(written)}." if written else "")
 

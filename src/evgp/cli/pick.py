@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from evgp.cli import _options as options
-from evgp.cli._output import guarded, note, progress, show, show_json, tell
+from evgp.cli._output import Meter, guarded, note, progress, show, show_json, tell
 
 
 @guarded
@@ -95,6 +95,7 @@ def pick(
     kernel = described.kernel(made, given.shape, seed)
     note(given.notes, quiet=quiet)
     with progress(quiet) as bar, large.executor() as executor:
+        meter = Meter(bar)
         selection, more = noted(
             lambda: evgp.pick(
                 given.x,
@@ -118,7 +119,7 @@ def pick(
                 executor=executor,
                 cache=cache,
                 seed=seed,
-                progress=bar,
+                progress=meter,
             )
         )
     inputs = given.seen(selection, shown=report is not None)
@@ -152,4 +153,4 @@ def pick(
         show(picked.columns())
     note(more, quiet=quiet)
     if not quiet:
-        tell(picked.told(output, report))
+        tell(picked.told(output, report, meter.told(len(inputs))))
