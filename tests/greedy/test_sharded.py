@@ -1,7 +1,7 @@
 """Shards change nothing: the picks of one place, for any number of them."""
 
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -99,11 +99,8 @@ def test_sums_on_the_disk_are_those_in_memory(tmp_path) -> None:
     start = FeatureStart.of(features(pool.x), pool, 1e-3, torch.float32)
     made = []
     for scratch in (None, str(tmp_path / "scratch")):
-        opening = Opening(
-            start.state(), start.noise, start.rest, ExpectedVariance(), Purse(9), scratch
-        )
-        parts = split(start, torch.arange(60), Purse(9), 2)
-        made.append(Sharded().take(parts, opening).rows)
+        parts, opening = split(start, ExpectedVariance(), torch.arange(60), Purse(9), 2)
+        made.append(Sharded().take(parts, replace(opening, scratch=scratch)).rows)
     assert made[0] == made[1]
     assert list((tmp_path / "scratch").iterdir()) == []  # nothing is left behind
 
@@ -125,8 +122,8 @@ def test_a_run_goes_on_from_what_was_written_down(stop) -> None:
     start = FeatureStart.of(features(pool.x), pool, 1e-3, torch.float32)
 
     def run(k: int, journal: Written):
-        opening = Opening(start.state(), start.noise, start.rest, ExpectedVariance(), Purse(k))
-        return Sharded().take(split(start, torch.arange(50), Purse(k), 3), opening, journal=journal)
+        parts, opening = split(start, ExpectedVariance(), torch.arange(50), Purse(k), 3)
+        return Sharded().take(parts, opening, journal=journal)
 
     whole, journal = run(12, Written()), Written()
     run(stop, journal)

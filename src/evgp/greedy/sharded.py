@@ -83,13 +83,9 @@ class Sharded:
         progress: Progress = silent,
     ) -> Selection:
         """Picks among the candidates, with their gains."""
-        if not isinstance(start, FeatureStart):
-            raise PoolError("expected features for a sharded greedy, got a kernel; use features=")
-        parts = split(start, candidates, purse, self.shards)
-        opening = Opening(start.state(), start.noise, start.rest, criterion, purse)
+        parts, opening = split(start, criterion, candidates, purse, self.shards)
         made = self.take(parts, opening, progress=progress)
-        place = {int(index): row for row, index in enumerate(candidates)}
-        return selection(candidates, [place[row] for row in made.rows], made.gains, purse)
+        return selection(candidates, positions(candidates, made.rows), made.gains, purse)
 
     def take(
         self,
@@ -179,9 +175,15 @@ class Lead:
 
 
 def split(
-    start: FeatureStart, candidates: Int[Tensor, " c"], purse: Purse, shards: int
-) -> list[Part]:
-    """A pool in memory as so many parts."""
+    start: Opens,
+    criterion: Criterion,
+    candidates: Int[Tensor, " c"],
+    purse: Purse,
+    shards: int,
+) -> tuple[list[Part], Opening]:
+    """A pool in memory as so many parts, and what they begin with."""
+    if not isinstance(start, FeatureStart):
+        raise PoolError("expected features for a sharded greedy, got a kernel; use features=")
     n = len(start)
     free = torch.zeros(n, dtype=torch.bool)
     free[candidates] = True
@@ -208,7 +210,13 @@ def split(
                 None if prices is None else prices[low:high],
             )
         )
-    return parts
+    return parts, Opening(start.state(), start.noise, start.rest, criterion, purse)
+
+
+def positions(candidates: Int[Tensor, " c"], rows: Sequence[int]) -> list[int]:
+    """Where rows of the pool are among the candidates."""
+    place = {int(index): at for at, index in enumerate(candidates)}
+    return [place[row] for row in rows]
 
 
 def _best(found: Sequence[Found]) -> tuple[Found, int] | None:

@@ -11,14 +11,12 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
-from evgp._errors import PoolError
 from evgp._executor import Executor, Here
 from evgp.criteria import Criterion
 from evgp.greedy._round import Opening, Part
 from evgp.greedy.greedy import Opens, Progress, Purse, selection, silent
-from evgp.greedy.sharded import Sharded, Taken, split
+from evgp.greedy.sharded import Sharded, Taken, positions, split
 from evgp.pool import Selection
-from evgp.posterior import FeatureStart
 from evgp.posterior.rows import Stored
 
 
@@ -45,13 +43,9 @@ class TwoRounds:
         progress: Progress = silent,
     ) -> Selection:
         """Picks among the candidates, with their gains."""
-        if not isinstance(start, FeatureStart):
-            raise PoolError("expected features for a sharded greedy, got a kernel; use features=")
-        parts = split(start, candidates, purse, self.shards)
-        opening = Opening(start.state(), start.noise, start.rest, criterion, purse)
+        parts, opening = split(start, criterion, candidates, purse, self.shards)
         made = self.take(parts, opening, progress=progress)
-        place = {int(index): row for row, index in enumerate(candidates)}
-        return selection(candidates, [place[row] for row in made.rows], made.gains, purse)
+        return selection(candidates, positions(candidates, made.rows), made.gains, purse)
 
     def take(
         self, parts: Sequence[Part], opening: Opening, *, progress: Progress = silent
