@@ -91,7 +91,8 @@ class Rules:
         """Picks with their settings and the warnings of their making, which are raised too."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", EvgpWarning)
-            if plan.method != "dense" and self.features is None and self.method == "auto":
+            itself = self.features is None and self.method == "auto" and self.executor is None
+            if plan.method != "dense" and itself:
                 warnings.warn(
                     f"the {plan.rows:,} x {plan.test_points:,} matrix of the exact kernel would "
                     f"not fit in memory, so the picks are those of {plan.kind} features",
