@@ -1,6 +1,11 @@
 """From a pool to a selection."""
 
 from evgp.strategies.evgp import EVGP as EVGP
+from evgp.strategies.max_variance import MaxVariance as MaxVariance
 from evgp.strategies.pick import pick as pick
 from evgp.strategies.plan import Plan as Plan
 from evgp.strategies.plan import plan as plan
+from evgp.strategies.random import Random as Random
+from evgp.strategies.spread import CoreSet as CoreSet
+from evgp.strategies.spread import KMeansPlusPlus as KMeansPlusPlus
+from evgp.strategies.strategy import Strategy as Strategy

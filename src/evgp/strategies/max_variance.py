@@ -1,0 +1,69 @@
+"""The point that is most uncertain given those before it: what uncertainty alone would pick.
+
+Seo et al., Gaussian Process Regression: Active Data Selection and Test Point Rejection, IJCNN 2000;
+the greedy of D-optimal designs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Generator
+
+from evgp.kernels import Kernel
+from evgp.pool import Pool, Selection
+from evgp.strategies.strategy import unlabelled
+
+
+@dataclass(frozen=True)
+class MaxVariance:
+    """Largest posterior variance first, by a pivoted Cholesky factorisation.
+
+    Test points play no part. Gains are the variances. `noise` is a fraction of the mean prior
+    variance over the pool. O(n (k + l)²) time and O(n (k + l)) memory; the matrix is never formed.
+
+    >>> from evgp import NTK, mlp
+    >>> pool = Pool(torch.tensor([[1.0, 0.0], [1.0, 0.1], [3.0, 0.0]]).double())
+    >>> MaxVariance(NTK(mlp()))(pool, 1, generator=torch.Generator()).indices.tolist()
+    [2]
+    """
+
+    kernel: Kernel
+    noise: float = 1e-6
+
+    def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
+        """k picks with the variance of each before it is labelled."""
+        free = unlabelled(pool, k)
+        points = pool.x if pool.x_labelled is None else torch.cat([pool.x, pool.x_labelled])
+        left = self.kernel.diag(points).double().clone()
+        noise = self.noise * float(left[: len(pool)].mean())
+        columns = left.new_empty(0, len(points))
+        outside = range(len(pool), len(points))
+        for row in (*pool.labelled.tolist(), *outside):
+            columns, left = self._observe(points, columns, left, row, noise)
+        may = torch.zeros(len(points), dtype=torch.bool)
+        may[free] = True
+        rows: list[int] = []
+        gains: list[float] = []
+        for _ in range(k):
+            row = int(torch.where(may, left, -torch.inf).argmax())
+            rows.append(row)
+            gains.append(float(left[row]))
+            may[row] = False
+            columns, left = self._observe(points, columns, left, row, noise)
+        return Selection(np.array(rows), np.array(gains))
+
+    def _observe(
+        self,
+        points: torch.Tensor,
+        columns: torch.Tensor,
+        left: torch.Tensor,
+        row: int,
+        noise: float,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """One column more, and what it leaves of every variance."""
+        column = self.kernel(points[row : row + 1], points)[0].double()
+        column = column - columns[:, row] @ columns
+        scale = max(float(left[row]), 0.0) + noise
+        column = column / max(scale, 1e-300) ** 0.5
+        return torch.cat([columns, column[None]]), (left - column.square()).clamp(min=0)

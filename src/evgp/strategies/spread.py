@@ -1,0 +1,97 @@
+"""Picks that lie apart from each other, by distance alone: k-means++ and k-centre.
+
+Arthur & Vassilvitskii, k-means++: The Advantages of Careful Seeding, SODA 2007; Sener & Savarese,
+Active Learning for Convolutional Neural Networks: A Core-Set Approach, ICLR 2018.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+from sklearn.cluster import kmeans_plusplus
+from torch import Generator, Tensor
+
+from evgp._linalg import BLOCK
+from evgp.pool import Pool, Selection
+from evgp.strategies.strategy import unlabelled
+
+Embed = Callable[[Shaped[Tensor, " n *d"]], Float[Tensor, "n p"]]
+
+
+def flat(x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
+    """The inputs as they are, one row a point."""
+    return x.flatten(1).double()
+
+
+@dataclass(frozen=True)
+class KMeansPlusPlus:
+    """The seeds of k-means++, each drawn in proportion to its squared distance from those before.
+
+    As in the paper the whole order is fixed at the start, by `seed`: rounds take the next rows of
+    one list of `most`, whatever was labelled meanwhile. O(n d most log most), by scikit-learn.
+
+    >>> pool = Pool(torch.arange(6.0)[:, None])
+    >>> picks = KMeansPlusPlus()(pool, 4, generator=torch.Generator()).indices
+    >>> len(set(picks.tolist()))
+    4
+    """
+
+    most: int = 1000
+    seed: int = 0
+    embed: Embed = flat
+
+    def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
+        """The next k rows of the list that are not labelled yet."""
+        free = set(unlabelled(pool, k).tolist())
+        count = min(len(pool), max(self.most, k + len(pool.labelled)))
+        x = self.embed(pool.x).numpy()
+        _, order = kmeans_plusplus(x, count, random_state=self.seed)
+        # Copies of one point may be drawn twice: once is enough, and what is left comes last.
+        wanted = [row for row in dict.fromkeys(order.tolist()) if row in free]
+        if len(wanted) < k:
+            seen = set(wanted)
+            wanted += [row for row in sorted(free) if row not in seen]
+        return Selection(np.array(wanted[:k], dtype=np.int64), np.zeros(k))
+
+
+@dataclass(frozen=True)
+class CoreSet:
+    """The greedy k-centre: always the point farthest from all that are labelled or picked.
+
+    Without labels the first is drawn at random. Gains are the distances covered. O(n k d) time and
+    O(n d) memory; ties go to the lowest row.
+
+    >>> pool = Pool(torch.tensor([[0.0], [1.0], [5.0]]), labelled=torch.tensor([0]))
+    >>> CoreSet()(pool, 2, generator=torch.Generator()).indices.tolist()
+    [2, 1]
+    """
+
+    embed: Embed = flat
+
+    def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
+        """k picks with the distance of each to what was there before."""
+        free = unlabelled(pool, k)
+        x = self.embed(pool.x).double()
+        known = x[pool.labelled]
+        if pool.x_labelled is not None:
+            known = torch.cat([known, self.embed(pool.x_labelled).double()])
+        nearest = torch.full((len(x),), torch.inf, dtype=torch.float64)
+        for some in torch.split(known, BLOCK) if len(known) else ():
+            nearest = torch.minimum(nearest, torch.cdist(x, some).amin(1))
+        taken = torch.ones(len(x), dtype=torch.bool)
+        taken[free] = False
+        rows: list[int] = []
+        gains: list[float] = []
+        for _ in range(k):
+            if not len(known) and not rows:
+                row, gain = int(free[torch.randint(len(free), (), generator=generator)]), 0.0
+            else:
+                row = int(torch.where(taken, -1.0, nearest).argmax())
+                gain = float(nearest[row])
+            rows.append(row)
+            gains.append(gain)
+            taken[row] = True
+            nearest = torch.minimum(nearest, (x - x[row]).norm(dim=1))
+        return Selection(np.array(rows), np.array(gains))

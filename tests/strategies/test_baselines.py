@@ -1,0 +1,112 @@
+"""Baselines that need no labels, against their laws and plain computations."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import kmeans_plusplus
+
+from evgp import EVGP, NTK, Pool, mlp
+from evgp.strategies import CoreSet, KMeansPlusPlus, MaxVariance, Random
+from tests.laws import strategy as law
+
+KERNEL = NTK(mlp())
+EVERY = [EVGP(KERNEL), Random(), KMeansPlusPlus(), CoreSet(), MaxVariance(KERNEL)]
+
+
+def points(n: int, d: int = 3, seed: int = 0) -> torch.Tensor:
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+POOLS = {
+    "plain": Pool(points(20)),
+    "labelled inside and outside": Pool(
+        points(20), points(8, seed=1), labelled=torch.tensor([3, 17]), x_labelled=points(4, seed=2)
+    ),
+    "copies": Pool(points(6).repeat(3, 1)),
+}
+
+
+@pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
+@pytest.mark.parametrize("strategy", EVERY, ids=lambda one: type(one).__name__)
+def test_a_strategy_obeys_its_laws(strategy, pool) -> None:
+    law.obeys(strategy, pool, 5)
+
+
+def test_random_depends_on_the_generator_alone() -> None:
+    pool = POOLS["plain"]
+    made = [Random()(pool, 6, generator=torch.Generator().manual_seed(seed)) for seed in range(9)]
+    assert len({tuple(one.indices) for one in made}) == 9
+    counts = np.bincount(
+        np.concatenate(
+            [Random()(pool, 5, generator=torch.Generator().manual_seed(s)).indices
+             for s in range(2000)]
+        ),
+        minlength=20,
+    )  # fmt: skip
+    assert abs(counts - 500).max() < 5 * np.sqrt(500 * 0.75)
+
+
+def test_kmeans_plusplus_is_scikit_learns_in_rounds_of_one_list() -> None:
+    x = points(50)
+    _, order = kmeans_plusplus(x.numpy(), 50, random_state=3)
+    strategy, labelled = KMeansPlusPlus(most=50, seed=3), torch.empty(0, dtype=torch.int64)
+    found: list[int] = []
+    for _ in range(4):
+        made = strategy(Pool(x, labelled=labelled), 5, generator=torch.Generator())
+        found += made.indices.tolist()
+        labelled = torch.tensor(found)
+    assert found == list(dict.fromkeys(order.tolist()))[:20]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 999), n=st.integers(3, 30), known=st.integers(0, 2), k=st.integers(1, 3))
+def test_core_set_takes_the_farthest(seed, n, known, k) -> None:
+    x = points(n + known, 2, seed)
+    pool = Pool(x, labelled=torch.arange(known))
+    made = CoreSet()(pool, k, generator=torch.Generator().manual_seed(seed))
+    centres = list(range(known))
+    for row, gain in zip(made.indices.tolist(), made.gains.tolist(), strict=True):
+        if centres:
+            distance = torch.cdist(x, x[centres]).amin(1)
+            distance[centres] = -1
+            assert gain == pytest.approx(float(distance.max()), rel=1e-9)
+            assert float(distance[row]) == pytest.approx(gain, rel=1e-9)
+        centres.append(row)
+
+
+@pytest.mark.parametrize("name", list(POOLS))
+def test_max_variance_is_the_largest_by_a_direct_solve(name) -> None:
+    pool = POOLS[name]
+    made = MaxVariance(KERNEL, noise=1e-3)(pool, 6, generator=torch.Generator())
+    known = pool.known()
+    noise = 1e-3 * float(KERNEL.diag(pool.x).mean())
+    left = set(pool.unlabelled().tolist())
+    for row, gain in zip(made.indices.tolist(), made.gains.tolist(), strict=True):
+        variance = KERNEL.diag(pool.x)
+        if len(known):
+            inside = KERNEL(known) + noise * torch.eye(len(known), dtype=torch.float64)
+            cross = KERNEL(known, pool.x)
+            variance = variance - (cross * torch.linalg.solve(inside, cross)).sum(0)
+        best = max(float(variance[one]) for one in left)
+        assert gain == pytest.approx(best, rel=1e-6, abs=1e-9)
+        assert float(variance[row]) == pytest.approx(best, rel=1e-6, abs=1e-9)
+        known = torch.cat([known, pool.x[row : row + 1]])
+        left.remove(row)
+
+
+def test_embeddings_take_the_place_of_inputs() -> None:
+    x = torch.cat([points(10), 100 * points(10, 1, 3)], dim=1)
+
+    def first(inputs: torch.Tensor) -> torch.Tensor:
+        return inputs[:, :3]
+
+    same = Pool(first(x), labelled=torch.tensor([0]))
+    pool = Pool(x, labelled=torch.tensor([0]))
+    for kind in (CoreSet, KMeansPlusPlus):
+        one, other = (
+            made(some, 5, generator=torch.Generator()).indices.tolist()
+            for made, some in ((kind(embed=first), pool), (kind(), same))
+        )
+        assert one == other
