@@ -2,6 +2,7 @@
 
 from evgp.datasets._columns import plain as plain
 from evgp.datasets.arrays import read_array as read_array
+from evgp.datasets.dataset import Dataset as Dataset
 from evgp.datasets.encode import Encoder as Encoder
 from evgp.datasets.files import atomic as atomic
 from evgp.datasets.files import check_writable as check_writable
@@ -17,9 +18,13 @@ from evgp.datasets.kept import array_file as array_file
 from evgp.datasets.kept import cache_folder as cache_folder
 from evgp.datasets.kept import check_room as check_room
 from evgp.datasets.kept import in_use as in_use
+from evgp.datasets.known import Known as Known
+from evgp.datasets.known import names as names
 from evgp.datasets.labelled import Labelled as Labelled
 from evgp.datasets.labelled import ids as ids
 from evgp.datasets.labelled import read_labelled as read_labelled
+from evgp.datasets.named import load as load
+from evgp.datasets.own import load_csv as load_csv
 from evgp.datasets.pictures import ArrayPictures as ArrayPictures
 from evgp.datasets.pictures import pictures_of as pictures_of
 from evgp.datasets.samples import Samples as Samples
@@ -27,5 +32,7 @@ from evgp.datasets.samples import is_samples as is_samples
 from evgp.datasets.samples import stack as stack
 from evgp.datasets.streamed import open_pool as open_pool
 from evgp.datasets.survey import Survey as Survey
+from evgp.datasets.synthetic import random_model as random_model
+from evgp.datasets.synthetic import sinusoidal as sinusoidal
 from evgp.datasets.tables import Table as Table
 from evgp.datasets.tables import read_table as read_table

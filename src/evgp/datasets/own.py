@@ -1,0 +1,211 @@
+"""A table of the user's own, with a column of labels, as a pool and a test part."""
+
+import warnings
+from collections.abc import Sequence
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+
+from evgp._errors import DatasetError, DataWarning
+from evgp.datasets import _holes, _parts
+from evgp.datasets._columns import counted, is_category, is_number, to_numbers, to_words
+from evgp.datasets.dataset import Dataset, Kind
+from evgp.datasets.encode import Encoder
+from evgp.datasets.labelled import ids
+from evgp.datasets.tables import Table, quoted, read_table
+
+# Whole numbers are classes if there are so few of them, and each stands for so many rows.
+_FEW = 20
+_EACH = 5
+
+
+def load_csv(
+    path: str | Path,
+    label: str,
+    *,
+    task: str = "auto",
+    test: float | int = 0.5,
+    seed: int = 0,
+    id: str | None = None,
+    drop: Sequence[str] = (),
+    impute: bool = False,
+    max_categories: int = 50,
+    delimiter: str | None = None,
+) -> Dataset:
+    """Any table with a column of labels (CSV, Parquet, ...), split by the seed.
+
+    `test` is a share of the rows, or their number. Columns are scaled and words encoded as the
+    pool has them; the test part follows. Labels that are words, or whole numbers of which there
+    are at most 20 with five rows each, are classes; other numbers are targets, with mean 0 and
+    deviation 1 over the pool. `task` says otherwise, and `about` which it was.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "iris.csv")
+    ...     _ = file.write_text("width,kind\\n1,a\\n2,b\\n3,b\\n4,a\\n5,a\\n6,b\\n7,a\\n8,b\\n")
+    ...     flowers = load_csv(file, "kind")
+    >>> flowers, flowers.about
+    (Dataset('iris', classification of 2 classes, pool 4 x 1, test 4), "2 classes in column 'kind'")
+    """
+    drop = (drop,) if isinstance(drop, str) else tuple(drop)
+    if label == id or label in drop:
+        raise DatasetError(f"expected a label column to learn from, got {label!r} to be left out")
+    table = read_table(path, delimiter=delimiter, text=() if id is None else (id,))
+    if id is not None:
+        ids(table, id)
+    cells = table.column(label)
+    values = _labels(table.source, label, cells)
+    kind = _kind(table.source, label, values, task)
+    rows, rows_test = _split(len(table), test, seed, table.source)
+    out = (label, *(() if id is None else (id,)), *drop)
+    x, x_test = _features(table, rows, rows_test, out=out, impute=impute, most=max_categories)
+    made: dict[str, Any] = {
+        "name": Path(table.source).name.split(".")[0],
+        "kind": kind,
+        "x": torch.from_numpy(x),
+        "x_test": torch.from_numpy(x_test),
+        "rows": torch.from_numpy(rows),
+        "rows_test": torch.from_numpy(rows_test),
+    }
+    if kind == "regression":
+        numbers = values.astype(np.float64)
+        made_y = _parts.scaled_targets(numbers[rows], numbers[rows_test], table.source)
+        y, y_test, mean, std = made_y
+        about = f"numbers in column {label!r}, as targets"
+        return Dataset(**made, y=y, y_test=y_test, about=about, y_mean=mean, y_std=std)
+    classes, codes = np.unique(values, return_inverse=True)
+    names = tuple(_word(value) for value in classes)
+    _check_classes(table.source, names, codes[rows], codes[rows_test])
+    y, y_test = torch.from_numpy(codes[rows]), torch.from_numpy(codes[rows_test])
+    about = f"{len(names)} classes in column {label!r}"
+    return Dataset(**made, y=y, y_test=y_test, classes=len(names), about=about, class_names=names)
+
+
+def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarray, " n"]:
+    """Numbers or words, all there and not all the same."""
+    if not (is_number(cells.type) or is_category(cells.type)):
+        raise DatasetError(
+            f"{source}: expected numbers or words in label column {label!r}, got {cells.type}; "
+            "name another column"
+        )
+    if found := _holes.in_cells(label, cells):
+        raise DatasetError(
+            f"{source}: expected a label in each row, got {_holes.listed(found)} (rows count from "
+            "0); fill them in, or leave those rows out"
+        )
+    if pa.types.is_integer(cells.type):
+        values = np.asarray(cells.to_numpy())
+    elif is_number(cells.type):
+        values = to_numbers(cells)
+    else:
+        values = np.array(to_words(cells).to_pylist(), dtype=object)
+    if (values == values[0]).all():
+        raise DatasetError(
+            f"{source}: expected labels that differ in column {label!r}, got {_word(values[0])!r} "
+            f"in {'all' if len(values) > 1 else 'its'} {counted(len(values), 'row')}; name another "
+            "column"
+        )
+    return values
+
+
+def _kind(source: str, label: str, values: Shaped[np.ndarray, " n"], task: str) -> Kind:
+    if task not in ("auto", "regression", "classification"):
+        raise DatasetError(
+            f"expected task 'auto', 'regression' or 'classification', got {task!r}; leave it out"
+        )
+    numbers = values.dtype.kind in "iuf"
+    if task == "regression" and not numbers:
+        raise DatasetError(
+            f"{source}: expected numbers in column {label!r} for a regression, got words such as "
+            f"{str(values[0])!r}; use task='classification'"
+        )
+    different = len(np.unique(values))
+    whole = numbers and bool((values == np.floor(values)).all())
+    few = different <= min(_FEW, max(2, len(values) // _EACH))
+    if task == "regression" or (task == "auto" and numbers and not (whole and few)):
+        return "regression"
+    if 2 * different > len(values):
+        remedy = "use task='regression'" if numbers else "name another column"
+        raise DatasetError(
+            f"{source}: expected classes in column {label!r}, got {different:,} different labels "
+            f"in {counted(len(values), 'row')}; {remedy}"
+        )
+    return "classification"
+
+
+def _split(
+    n: int, test: float | int, seed: int, source: str
+) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
+    """Rows of the pool and of the test; a half of an odd number leaves the pool one less."""
+    share = isinstance(test, float) and 0 < test < 1
+    if not share and (isinstance(test, bool | float) or test < 1):
+        raise DatasetError(
+            f"expected test as a share between 0 and 1 or a number of rows, got {test!r}; use 0.5 "
+            "for a half"
+        )
+    # What rounding adds to a share is no row.
+    count = ceil(n * test - 1e-9) if share else int(test)
+    if n - count < 2:
+        raise DatasetError(
+            f"{source}: expected at least 2 rows for the pool, got {max(n - count, 0)} of {n} with "
+            f"test={test}; take a smaller test part or more rows"
+        )
+    order = _parts.generator(seed).permutation(n)
+    return order[: n - count], order[n - count :]
+
+
+def _features(
+    table: Table,
+    rows: Int[np.ndarray, " n"],
+    rows_test: Int[np.ndarray, " m"],
+    *,
+    out: Sequence[str],
+    impute: bool,
+    most: int,
+) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]:
+    for name in out:
+        table.column(name)
+    data = table.data.drop_columns(list(dict.fromkeys(out)))
+    if not impute:
+        # Before the split, so that rows have the numbers they have in the file.
+        holes = [hole for name in data.column_names for hole in _holes.in_cells(name, data[name])]
+        _holes.refuse(holes, table.source, "mend them, or fill them with impute=True")
+    if not data.column_names:
+        raise DatasetError(
+            f"{table.source}: expected columns beside the label, got none; nothing tells rows apart"
+        )
+    pool = Table(data.take(rows), f"{table.source} (pool)")
+    encoder = Encoder.fit(pool, impute=impute, max_categories=most)
+    for note in encoder.notes:
+        warnings.warn(f"{pool.source}: {note}", DataWarning, stacklevel=3)
+    other = Table(data.take(rows_test), f"{table.source} (test)")
+    return encoder.transform(pool), encoder.transform(other)
+
+
+def _check_classes(
+    source: str, names: Sequence[str], codes: Int[np.ndarray, " n"], test: Int[np.ndarray, " m"]
+) -> None:
+    unseen: Bool[np.ndarray, " m"] = ~np.isin(test, codes)
+    if not unseen.any():
+        return
+    lost = [names[code] for code in np.unique(test[unseen])]
+    raise DatasetError(
+        f"{source}: expected every class in the pool, got {quoted(lost)} in the test part only "
+        f"({counted(int(unseen.sum()), 'row')}); use another seed or a smaller test part, or leave "
+        "out classes so rare"
+    )
+
+
+def _word(value: object) -> str:
+    """A class as people write it.
+
+    >>> _word(3.0), _word(0.5), _word("a")
+    ('3', '0.5', 'a')
+    """
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return f"{value:.0f}" if whole else str(value)
