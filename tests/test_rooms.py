@@ -10,8 +10,8 @@ import evgp
 ROOMS = [  # low to high; rooms on one line do not import each other
     ["_typing", "_errors"],
     ["_linalg", "_machine", "_executor"],
-    ["pool", "nets"],
-    ["datasets", "kernels"],
+    ["pool", "nets", "metrics"],
+    ["datasets", "kernels", "ensembles"],
     ["posterior"],
     ["criteria", "theory"],
     ["greedy"],

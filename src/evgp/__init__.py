@@ -7,12 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from evgp import metrics as metrics
     from evgp._errors import EvgpError as EvgpError
     from evgp._errors import EvgpWarning as EvgpWarning
     from evgp.criteria import ExpectedVariance as ExpectedVariance
     from evgp.criteria import MutualInformation as MutualInformation
     from evgp.criteria import Percentile as Percentile
     from evgp.datasets import open_pool as open_pool
+    from evgp.ensembles import Ensemble as Ensemble
+    from evgp.ensembles import train as train
     from evgp.greedy import Exact as Exact
     from evgp.greedy import Exchange as Exchange
     from evgp.greedy import Lazy as Lazy
@@ -47,6 +50,7 @@ _ROOMS = {
     "_errors": ("EvgpError", "EvgpWarning"),
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
     "datasets": ("open_pool",),
+    "ensembles": ("Ensemble", "train"),
     "greedy": ("Exact", "Exchange", "Lazy", "Sharded", "Stochastic", "TwoRounds"),
     "kernels": ("EmpiricalNTK", "NNGP", "NTK"),
     "nets": (
@@ -64,10 +68,13 @@ _ROOMS = {
     "strategies": ("EVGP", "Plan", "pick", "plan"),
 }
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
-__all__ = sorted(_WHERE)  # noqa: PLE0605  every name above, once
+_WHOLE = ("metrics",)  # rooms that are public as they are
+__all__ = sorted((*_WHERE, *_WHOLE))  # noqa: PLE0605  every name above, once
 
 
 def __getattr__(name: str) -> object:
+    if name in _WHOLE:
+        return import_module(f"evgp.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'evgp' has no attribute {name!r}")
     return getattr(import_module(f"evgp.{_WHERE[name]}"), name)

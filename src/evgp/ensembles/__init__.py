@@ -1,0 +1,5 @@
+"""Many initialisations of one network, trained at once."""
+
+from evgp.ensembles.checks import TrainingError as TrainingError
+from evgp.ensembles.ensemble import Ensemble as Ensemble
+from evgp.ensembles.train import train as train

@@ -1,0 +1,72 @@
+"""Many trained members of one network."""
+
+import copy
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from evgp._machine import available_memory
+from evgp._typing import Array
+from evgp.ensembles.checks import TrainingError, inputs
+from evgp.ensembles.roads import Road
+from evgp.ensembles.stack import Stack
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble:
+    """Many initialisations of one network, trained at once; made by `evgp.train`.
+
+    `losses` are the training losses at the end, `steps` how many each member took.
+
+    >>> from evgp import mlp, train
+    >>> x = torch.linspace(-1, 1, 5)[:, None]
+    >>> ensemble = train(mlp(1, 16), x, x[:, 0] ** 2, members=3, steps=10)
+    >>> ensemble.predict(x).shape, ensemble.steps.tolist()
+    (torch.Size([3, 5, 1]), [10, 10, 10])
+    """
+
+    losses: Float[Tensor, " e"]
+    steps: Int[Tensor, " e"]
+    shape: tuple[int, ...]
+    template: nn.Module = field(repr=False)
+    stack: Stack = field(repr=False)
+    road: Road = field(repr=False)
+    sample: int = field(repr=False)  # bytes that one point takes in one member
+
+    @property
+    def members(self) -> int:
+        """How many there are."""
+        return self.stack.members
+
+    def predict(self, x: Array, *, memory: int | None = None) -> Float[Tensor, "e n o"]:
+        """The outputs of every member; points go in blocks that fit `memory` bytes."""
+        points = inputs(x, self.stack.flat.dtype, self.template)
+        if tuple(points.shape[1:]) != self.shape:
+            raise TrainingError(
+                f"expected points of shape {self.shape}, as in training; got "
+                f"{tuple(points.shape[1:])}"
+            )
+        room = available_memory() // 4 if memory is None else memory
+        step = max(1, room // max(1, 2 * self.members * self.sample))
+        with torch.no_grad():
+            parts = [self.road.outputs(self.stack, block) for block in torch.split(points, step)]
+        return torch.cat(parts, 1)
+
+    def module(self, member: int) -> nn.Module:
+        """One member as a plain torch module of its own."""
+        if not 0 <= member < self.members:
+            raise TrainingError(f"expected a member from 0 to {self.members - 1}, got {member}")
+        made = copy.deepcopy(self.template)
+        places = {**dict(made.named_parameters()), **dict(made.named_buffers())}
+        for name, values in self.stack.everything().items():
+            places[name].data.copy_(values[member])
+        return made
+
+    def __len__(self) -> int:
+        return self.members
+
+    def __repr__(self) -> str:
+        least, most = float(self.losses.min()), float(self.losses.max())
+        return f"Ensemble(members={self.members}, losses {least:.3g} to {most:.3g})"

@@ -1,0 +1,112 @@
+"""Members before training: one network, initialised again and again."""
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+
+from evgp._errors import NetworkError
+from evgp.nets import Buildable
+
+Source = nn.Module | Buildable | Callable[[], nn.Module]
+
+_BATCH_NORM = nn.modules.batchnorm._BatchNorm
+_DROPOUT = nn.modules.dropout._DropoutNd
+
+
+def seed_of(seed: int, member: int) -> int:
+    """The seed of one member: ensembles of different seeds share no member.
+
+    >>> seed_of(0, 1) == seed_of(1, 0)
+    False
+    """
+    return int(np.random.SeedSequence([seed, member]).generate_state(1)[0])
+
+
+def fresh(network: Source, shape: tuple[int, ...], seed: int, member: int) -> nn.Module:
+    """The untrained module of one member, for inputs of this shape.
+
+    A description is built, a function called, and a module copied with its layers drawn anew; what
+    is frozen in a module (`requires_grad=False`) stays as it is.
+
+    >>> fresh(nn.Linear(3, 1), (3,), seed=0, member=4)
+    Linear(in_features=3, out_features=1, bias=True)
+    """
+    own = seed_of(seed, member)
+    if isinstance(network, Buildable) and not isinstance(network, nn.Module):
+        return network.build(shape, generator=torch.Generator().manual_seed(own))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(own)
+        return _again(network) if isinstance(network, nn.Module) else _made(network)
+
+
+def is_source(network: object) -> None:
+    """Refuse what no module can be made of."""
+    if not (callable(network) or isinstance(network, Buildable)):
+        raise NetworkError(
+            "expected a torch module, a description such as evgp.mlp(), or a function that makes a "
+            f"module; got {network!r}"
+        )
+
+
+def fit_for_training(module: nn.Module) -> None:
+    """Refuse what cannot be trained as one of many, with a remedy."""
+    for name, part in module.named_modules():
+        where = name or type(part).__name__
+        if isinstance(part, torch.jit.ScriptModule):
+            raise NetworkError(
+                f"expected a plain torch module, got a scripted one ({where}); give the module as "
+                "it was before torch.jit"
+            )
+        if isinstance(part, _BATCH_NORM) and (part.training or part.running_mean is None):
+            raise NetworkError(
+                f"expected no batch norm in training mode, got {where}; replace it with "
+                "evgp.without_batchnorm(module)"
+            )
+        if isinstance(part, _DROPOUT) and part.training and part.p > 0:
+            raise NetworkError(
+                f"expected no active dropout, got {where} with p={part.p}: members would differ by "
+                "more than their initialisation; remove it"
+            )
+    if any(isinstance(param, nn.UninitializedParameter) for param in module.parameters()):
+        raise NetworkError(
+            "expected a module whose layers know their sizes, got lazy ones; run a batch through it"
+        )
+    if not any(param.requires_grad for param in module.parameters()):
+        raise NetworkError("expected a network with trainable parameters, got none")
+
+
+def _again(module: nn.Module) -> nn.Module:
+    made = copy.deepcopy(module)
+    for name, part in made.named_modules():
+        own = dict(part.named_parameters(recurse=False))
+        frozen = {key: one.detach().clone() for key, one in own.items() if not one.requires_grad}
+        if not own or len(frozen) == len(own):
+            continue
+        reset = getattr(part, "reset_parameters", None)
+        if not callable(reset):
+            raise NetworkError(
+                f"expected a way to initialise {name or type(part).__name__} anew, got no "
+                "reset_parameters(); give a function that makes the module"
+            )
+        reset()
+        for key, value in frozen.items():
+            own[key].data.copy_(value)
+    return made
+
+
+def _made(make: Callable[[], nn.Module]) -> nn.Module:
+    try:
+        made = make()
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
+        raise NetworkError(
+            "expected a function that makes a torch module without arguments, it stopped: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(made, nn.Module):
+        raise NetworkError(
+            f"expected a function that makes a torch module, got {type(made).__name__} from it"
+        )
+    return made

@@ -1,0 +1,131 @@
+"""A run of some members, from their initialisation until they are done."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+
+import torch
+from jaxtyping import Bool, Float, Int, Shaped
+from torch import Generator, Tensor
+
+from evgp.ensembles.checks import TrainingError, diverged
+from evgp.ensembles.fresh import seed_of
+from evgp.ensembles.losses import Loss
+from evgp.ensembles.roads import Road
+from evgp.ensembles.rules import Rule, clip_
+from evgp.ensembles.stack import Stack
+
+Stop = Callable[[Tensor, Tensor], Tensor]  # outputs (e n o) and targets to who is done (e)
+
+_CROWDED = 8  # the stack is made smaller once one in so many of its members is done
+_ORDER = 2**32 - 1  # the "member" whose seed orders the batches
+
+
+def batches(n: int, batch: int | None, seed: int) -> Iterator[Int[Tensor, " r"] | None]:
+    """Rows of each step without end: None for all of them, or a new order on every pass.
+
+    >>> [len(rows) for rows in islice(batches(5, 2, seed=0), 4)]
+    [2, 2, 1, 2]
+    """
+    if batch is None or batch >= n:
+        yield from (None for _ in count())
+    generator = Generator().manual_seed(seed_of(seed, _ORDER))
+    while True:
+        yield from torch.split(torch.randperm(n, generator=generator), batch or n)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What all members have in common while they are trained."""
+
+    road: Road
+    loss: Loss
+    x: Shaped[Tensor, " n *d"]
+    y: Shaped[Tensor, " n ..."]
+    steps: int
+    batch: int | None
+    lr: float
+    clip: float | None
+    stop: float | Stop | None
+    seed: int
+
+    def train_(
+        self, kept: Stack, ids: Int[Tensor, " r"], rule: Rule, tell: Callable[[int], None]
+    ) -> Int[Tensor, " r"]:
+        """Train these members of a stack, in place; the steps that each took.
+
+        A member that is done is written back at once and leaves with the next few that are.
+        """
+        some = ids  # the members in the stack, and which of them are done
+        done = torch.zeros(len(ids), dtype=torch.bool)
+        taken = torch.full((kept.members,), self.steps)
+        stack = kept.take(ids)
+        gradient = stack.zeros()
+        every = -(-len(self.x) // (self.batch or len(self.x)))  # steps in a pass
+        rows = islice(batches(len(self.x), self.batch, self.seed), self.steps)
+        for step, chosen in enumerate(rows):
+            look = self.stop is not None and step % every == 0
+            values = outputs = None
+            if chosen is None:
+                values, outputs = self._gradient(gradient, stack, None)
+                self._check(values, done, some, step)
+            if look and (new := self._finished(stack, values, outputs) & ~done).any():
+                at = new.nonzero()[:, 0]
+                kept.put_(some[at], stack, at)
+                taken[some[at]] = step
+                done |= new
+                if bool(done.all()):
+                    break
+                if int(done.sum()) * _CROWDED >= len(done):
+                    rest = (~done).nonzero()[:, 0]
+                    stack, gradient = stack.take(rest), gradient.take(rest)
+                    some, done = some[rest], done[rest]
+                    rule.keep_(rest)
+            if chosen is not None:
+                values, _ = self._gradient(gradient, stack, chosen)
+                self._check(values, done, some, step)
+            if self.clip is not None:
+                clip_(gradient, self.clip)
+            rule.step_(stack, gradient)
+            tell(step + 1)
+        at = (~done).nonzero()[:, 0]
+        kept.put_(some[at], stack, at)
+        tell(self.steps)
+        return taken[ids]
+
+    def outputs(self, stack: Stack) -> Float[Tensor, "e n o"]:
+        """The outputs of a stack at all points, in blocks as large as a batch."""
+        blocks = torch.split(self.x, self.batch or len(self.x))
+        with torch.no_grad():
+            return torch.cat([self.road.outputs(stack, block) for block in blocks], 1)
+
+    def _gradient(self, into: Stack, stack: Stack, rows: Tensor | None) -> tuple[Tensor, Tensor]:
+        x, y = (self.x, self.y) if rows is None else (self.x[rows], self.y[rows])
+        with torch.no_grad():
+            return self.road.gradient_(into, stack, x, y, self.loss)
+
+    def _check(
+        self, values: Float[Tensor, " e"], done: Bool[Tensor, " e"], some: Tensor, step: int
+    ) -> None:
+        if bool(torch.isfinite(values.sum())):
+            return
+        lost = (~torch.isfinite(values) & ~done).nonzero()[:, 0]
+        if len(lost):
+            raise diverged(int(some[lost[0]]), step, self.lr)
+
+    def _finished(
+        self, stack: Stack, values: Tensor | None, outputs: Tensor | None
+    ) -> Bool[Tensor, " e"]:
+        if values is None or outputs is None:
+            outputs = self.outputs(stack)
+            values, _ = self.loss.both(outputs, self.y)
+        assert self.stop is not None
+        if not callable(self.stop):
+            return values <= self.stop
+        said = self.stop(outputs, self.y)
+        if not isinstance(said, Tensor) or said.shape != values.shape or said.dtype != torch.bool:
+            raise TrainingError(
+                f"expected stop(outputs, y) to give {len(values)} truth values, one a member; got "
+                f"{tuple(said.shape) if isinstance(said, Tensor) else type(said).__name__}"
+            )
+        return said

@@ -1,0 +1,140 @@
+"""Training of all members at once."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from evgp._errors import MemoryPlanError
+from evgp._machine import available_memory
+from evgp._typing import Array
+from evgp.ensembles.checks import (
+    diverged,
+    inputs,
+    outputs_match,
+    raw,
+    settings,
+    targets,
+)
+from evgp.ensembles.ensemble import Ensemble
+from evgp.ensembles.fresh import Source, fit_for_training, fresh, is_source
+from evgp.ensembles.roads import outputs_of, road_for, sample_bytes
+from evgp.ensembles.rules import Adam, Descent
+from evgp.ensembles.run import Run, Stop
+from evgp.ensembles.stack import Stack
+
+Progress = Callable[[str, int, int], None]
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Tell nobody how far we are."""
+
+
+def train(
+    network: Source,
+    x: Array,
+    y: Array,
+    *,
+    members: int = 50,
+    loss: str = "auto",
+    optimiser: str = "gd",
+    lr: float = 0.01,
+    steps: int = 1000,
+    batch: int | None = None,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    clip: float | None = None,
+    stop: float | Stop | None = None,
+    dtype: torch.dtype = torch.float32,
+    memory: int | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> Ensemble:
+    r"""Train many initialisations of one network on the same data, all at once.
+
+    $$ \theta_e \leftarrow \theta_e - \eta \nabla L(\theta_e), \qquad e = 1 \ldots E $$
+
+    Each member is what it would be if it were trained alone, to rounding. Members differ by their
+    initialisation only: mini-batches come in one seeded order for all. `network` is a description,
+    a torch module (its layers are drawn anew, what is frozen is kept), or a function that makes
+    one. Floats in `y` are fitted by mean squared error, whole numbers are classes for
+    cross-entropy. "gd" takes all points at each step, "sgd" batches of 32 unless `batch` says
+    otherwise; weight decay is added to the gradient, after each member's own is clipped to the
+    norm `clip`. A member whose loss reaches `stop`, or for which `stop(outputs, y)` is true, is
+    done; that is looked at before each step, and with batches before each pass over the points.
+    O(members x steps x batch x parameters); working space stays within about `memory` bytes (a
+    quarter of what is free), by training some members after others.
+
+    >>> from evgp import mlp
+    >>> x = torch.eye(3)
+    >>> train(mlp(width=64), x, torch.tensor([1.0, 2.0, 3.0]), members=4, lr=0.5).members
+    4
+    """
+    settings(
+        members, optimiser, lr, steps, batch,
+        momentum=momentum, weight_decay=weight_decay, clip=clip, memory=memory,
+    )  # fmt: skip
+    is_source(network)
+    given = raw("x", x)
+    shape = tuple(given.shape[1:])
+
+    def make(member: int) -> nn.Module:
+        return fresh(network, shape, seed, member).to(dtype)
+
+    template = make(0)
+    fit_for_training(template)
+    points = inputs(given, dtype, template)
+    goals, measure = targets(y, len(points), loss, dtype)
+    with torch.no_grad():
+        outputs_match(outputs_of(template, points[:2]), goals, measure)
+    if batch is None and optimiser == "sgd":
+        batch = 32
+    batch = None if batch is None or batch >= len(points) else batch
+    sample = sample_bytes(template, points)
+    group = _group(template, members, (batch or len(points)) * sample, optimiser, memory)
+    run = Run(
+        road_for(template, points), measure, points, goals, steps, batch, lr, clip, stop, seed
+    )
+    stack = Stack.gathered(make, members, template)
+    taken = []
+    for ids in torch.split(torch.arange(members), group):
+        before, more = int(ids[0]) * steps, len(ids)
+
+        def tell(done: int, before: int = before, more: int = more) -> None:
+            progress("training", before + done * more, members * steps)
+
+        rule = (
+            Adam(lr, weight_decay) if optimiser == "adam" else Descent(lr, momentum, weight_decay)
+        )
+        taken.append(run.train_(stack, ids, rule, tell))
+    made = Ensemble(
+        torch.zeros(members), torch.cat(taken), shape, template, stack, run.road, sample
+    )
+    losses, _ = measure.both(made.predict(points, memory=memory), goals)
+    lost = (~torch.isfinite(losses)).nonzero()
+    if len(lost):
+        raise diverged(int(lost[0]), int(made.steps[lost[0]]), lr)
+    return replace(made, losses=losses)
+
+
+def _group(
+    module: nn.Module, members: int, activations: int, optimiser: str, memory: int | None
+) -> int:
+    """How many members are trained at once within the memory."""
+    own = sum(p.numel() * p.element_size() for p in module.parameters() if p.requires_grad)
+    free = available_memory()
+    if members * own > free:
+        raise MemoryPlanError(
+            f"expected {members * own / 1e9:.1f} GB for the weights of {members} members, got "
+            f"{free / 1e9:.1f} GB free; train fewer at a time"
+        )
+    room = free // 4 if memory is None else memory
+    # Parameters, gradients, what the optimiser keeps, and one to spare; slopes beside activations.
+    one = own * (5 if optimiser == "adam" else 4) + 2 * activations
+    if memory is not None and one > room:
+        raise MemoryPlanError(
+            f"expected memory for one member at least, {one / 1e6:.1f} MB; got {room / 1e6:.1f} "
+            "MB; raise memory, or lower batch"
+        )
+    return min(members, max(1, room // max(1, one)))

@@ -1,0 +1,234 @@
+r"""How good members are, and how much they differ: pure functions of their outputs.
+
+`outputs` are those of `Ensemble.predict`: e members, n points, o outputs $f_e(x)$. Averages over
+members and points are plain means; sums run over outputs, so that error = bias + variance.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+from scipy import stats
+from torch import Tensor
+
+from evgp._errors import EvgpError
+from evgp._linalg import as_tensor
+from evgp._typing import Array, ArrayLike
+
+
+class MetricError(EvgpError, ValueError):
+    """A metric cannot be computed from these."""
+
+
+def mse(outputs: Shaped[Array, "e n o"], y: Shaped[Array, " n ..."]) -> float:
+    r"""Mean squared error of single members: $\frac{1}{e n} \sum_{e,x} |f_e(x) - y(x)|^2$.
+
+    >>> mse(torch.tensor([[[1.0]], [[3.0]]]), torch.tensor([0.0]))
+    5.0
+    """
+    made = _outputs(outputs)
+    return float((made - _targets(y, made)).square().sum(-1).mean())
+
+
+def variances(outputs: Shaped[Array, "e n o"]) -> Float[Tensor, " n"]:
+    r"""Variance over members at each point: $\sum_o \frac1e \sum_e (f_{eo} - \bar f_o)^2$.
+
+    >>> variances(torch.tensor([[[1.0]], [[3.0]]])).tolist()
+    [1.0]
+    """
+    return _outputs(outputs).var(0, correction=0).sum(-1)
+
+
+def output_variance(outputs: Shaped[Array, "e n o"], percentile: float | None = None) -> float:
+    """The variance over members, as a mean over points or as a percentile of them.
+
+    >>> outputs = torch.tensor([[[1.0], [0.0]], [[3.0], [0.0]]])
+    >>> output_variance(outputs), output_variance(outputs, percentile=90)
+    (0.5, 0.9)
+    """
+    found = variances(outputs)
+    if percentile is None:
+        return float(found.mean())
+    if not 0 <= percentile <= 100:
+        raise MetricError(f"expected a percentile from 0 to 100, got {percentile}")
+    return float(np.percentile(found.numpy(), percentile))
+
+
+def bias(outputs: Shaped[Array, "e n o"], y: Shaped[Array, " n ..."]) -> float:
+    r"""What no averaging over members mends: $\frac1n \sum_x |\bar f(x) - y(x)|^2$.
+
+    That is `mse` minus `output_variance`.
+
+    >>> bias(torch.tensor([[[1.0]], [[3.0]]]), torch.tensor([0.0]))
+    4.0
+    """
+    made = _outputs(outputs)
+    return float((made.mean(0) - _targets(y, made)).square().sum(-1).mean())
+
+
+def accuracy(outputs: Shaped[Array, "e n o"], labels: Shaped[Array, " n"]) -> float:
+    r"""Share of right predictions of single members: $\frac{1}{e n} \sum [\arg\max f_e(x) = y]$.
+
+    >>> accuracy(torch.eye(2)[None], torch.tensor([0, 0]))
+    0.5
+    """
+    made = _outputs(outputs)
+    return float((made.argmax(-1) == _labels(labels, made)).double().mean())
+
+
+def output_entropy(outputs: Shaped[Array, "e n o"]) -> float:
+    r"""Entropy of the members' votes, mean over points: $-\sum_i v_i \log v_i$.
+
+    $v_i$ is the share of the members that predict class i, so that they sum to one.
+
+    >>> output_entropy(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]]))  # log 2
+    0.6931471805599453
+    """
+    return float(torch.special.entr(_votes(_outputs(outputs))).sum(-1).mean())
+
+
+def disagreement(outputs: Shaped[Array, "e n o"]) -> float:
+    r"""Share of pairs of members that predict different classes, mean over points.
+
+    $$ \frac{2}{e (e - 1)} \sum_{a < b} [\arg\max f_a \ne \arg\max f_b] $$
+
+    >>> disagreement(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]]))
+    1.0
+    """
+    made = _outputs(outputs)
+    members = len(made)
+    if members < 2:
+        raise MetricError(f"expected two members at least, got {members}; train more")
+    same = _votes(made).square().sum(-1).mean()
+    return float((1 - same) * members / (members - 1))
+
+
+def nll(outputs: Shaped[Array, "e n o"], labels: Shaped[Array, " n"]) -> float:
+    r"""Negative log-likelihood of the mean prediction: $-\frac1n \sum_x \log \bar p_{y}(x)$.
+
+    $\bar p$ is the mean over members of their softmax.
+
+    >>> nll(torch.zeros(3, 1, 2), torch.tensor([1]))  # log 2
+    0.6931471805599453
+    """
+    made = _outputs(outputs)
+    logs = torch.logsumexp(torch.log_softmax(made, -1), 0) - np.log(len(made))
+    return float(-logs.gather(-1, _labels(labels, made)[:, None]).mean())
+
+
+def calibration_error(
+    outputs: Shaped[Array, "e n o"], labels: Shaped[Array, " n"], bins: int = 15
+) -> float:
+    r"""Expected calibration error of the mean prediction (Guo et al. 2017).
+
+    $$ \sum_b \frac{n_b}{n} \left| \mathrm{accuracy}_b - \mathrm{confidence}_b \right| $$
+
+    Points are sorted into bins of equal width by their confidence, the largest mean softmax.
+
+    >>> calibration_error(torch.zeros(1, 2, 2), torch.tensor([0, 1]))
+    0.0
+    """
+    if bins < 1:
+        raise MetricError(f"expected bins >= 1, got {bins}")
+    made = _outputs(outputs)
+    confidence, chosen = torch.softmax(made, -1).mean(0).max(-1)
+    right = (chosen == _labels(labels, made)).double()
+    # A bin holds its upper edge and not its lower one.
+    place = (confidence * bins).ceil().long().clamp(1, bins) - 1
+    gaps = torch.zeros(bins, dtype=torch.float64).index_add_(0, place, right - confidence)
+    return float(gaps.abs().sum() / len(right))
+
+
+def pearson(a: ArrayLike, b: ArrayLike) -> float:
+    r"""Correlation: $\mathrm{cov}(a, b) / \sqrt{\mathrm{var}(a)\,\mathrm{var}(b)}$.
+
+    >>> round(pearson([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]), 12)
+    1.0
+    """
+    x, y = _paired(a, b)
+    x, y = x - x.mean(), y - y.mean()
+    x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)
+    return float(np.clip(x @ y, -1, 1))
+
+
+def spearman(a: ArrayLike, b: ArrayLike) -> float:
+    """Correlation of the ranks, equal values sharing theirs.
+
+    >>> round(spearman([1.0, 2.0, 3.0], [1.0, 8.0, 27.0]), 12)
+    1.0
+    """
+    x, y = _paired(a, b)
+    return pearson(stats.rankdata(x), stats.rankdata(y))
+
+
+def area(labels: ArrayLike, scores: ArrayLike) -> float:
+    r"""Area under a learning curve over its span: $\frac{1}{b - a} \int_a^b s(l)\, dl$.
+
+    By trapezoids between the numbers of labels, which must grow; the mean height of the curve.
+
+    >>> area([10, 20, 40], [0.0, 1.0, 1.0])
+    0.8333333333333334
+    """
+    at, heights = (np.asarray(part, dtype=np.float64) for part in (labels, scores))
+    if at.shape != heights.shape or at.ndim != 1 or len(at) < 2:
+        raise MetricError(
+            f"expected as many scores as numbers of labels, two at least; got {heights.shape} and "
+            f"{at.shape}"
+        )
+    steps = np.diff(at)
+    if not (np.isfinite(heights).all() and (steps > 0).all()):
+        raise MetricError("expected finite scores at growing numbers of labels; sort or mend them")
+    return float(steps @ (heights[1:] + heights[:-1]) / 2 / (at[-1] - at[0]))
+
+
+def _outputs(outputs: Array) -> Float[Tensor, "e n o"]:
+    made = as_tensor(outputs).double()
+    if made.ndim != 3 or 0 in made.shape:
+        raise MetricError(
+            f"expected outputs of shape (members, points, outputs), got {tuple(made.shape)}"
+        )
+    if not bool(torch.isfinite(made).all()):
+        raise MetricError("expected finite outputs, got NaN or inf; did a member diverge?")
+    return made
+
+
+def _targets(y: Array, outputs: Float[Tensor, "e n o"]) -> Float[Tensor, "n o"]:
+    given = as_tensor(y).double()
+    given = given[:, None] if given.ndim == 1 else given
+    if given.shape != outputs.shape[1:]:
+        raise MetricError(
+            f"expected targets of shape {tuple(outputs.shape[1:])}, as the outputs of a member; "
+            f"got {tuple(given.shape)}"
+        )
+    return given
+
+
+def _labels(labels: Array, outputs: Float[Tensor, "e n o"]) -> Shaped[Tensor, " n"]:
+    given = as_tensor(labels)
+    _, n, classes = outputs.shape
+    if given.shape != (n,) or not bool(
+        ((given >= 0) & (given < classes) & (given == given.round())).all()
+    ):
+        raise MetricError(
+            f"expected {n} labels from 0 to {classes - 1}, got shape {tuple(given.shape)} with "
+            "others among them; number the classes from 0"
+        )
+    return given.long()
+
+
+def _votes(outputs: Float[Tensor, "e n o"]) -> Float[Tensor, "n o"]:
+    """The share of members that predict each class."""
+    chosen = torch.nn.functional.one_hot(outputs.argmax(-1), outputs.shape[-1])
+    return chosen.double().mean(0)
+
+
+def _paired(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    x, y = (np.asarray(part, dtype=np.float64).ravel() for part in (a, b))
+    if len(x) != len(y) or len(x) < 2:
+        raise MetricError(f"expected two lists of one length, got {len(x)} and {len(y)}")
+    for part in (x, y):
+        if not np.isfinite(part).all() or np.ptp(part) == 0:
+            raise MetricError(
+                "expected finite values that are not all the same, got others; a correlation needs "
+                "spread"
+            )
+    return x, y
