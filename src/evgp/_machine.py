@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
@@ -24,6 +25,14 @@ def available_memory() -> int:
         return min(free, max(0, int(limit.read_text()) - int(used.read_text())))
     except (OSError, ValueError):
         return free
+
+
+def own_version() -> str:
+    """Of this package; empty where it is run from its sources, never installed."""
+    try:
+        return version("evgp")
+    except PackageNotFoundError:
+        return ""
 
 
 @cache

@@ -18,6 +18,7 @@ from evgp.datasets.kept import array_file as array_file
 from evgp.datasets.kept import cache_folder as cache_folder
 from evgp.datasets.kept import check_room as check_room
 from evgp.datasets.kept import in_use as in_use
+from evgp.datasets.kept import reserve as reserve
 from evgp.datasets.known import Known as Known
 from evgp.datasets.known import names as names
 from evgp.datasets.labelled import Labelled as Labelled

@@ -1,10 +1,12 @@
 """What a long run keeps on the disk: arrays, finished picks, and who is at work in a folder."""
 
+import errno
 import os
+import secrets
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,8 +45,26 @@ def array_file(
     """
     with atomic(path) as part:
         array = np.lib.format.open_memmap(part, mode="w+", dtype=np.dtype(dtype), shape=shape)
+        reserve(part)
         yield array
         array.flush()
+
+
+def reserve(path: str | Path) -> None:
+    """Have the disk set aside all of a sparse file: writing to a map has no way to say no."""
+    handle = os.open(path, os.O_RDWR)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(handle, 0, os.fstat(handle).st_size)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            return  # some file systems cannot
+        raise DatasetError(
+            f"{Path(path).parent}: the disk is full; make room, or name a folder on a larger one "
+            "(--cache), and run again: what was finished is kept"
+        ) from error
+    finally:
+        os.close(handle)
 
 
 def check_room(folder: str | Path, need: int) -> None:
@@ -55,7 +75,7 @@ def check_room(folder: str | Path, need: int) -> None:
     free = shutil.disk_usage(place).free
     if need > free:
         raise DatasetError(
-            f"{folder}: the features need {need / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free "
+            f"{folder}: the features need {need / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free "
             "on this disk; name a folder on a larger one (--cache), or use fewer features"
         )
 
@@ -111,25 +131,45 @@ def in_use(folder: Path, *, remove: bool) -> Iterator[None]:
 
     Work that fails leaves it, so that the next run can go on.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    handle = _enter(folder)
     try:
-        _lock(handle, shared=True)
         yield
-        if remove and _lock(handle, shared=False):
-            shutil.rmtree(folder, ignore_errors=True)
+        if remove and _lock(handle, "alone"):
+            # First out of sight: who comes now begins a folder of their own.
+            gone = folder.with_name(f".evgp-{secrets.token_hex(8)}.gone")
+            folder.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
     finally:
         os.close(handle)
 
 
-def _lock(handle: int, *, shared: bool) -> bool:
-    """Whether the lock could be had; where the system has none, nobody else is there."""
+def _enter(folder: Path) -> int:
+    """A shared lock on a folder that is there, without what a killed run left half-written."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        except FileNotFoundError:
+            continue  # it was removed in between
+        if _lock(handle, "alone"):
+            for part in folder.rglob(".evgp-*.part"):
+                part.unlink(missing_ok=True)
+        _lock(handle, "wait")
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), os.stat(folder / _LOCK)):
+                return handle
+        os.close(handle)
+
+
+def _lock(handle: int, how: str) -> bool:
+    """Whether a lock could be had alone, or after a wait with others; True where there are none."""
     try:
         import fcntl
     except ImportError:
         return True
     try:
-        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        kind = fcntl.LOCK_SH if how == "wait" else fcntl.LOCK_EX | fcntl.LOCK_NB
+        fcntl.flock(handle, kind)
     except OSError:
         return False
     return True

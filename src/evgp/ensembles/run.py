@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 
 from evgp.ensembles.checks import TrainingError, diverged
 from evgp.ensembles.fresh import seed_of
+from evgp.ensembles.groups import Tell
 from evgp.ensembles.losses import Loss
 from evgp.ensembles.roads import Road
 from evgp.ensembles.rules import Rule, clip_
@@ -50,7 +51,7 @@ class Run:
     seed: int
 
     def train_(
-        self, kept: Stack, ids: Int[Tensor, " r"], rule: Rule, tell: Callable[[int], None]
+        self, kept: Stack, ids: Int[Tensor, " r"], rule: Rule, tell: Tell
     ) -> Int[Tensor, " r"]:
         """Train these members of a stack, in place; the steps that each took.
 
@@ -87,7 +88,8 @@ class Run:
             if self.clip is not None:
                 clip_(gradient, self.clip)
             rule.step_(stack, gradient)
-            tell(step + 1)
+            if not tell(step + 1):
+                break
         at = (~done).nonzero()[:, 0]
         kept.put_(some[at], stack, at)
         tell(self.steps)

@@ -1,34 +1,20 @@
 """Training of all members at once."""
 
-from collections.abc import Callable
+import copy
 from dataclasses import replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from evgp._errors import MemoryPlanError
-from evgp._machine import available_memory
 from evgp._typing import Array
-from evgp.ensembles.checks import (
-    diverged,
-    inputs,
-    outputs_match,
-    raw,
-    settings,
-    targets,
-)
+from evgp.ensembles.checks import diverged, inputs, outputs_match, raw, settings, targets
 from evgp.ensembles.ensemble import Ensemble
 from evgp.ensembles.fresh import Source, fit_for_training, fresh, is_source
+from evgp.ensembles.groups import Groups, Progress, Tell, silent
 from evgp.ensembles.roads import outputs_of, road_for, sample_bytes
 from evgp.ensembles.rules import Adam, Descent
 from evgp.ensembles.run import Run, Stop
 from evgp.ensembles.stack import Stack
-
-Progress = Callable[[str, int, int], None]
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Tell nobody how far we are."""
 
 
 def train(
@@ -92,49 +78,22 @@ def train(
         batch = 32
     batch = None if batch is None or batch >= len(points) else batch
     sample = sample_bytes(template, points)
-    group = _group(template, members, (batch or len(points)) * sample, optimiser, memory)
-    run = Run(
-        road_for(template, points), measure, points, goals, steps, batch, lr, clip, stop, seed
-    )
+    road = road_for(template, points)
+    adam = optimiser == "adam"
+    rows, kept = batch or len(points), 2 if adam else int(momentum > 0)
+    groups = Groups.of(road, template, members, rows, sample, kept, memory)
     stack = Stack.gathered(make, members, template)
-    taken = []
-    for ids in torch.split(torch.arange(members), group):
-        before, more = int(ids[0]) * steps, len(ids)
 
-        def tell(done: int, before: int = before, more: int = more) -> None:
-            progress("training", before + done * more, members * steps)
+    def work(ids: Tensor, tell: Tell) -> Tensor:
+        own = copy.deepcopy(road)  # a module must not be called from two threads at once
+        run = Run(own, measure, points, goals, steps, batch, lr, clip, stop, seed)
+        rule = Adam(lr, weight_decay) if adam else Descent(lr, momentum, weight_decay)
+        return run.train_(stack, ids, rule, tell)
 
-        rule = (
-            Adam(lr, weight_decay) if optimiser == "adam" else Descent(lr, momentum, weight_decay)
-        )
-        taken.append(run.train_(stack, ids, rule, tell))
-    made = Ensemble(
-        torch.zeros(members), torch.cat(taken), shape, template, stack, run.road, sample
-    )
+    taken = groups.each(work, steps, progress)
+    made = Ensemble(torch.zeros(members), taken, shape, template, stack, road, sample)
     losses, _ = measure.both(made.predict(points, memory=memory), goals)
-    lost = (~torch.isfinite(losses)).nonzero()
+    lost = (~torch.isfinite(losses)).nonzero()[:, 0]
     if len(lost):
-        raise diverged(int(lost[0]), int(made.steps[lost[0]]), lr)
+        raise diverged(int(lost[0]), int(taken[lost[0]]), lr)
     return replace(made, losses=losses)
-
-
-def _group(
-    module: nn.Module, members: int, activations: int, optimiser: str, memory: int | None
-) -> int:
-    """How many members are trained at once within the memory."""
-    own = sum(p.numel() * p.element_size() for p in module.parameters() if p.requires_grad)
-    free = available_memory()
-    if members * own > free:
-        raise MemoryPlanError(
-            f"expected {members * own / 1e9:.1f} GB for the weights of {members} members, got "
-            f"{free / 1e9:.1f} GB free; train fewer at a time"
-        )
-    room = free // 4 if memory is None else memory
-    # Parameters, gradients, what the optimiser keeps, and one to spare; slopes beside activations.
-    one = own * (5 if optimiser == "adam" else 4) + 2 * activations
-    if memory is not None and one > room:
-        raise MemoryPlanError(
-            f"expected memory for one member at least, {one / 1e6:.1f} MB; got {room / 1e6:.1f} "
-            "MB; raise memory, or lower batch"
-        )
-    return min(members, max(1, room // max(1, one)))

@@ -18,9 +18,10 @@ from torch import Tensor
 
 from evgp._linalg import JITTER
 from evgp.criteria import Criterion
+from evgp.datasets import reserve
 from evgp.greedy.greedy import Purse, contenders
 from evgp.posterior import FeaturePosterior
-from evgp.posterior.rows import FeatureRows, mapped
+from evgp.posterior.rows import FeatureRows, let_go, mapped
 from evgp.posterior.sums import Change, State, Sums
 
 # Runs whose sums a process keeps; an older one is computed again should it go on.
@@ -211,9 +212,10 @@ def advance(call: Call) -> Found | int | None:
 
 
 def close(run: str) -> None:
-    """Forget a run."""
+    """Forget a run, and the files that it read."""
     with _GUARD:
         _RUNS.pop(run, None)
+    let_go()
 
 
 def _kept(n: int, scratch: str | None) -> Float[Tensor, "6 n"]:
@@ -223,4 +225,5 @@ def _kept(n: int, scratch: str | None) -> Float[Tensor, "6 n"]:
     Path(scratch).mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=scratch, prefix=".evgp-sums-") as file:
         array = np.memmap(file, dtype=np.float64, mode="w+", shape=(6, n))
+        reserve(file.name)
     return torch.from_numpy(array)

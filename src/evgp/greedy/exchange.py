@@ -45,7 +45,7 @@ class Exchange:
         free = torch.ones(len(candidates), dtype=torch.bool)
         rows, gains = Exact().fill_(posterior, criterion, free, purse, progress=progress)
         plain = selection(candidates, rows, gains, purse)
-        if len(rows) == len(candidates):
+        if len(rows) in (0, len(candidates)):
             return plain
         for done in range(self.passes):
             swaps = self._pass_(posterior, criterion, free, purse, rows)

@@ -111,6 +111,9 @@ class Sharded:
                 lead.take_(*at)
                 journal.add(lead.steps[-1].row)
                 progress("picking", len(lead.steps), opening.purse.k)
+            if max(told) >= 0:
+                names = [f"{run}-{shard}" for shard in range(len(parts))]
+                self.executor.run(close, [(run,)] * len(parts), names)
         finally:
             close(run)
         return lead.taken()

@@ -1,5 +1,6 @@
 """Feature rows of a pool: in memory, memory-mapped, or some of another's."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -99,17 +100,27 @@ class Mapped:
         return Stored(mapped(self.path)[self.start : self.stop])
 
 
-@lru_cache(maxsize=1024)
 def mapped(path: str) -> np.ndarray:
-    """An array of one of our files, memory-mapped."""
+    """An array of one of our files, memory-mapped; a file that took its place is another."""
     try:
-        # Copy on write, though nobody writes: torch warns of arrays that are read-only.
-        return np.load(path, mmap_mode="c", allow_pickle=False)
+        now = os.stat(path)
+        return _mapped(path, (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns))
     except (OSError, ValueError) as error:
         raise DatasetError(
             f"{path}: expected a whole array of features, got {error}; delete it, and a rerun will "
             "make it again"
         ) from error
+
+
+@lru_cache(maxsize=1024)
+def _mapped(path: str, identity: tuple[int, ...]) -> np.ndarray:
+    # Copy on write, though nobody writes: torch warns of arrays that are read-only.
+    return np.load(path, mmap_mode="c", allow_pickle=False)
+
+
+def let_go() -> None:
+    """Keep no file open, so that those which were deleted can go."""
+    _mapped.cache_clear()
 
 
 @dataclass(frozen=True, eq=False)

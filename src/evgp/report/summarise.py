@@ -1,7 +1,6 @@
 """From a selection to the plain data of its report."""
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from evgp._errors import PoolError
+from evgp._machine import own_version
 from evgp.pool import Selection
 from evgp.report.components import backdrop, project
 from evgp.report.pictures import Pictures, picture, sheet
@@ -72,7 +72,7 @@ def summarise(
         network=_text(network),
         criterion=_text(criterion).removesuffix("()"),
         command=_text(command, longest=None),
-        version=_version(),
+        version=own_version(),
         rows=len(x) if total is None else total,
         inputs=x.shape[1],
         test_points=_test_points(selection),
@@ -263,13 +263,6 @@ def _text(value: object, *, longest: int | None = LONGEST) -> str:
     if longest is not None and len(text) > longest:
         text = text[: longest - 1] + "…"
     return text.encode("utf-8", "replace").decode()
-
-
-def _version() -> str:
-    try:
-        return version("evgp")
-    except PackageNotFoundError:  # run from its sources, never installed
-        return ""
 
 
 def _finite(value: float) -> float | None:

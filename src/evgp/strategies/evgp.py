@@ -56,6 +56,7 @@ class EVGP:
         prices = None if costs is None else costs[free]
         purse = Purse(most_picks(k, len(free), prices, budget), prices, budget)
         start, prior = self._open(pool)
+        check_prior(prior)
         made = self.greedy(
             start, self.criterion, free, purse, generator=generator, progress=progress
         )
@@ -150,6 +151,15 @@ def _certify(made: Selection, purse: Purse, bound: Ceiling, most: int) -> Certif
         counts=counts,
         most=most,
     )
+
+
+def check_prior(prior: float) -> None:
+    """Refuse points about which nothing is unknown."""
+    if not prior > 0:
+        raise PoolError(
+            f"expected test points with some variance, got a mean prior variance of {prior:g} (are "
+            "all features zero?), so no pick can lower it"
+        )
 
 
 def most_picks(k: int | None, free: int, prices: Float[Tensor, " c"] | None, budget: float) -> int:

@@ -18,8 +18,8 @@ from evgp.greedy import Opening, Part, Progress, Purse, Sharded, Taken, TwoRound
 from evgp.kernels import Features, Raw
 from evgp.pool import Selection
 from evgp.posterior import FeatureStart
-from evgp.posterior.rows import Mapped, Stored, mapped
-from evgp.strategies.evgp import measured, most_picks
+from evgp.posterior.rows import Mapped, Stored, let_go, mapped
+from evgp.strategies.evgp import check_prior, measured, most_picks
 from evgp.strategies.shards import (
     SHARD,
     Held,
@@ -79,7 +79,7 @@ class Large:
                 run = _Run(self, folder, noise, criterion, two_rounds, progress)
                 return run.pick(k, budget)
             finally:
-                mapped.cache_clear()
+                let_go()
 
     def _maker(self) -> Executor:
         """Where features are made: points in memory are not sent anywhere."""
@@ -113,6 +113,7 @@ class _Run:
             moment, rest = self._test_sums()
         known, own = self._known()
         start = FeatureStart(Stored(known), own, moment, rest, 0.0, known, own)
+        check_prior(start.prior)
         start = replace(start, noise=self.noise * start.prior)
         parts = self._parts(recipe, direct)
         free = sum(len(part) if part.free is None else int(part.free.sum()) for part in parts)
@@ -131,8 +132,12 @@ class _Run:
     def _missing(self, recipe: Recipe) -> int:
         """Bytes that are still to be written."""
         width = large_width(self.large.features, self.large.points)
-        left = sum(not Path(recipe.file("sums", shard)).exists() for shard in range(len(recipe)))
-        return left * (recipe.size * (4 * width + 8) + 8 * width * width)
+        scratch = 48 * len(self.large.points) if self.large.scratch else 0
+        for shard in range(len(recipe)):
+            if not Path(recipe.file("sums", shard)).exists():
+                start, stop = recipe.range(shard)
+                scratch += (stop - start) * (4 * width + 8) + 8 * (width + 1) * width
+        return scratch
 
     def _test_sums(self) -> tuple[Float[Tensor, "p p"], float]:
         """The test points, which enter through their sums alone."""

@@ -149,6 +149,11 @@ def _way(
     parts = replace(some, sharded=True)
     parts = replace(parts, scratch=parts.memory("float32") > room)
     ways = {"dense": sizes, "features": some, "sharded": parts}
+    if method == "sharded" and sizes.thinned:
+        raise PoolError(
+            "expected no thin for a sharded run, where any number of test points are one matrix; "
+            "leave it out"
+        )
     able = isinstance(sizes.criterion, ExpectedVariance | Linearised)
     if method != "auto":
         names = [method]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from evgp._executor import Executor
 from evgp._linalg import BLOCK, in_pairs
-from evgp._machine import each_alone
+from evgp._machine import each_alone, own_version
 from evgp.datasets import Fitted, array_file
 from evgp.greedy import Progress
 from evgp.kernels import NTK, Features, Inducing, Raw
@@ -175,12 +175,17 @@ def telling(progress: Progress, stage: str) -> Callable[[int, int], None]:
 
 
 def probe(features: Features, points: Readable) -> str:
-    """A hash of the features of a few points, to tell features of one pool from others."""
-    rows = np.unique(np.linspace(0, len(points) - 1, 8).astype(np.int64))
-    phi = features.phi(torch.from_numpy(points.take(rows))).double()
-    # Rounded, as the last digits depend on the number of threads.
-    rounded = np.round(phi.numpy() / max(float(phi.abs().max()), 1e-300), 5) + 0.0
-    return blake2b(repr(phi.shape).encode() + rounded.tobytes(), digest_size=16).hexdigest()
+    """A hash of the features of some points, to tell features of one pool from others."""
+    rows = np.unique(np.linspace(0, len(points) - 1, 64).astype(np.int64))
+    x = torch.from_numpy(points.take(rows))
+    phi = features.phi(x)
+    rest = features.residual(x, phi)
+    made = blake2b(repr((type(features), phi.shape, own_version())).encode(), digest_size=16)
+    for values in (phi, rest):
+        # Rounded, as the last digits depend on the number of threads.
+        scale = max(float(values.double().abs().max()), 1e-300)
+        made.update((np.round(values.double().numpy() / scale, 7) + 0.0).tobytes())
+    return made.hexdigest()
 
 
 def content_of(pool: Fitted | Held, executor: Executor) -> str:
