@@ -10,6 +10,7 @@ from torch import nn
 
 import evgp
 from evgp import EvgpError, cnn, mlp, train
+from evgp.ensembles import groups
 from evgp.ensembles.batched import Batched
 from evgp.ensembles.fresh import fresh
 from evgp.ensembles.roads import Mapped, Singly
@@ -199,6 +200,40 @@ def test_little_memory_gives_the_same_in_groups() -> None:
     torch.testing.assert_close(whole.predict(X), parts.predict(X), rtol=1e-12, atol=0)
     torch.testing.assert_close(parts.predict(X, memory=1), parts.predict(X), rtol=1e-9, atol=0)
     assert told == sorted(told) and told[-1] == (50, 50) and len(set(told)) > 10
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Three threads, each with a group of its own."""
+    before = torch.get_num_threads()
+    monkeypatch.setattr(groups, "_HEAVY", 0)
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_threads_change_nothing(name, threads) -> None:
+    network = NETWORKS[name][0]
+    ensemble = train(network, X, Y, members=7, steps=20, lr=0.05, dtype=torch.float64)
+    make = sgd(0.05)
+    same(ensemble, network, X, Y, steps=20, loss=nn.functional.mse_loss, make=make)
+    assert torch.get_num_threads() == 3
+
+
+def test_what_fails_in_one_thread_stops_them_all(threads) -> None:
+    told: list[int] = []
+
+    def progress(stage: str, done: int, total: int) -> None:
+        told.append(done)
+        if done > 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(NETWORKS["ntk"][0], X, Y, members=6, steps=100_000, progress=progress)
+    assert told[-1] < 1000
+    with pytest.raises(EvgpError, match="finite loss"):
+        train(NETWORKS["ntk"][0], X, Y, members=6, steps=100_000, lr=1e5)
 
 
 @pytest.mark.parametrize("options", [{}, {"optimiser": "adam"}, {"optimiser": "sgd", "batch": 4}])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from evgp.ensembles.losses import Loss
 from evgp.ensembles.stack import Stack
-from evgp.nets import Activation, NTKLinear
+from evgp.nets import Activation, LeakyRelu, NTKLinear
 
 _ELEMENTWISE = {
     nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Softplus,
@@ -133,7 +133,10 @@ def _part(name: str, leaf: nn.Module) -> Linear | nn.Module | None:
         return Linear(weight, None if leaf.bias is None else bias)
     if type(leaf) is NTKLinear:
         return Linear(weight, bias, leaf.w_std / leaf.weight.shape[1] ** 0.5, leaf.b_std)
-    if isinstance(getattr(leaf, "activation", None), Activation) and not list(leaf.parameters()):
+    activation = getattr(leaf, "activation", None)
+    if isinstance(activation, LeakyRelu) and activation.slope == 0:
+        return nn.ReLU()  # the same, and much quicker backwards
+    if isinstance(activation, Activation) and not list(leaf.parameters()):
         return leaf
     if type(leaf) not in _ELEMENTWISE:
         return None

@@ -27,12 +27,12 @@ def silent(stage: str, done: int, total: int) -> None:
 class Groups:
     """Members that are trained together, and whether each group has a thread of its own."""
 
-    ids: tuple[Int[Tensor, " r"], ...]
+    ids: tuple[Int[Tensor, " _"], ...]
     alone: bool
 
     @classmethod
     def of(
-        cls, road: Road, module: nn.Module, members: int, rows: int, sample: int, kept: int,
+        cls, road: Road, module: nn.Module, *, members: int, rows: int, sample: int, kept: int,
         memory: int | None,
     ) -> "Groups":  # fmt: skip
         """Groups for steps on so many rows; an optimiser keeps `kept` numbers a parameter."""

@@ -81,7 +81,9 @@ def train(
     road = road_for(template, points)
     adam = optimiser == "adam"
     rows, kept = batch or len(points), 2 if adam else int(momentum > 0)
-    groups = Groups.of(road, template, members, rows, sample, kept, memory)
+    groups = Groups.of(
+        road, template, members=members, rows=rows, sample=sample, kept=kept, memory=memory
+    )
     stack = Stack.gathered(make, members, template)
 
     def work(ids: Tensor, tell: Tell) -> Tensor:
