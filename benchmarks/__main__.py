@@ -19,6 +19,7 @@ NAMES = (
     "sparse",
     "scale",
     "rounds",
+    "ensembles",
 )
 
 

@@ -183,6 +183,20 @@ def _scale(rows: Rows) -> str:
     return said
 
 
+def _ensembles(rows: Rows) -> str:
+    told = ", ".join(
+        f"{float(row['speedup']):.1f} times at width {row['width']} on {row['n']} points"
+        + (f" (goal: {float(row['goal']):.0f})" if row["goal"] else "")
+        for row in rows
+    )
+    wide = rows[-1]
+    return (
+        f"{rows[0]['members']} networks trained at once are as fast as one by one {told}. At width "
+        f"{wide['width']} a step runs at {float(wide['peak_percent']):.0f} % of the speed of a "
+        "large matrix product."
+    )
+
+
 SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
     "kernel": (
         "The kernel",
@@ -338,6 +352,21 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "variance_left": "variance left",
             "more_percent": "more, %",
             "seconds": "seconds",
+        },
+    ),
+    "ensembles": (
+        "Fifty networks at once",
+        _ensembles,
+        {
+            "width": "width",
+            "n": "points",
+            "steps": "steps",
+            "evgp_s": "evgp, s",
+            "one_by_one_s": "one by one, s",
+            "speedup": "speed-up",
+            "step_ms": "a step, ms",
+            "peak_percent": "of peak, %",
+            "difference": "largest relative difference",
         },
     ),
 }
