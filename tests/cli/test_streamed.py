@@ -86,6 +86,16 @@ def test_names_costs_labels_and_test_points(run, folder, tmp_path, cache) -> Non
     assert not cache.exists() or list(cache.iterdir()) == []
 
 
+def test_labelled_rows_from_outside(run, folder, tmp_path) -> None:
+    pq.write_table(table(40, seed=2).drop(["key"]), tmp_path / "known.parquet")
+    ran = run("pick", folder, "-k", 4, "--id", "key", "--drop", "price", "--method", "sharded",
+              *FEW, "--labelled", tmp_path / "known.parquet", "--json")  # fmt: skip
+    found = json.loads(ran.out)
+    assert found["settings"]["labelled"] == 40 and found["settings"]["drop"] == ["price"]
+    assert found["start_variance"] < 0.9 * found["prior_variance"]
+    assert "read as 40 labelled rows from outside" in " ".join(found["warnings"])
+
+
 def test_the_plan_reads_only_metadata(run, folder) -> None:
     ran = run("plan", folder, "-k", 5, "--method", "sharded", *FEW, "--memory", "2GB", "--json")
     found = json.loads(ran.out)
@@ -104,6 +114,9 @@ def test_the_plan_reads_only_metadata(run, folder) -> None:
         (("--id", "nokey"), "expected a column 'nokey'"),
         (("--greedy", "lazy"), "auto, exact or two-rounds for a sharded run"),
         (("--criterion", "mi"), "expected variance as criterion"),
+        (("--thin", "9"), "expected no thin for a sharded run"),
+        (("--dask", "foo"), "the address of a Dask scheduler, such as tcp://10.0.0.1:8786"),
+        (("--dask", "http://127.0.0.1:1"), "the address of a Dask scheduler"),
         (("--dask", "tcp://127.0.0.1:1"), "expected a Dask scheduler at tcp://127.0.0.1:1"),
     ],
     ids=lambda value: str(value)[:30],
@@ -113,6 +126,11 @@ def test_what_cannot_be_is_one_sentence(run, folder, arguments, words) -> None:
     drop = () if "--id" in arguments else ("--id", "key")
     ran = run("pick", folder, "-k", 3, "--method", "sharded", *FEW, *drop, *arguments)
     assert ran.code == 1 and words in ran.err and len(ran.err.strip().splitlines()) == 1
+
+
+def test_a_file_that_is_not_there(run, tmp_path) -> None:
+    ran = run("pick", tmp_path / "nothing", "-k", 3, "--method", "sharded")
+    assert ran.code == 1 and "no such file" in ran.err
 
 
 def test_a_damaged_file_is_named_and_nothing_is_written(run, folder, tmp_path) -> None:

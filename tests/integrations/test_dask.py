@@ -27,7 +27,7 @@ from evgp.greedy.sharded import Opening, Part
 from evgp.integrations import dask as ours
 from evgp.kernels import Raw
 from evgp.posterior import FeatureStart
-from evgp.posterior.rows import Mapped, mapped
+from evgp.posterior.rows import Mapped, let_go, mapped
 
 distributed = pytest.importorskip("distributed", reason="Dask is not here: evgp[dask]")
 
@@ -166,7 +166,7 @@ def test_a_broken_file_is_named_as_here(cluster, client, pooled, tmp_path) -> No
     cut.replace(path)
     with pytest.raises(DatasetError) as there:
         Sharded(executor=ours.executor(client)).take(parts, pooled.opening())
-    mapped.cache_clear()
+    let_go()
     with pytest.raises(DatasetError, match=r"part\.npy") as here:
         mapped(str(path))
     assert type(there.value) is type(here.value)
@@ -293,7 +293,9 @@ def test_without_workers_or_scheduler_it_stops_and_a_rerun_goes_on(pooled, tmp_p
 
 
 def test_an_address_where_nobody_answers_is_refused() -> None:
-    for address in ("tcp://127.0.0.1:9", "nonsense://x"):
+    with pytest.raises(ExecutorError, match="such as tcp://"), ours.connect("nonsense://x"):
+        pass
+    for address in ("tcp://127.0.0.1:9", "127.0.0.1:9"):
         with (
             pytest.raises(ExecutorError, match=f"at {address}, got no answer within 0.5 s"),
             ours.connect(address, patience=0.5),

@@ -100,6 +100,20 @@ def test_all_workers_gone_is_told_and_a_rerun_goes_on(folder, tmp_path) -> None:
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
 
 
+def test_a_pool_that_was_replaced_is_another_for_the_workers_too(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "cache"))
+    random, file = np.random.default_rng(0), tmp_path / "x.npy"
+    with cluster(1) as made, distributed.Client(made, set_as_default=False) as client:
+        for _ in range(2):
+            np.save(tmp_path / "new.npy", random.normal(size=(5000, 6)).astype(np.float32))
+            os.replace(tmp_path / "new.npy", file)
+            rules = {"features": "raw", "method": "sharded"}
+            there = evgp.pick(file, 5, **rules, executor=ours.executor(client))
+            assert there.indices.tolist() == evgp.pick(file, 5, **rules).indices.tolist()
+        held = client.run(lambda: Path("/proc/self/maps").read_text())
+        assert not any("x.npy" in maps for maps in held.values())  # nothing is kept open
+
+
 def test_a_poisoned_file_is_named(folder) -> None:
     pool = evgp.open_pool(folder)
     file = folder / "part-09001.parquet"

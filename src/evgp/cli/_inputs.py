@@ -76,6 +76,11 @@ class Inputs:
         """Of one sample."""
         return self.x.shape[1:]
 
+    @property
+    def outside(self) -> Shaped[np.ndarray, " a *d"] | None:
+        """Labelled points that are not in the pool."""
+        return self.labelled.x
+
     def seen(self, selection: Selection, *, shown: bool) -> "Inputs":
         """All rows were read already."""
         return self

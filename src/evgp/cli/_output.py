@@ -154,7 +154,8 @@ class Meter:
         if self.first is None or self.last is None or self.last[0] == self.first[0]:
             return ""
         each = (self.last[1] - self.first[1]) / (self.last[0] - self.first[0])
-        return f"{1000 * each:,.3g} ms a pick, {rows / each / 1e6:,.2g} million rows a second"
+        pace = f"{each:,.1f} s" if each >= 1 else f"{1000 * each:,.3g} ms"
+        return f"{pace} a pick, {rows / each / 1e6:,.2g} million rows a second"
 
 
 def percent(share: float) -> str:

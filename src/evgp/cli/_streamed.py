@@ -41,12 +41,14 @@ class Large:
             return any(path.suffix.lower() in _FILES for path in asked.pool.rglob("*"))
         if asked.pool.suffix.lower() not in _FILES or not asked.pool.is_file():
             return False
-        room = available_memory() if self.memory is None else bytes_of(self.memory)
-        # A packed file holds at least as many numbers as it has bytes.
-        if asked.pool.stat().st_size < room // 64:
+        if asked.impute:
             return False
-        pool = open_pool(asked.pool)
-        return 8 * len(pool) * int(np.prod(pool.shape)) > room // (2 if self.memory is None else 4)
+        room = available_memory() // 2 if self.memory is None else bytes_of(self.memory) // 4
+        try:
+            pool = _open(asked.pool, asked)
+        except DatasetError:
+            return False  # who reads it says what is wrong
+        return 8 * len(pool) * pool.widest > room
 
     @contextmanager
     def executor(self) -> Iterator[Executor | None]:
@@ -83,14 +85,15 @@ class Opened:
     costs: Float[np.ndarray, " n"] | None
     notes: tuple[str, ...] = ()
     raw: bool = False
+    outside: Streamed | None = None
 
     def __len__(self) -> int:
         return len(self.x)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one sample, as it is in the files."""
-        return self.x.shape
+        """Of one sample: in a table with as many columns as its words may become."""
+        return (self.x.widest,) if len(self.x.shape) == 1 else self.x.shape
 
     @property
     def used(self) -> int:
@@ -113,8 +116,9 @@ class Opened:
         return Inputs(
             source=self.x.name,
             x=x,
-            features=(),
+            features=self.x.columns,
             used=used,
+            dropped=split(self.asked.drop, self.x.columns),
             columns=columns,
             names=names,
             numbers=rows,
@@ -158,8 +162,13 @@ def open_streamed(asked: Asked) -> Opened:
             "leave it out"
         )
     pool = _open(asked.pool, asked)
-    known = Labelled()
-    if asked.labelled is not None:
+    known, outside = Labelled(), None
+    if asked.labelled is not None and (outside := _outside(asked, pool)) is not None:
+        known = Labelled(
+            note=f"{asked.labelled}: read as {len(outside):,} labelled rows from outside the pool; "
+            "give ids for those that are in it"
+        )
+    elif asked.labelled is not None:
         names = range(len(pool)) if asked.id is None else _all_names(pool, asked.id)
         known = read_labelled(asked.labelled, None, names, id=asked.id, delimiter=asked.delimiter)
     prices = None
@@ -167,7 +176,17 @@ def open_streamed(asked: Asked) -> Opened:
         prices = pool.numbers(asked.costs, 0, len(pool))
     test = None if asked.test is None else _open(asked.test, asked, test=True)
     notes = (known.note,) if known.note else ()
-    return Opened(asked, pool, test, known, prices, notes)
+    return Opened(asked, pool, test, known, prices, notes, outside=outside)
+
+
+def _outside(asked: Asked, pool: Streamed) -> Streamed | None:
+    """Labelled rows with the columns of the pool, and without ids."""
+    if asked.labelled is None or asked.labelled.suffix.lower() not in _FILES:
+        return None
+    rows = open_pool(asked.labelled)
+    left_out = {asked.id, asked.costs, *split(asked.drop, pool.columns)}
+    named = asked.id is not None and asked.id in rows.columns
+    return None if named or not set(pool.columns) - left_out <= set(rows.columns) else rows
 
 
 def _open(path: Path, asked: Asked, *, test: bool = False) -> Streamed:
@@ -177,7 +196,7 @@ def _open(path: Path, asked: Asked, *, test: bool = False) -> Streamed:
     return open_pool(
         where,
         id=asked.id,
-        drop=[part for name in asked.drop for part in name.split(",")],
+        drop=[part.strip() for name in asked.drop for part in name.split(",")],
         costs=asked.costs,
         max_categories=asked.max_categories,
         standardise=asked.standardise,

@@ -104,7 +104,7 @@ def pick(
                 costs=given.costs,
                 x_test=given.x_test,
                 labelled=given.labelled.rows,
-                x_labelled=given.labelled.x,
+                x_labelled=given.outside,
                 network=made,
                 kernel=kernel,
                 criterion=criterion,

@@ -102,7 +102,7 @@ def plan(
     if prices is not None:
         prices = prices[checks.free_rows(None, known, n)]
     aim = most_picks(k, n - len(known), prices, money)
-    outside = 0 if inputs.labelled.x is None else len(inputs.labelled.x)
+    outside = 0 if inputs.outside is None else len(inputs.outside)
     made = evgp.plan(
         n,
         inputs.shape,

@@ -33,6 +33,7 @@ from evgp.datasets.samples import is_samples as is_samples
 from evgp.datasets.samples import stack as stack
 from evgp.datasets.streamed import open_pool as open_pool
 from evgp.datasets.survey import Survey as Survey
+from evgp.datasets.survey import step_of as step_of
 from evgp.datasets.synthetic import random_model as random_model
 from evgp.datasets.synthetic import sinusoidal as sinusoidal
 from evgp.datasets.tables import Table as Table

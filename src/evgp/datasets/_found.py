@@ -62,6 +62,9 @@ def kind_of(file: str | Path) -> str:
 
 
 def _listed(where: Sequence[str | Path], name: str) -> Found:
+    for file in where:
+        if not is_address(file) and not Path(file).exists():
+            raise DatasetError(f"{file}: no such file; check the path")
     kinds = {kind_of(file): str(file) for file in where}
     if len(kinds) > 1:
         raise _mixed(name, list(kinds.values()))

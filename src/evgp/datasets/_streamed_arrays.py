@@ -43,6 +43,11 @@ class StreamedArray:
         """Names of all columns, where a row has one axis."""
         return self.layout.columns
 
+    @property
+    def widest(self) -> int:
+        """The most numbers that an encoded row may have."""
+        return prod(self.shape)
+
     def __len__(self) -> int:
         return len(self.ranges)
 
@@ -65,8 +70,7 @@ class StreamedArray:
         """The pool with the scaling of a survey of all rows."""
         self.ranges.check_whole(survey.start, survey.stop, self.name)
         code, notes = self.layout.learn(survey)
-        x, _ = code.encode(survey.sample, 0, self.name)
-        return Fitted(self, code, x, (*self.remarks, *notes))
+        return Fitted(self, code, survey.sample, (*self.remarks, *notes))
 
     def cells(self, column: str, rows: Int[np.ndarray, " r"]) -> list[object]:
         """Plain values of one column in a few rows, in the order given."""

@@ -46,6 +46,12 @@ class StreamedTable:
         """Names of all columns."""
         return tuple(self.layout.schema.names)
 
+    @property
+    def widest(self) -> int:
+        """The most numbers that an encoded row may have."""
+        numbers = len(self.layout.numeric)
+        return numbers + (len(self.layout.used) - numbers) * self.layout.max_categories
+
     def __len__(self) -> int:
         return len(self.ranges)
 
@@ -70,8 +76,7 @@ class StreamedTable:
         self.ranges.check_whole(survey.start, survey.stop, self.name)
         encoder = self.layout.learn(survey)
         code = TableCode(encoder)
-        x, _ = code.encode(survey.sample, 0, self.name)
-        return Fitted(self, code, x, (*self.remarks, *encoder.notes))
+        return Fitted(self, code, survey.sample, (*self.remarks, *encoder.notes))
 
     def cells(self, column: str, rows: Int[np.ndarray, " r"]) -> list[object]:
         """Plain values of one column in a few rows, in the order given."""

@@ -36,6 +36,10 @@ class Streamed(Protocol):
     def columns(self) -> tuple[str, ...]:
         """Names of all columns, where rows have any."""
 
+    @property
+    def widest(self) -> int:
+        """The most numbers that an encoded row may have."""
+
     def __len__(self) -> int: ...
 
     def digest(self, file: str) -> str:
@@ -95,13 +99,27 @@ class Code(Protocol):
 class Fitted:
     """A pool with its scaling and categories, to be read as numbers.
 
-    `sample` holds the rows that the survey kept, and `notes` what looks odd.
+    `kept` are the rows that the survey kept, as they are, and `notes` what looks odd.
     """
 
     pool: Streamed
     code: Code
-    sample: Shaped[np.ndarray, " r *d"]
+    kept: Raw
     notes: tuple[str, ...] = ()
+
+    @property
+    def sample(self) -> Shaped[np.ndarray, " r *d"]:
+        """The rows that the survey kept."""
+        return self.sampled(np.arange(len(self.kept)))
+
+    def sampled(self, rows: Int[np.ndarray, " s"]) -> Shaped[np.ndarray, " s *d"]:
+        """Some of the rows that the survey kept."""
+        some = self.kept[rows] if isinstance(self.kept, np.ndarray) else self.kept.take(rows)
+        return self.code.encode(some, 0, self.pool.name)[0]
+
+    def bare(self) -> "Fitted":
+        """The same without these, to be sent elsewhere."""
+        return Fitted(self.pool, self.code, self.kept[:0], self.notes)
 
     def __len__(self) -> int:
         return len(self.pool)
@@ -149,7 +167,7 @@ class Fitted:
         """Another pool, such as test points, with the scaling and categories of this one."""
         for note in self.code.check(other):
             warnings.warn(f"{other.name}: {note}", DataWarning, stacklevel=2)
-        return Fitted(other, self.code, np.empty((0, *self.shape), dtype=self.sample.dtype))
+        return Fitted(other, self.code, self.kept[:0])
 
     def _tell(self, unknown: Sequence[str]) -> None:
         for name in unknown:

@@ -6,6 +6,7 @@ only one worker holds would be lost with it.
 """
 
 import pickle
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -15,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from logging import getLogger
 from queue import Empty, SimpleQueue
+from socket import create_connection
 from time import monotonic, sleep
 from types import ModuleType
 from typing import Any, TypeVar
@@ -37,9 +39,17 @@ _GONE = (OSError, TimeoutError, RuntimeError, CancelledError)
 def connect(address: str, *, patience: float = 5.0) -> Iterator[Any]:
     """A Dask client of the scheduler at an address such as tcp://10.0.0.5:8786."""
     distributed = _distributed()
+    found = re.fullmatch(r"(?:(tcp|tls|inproc)://)?(.+?):?(\d*)", address)
+    if found is None or "://" in found[2] or (found[1] != "inproc" and not found[3]):
+        raise ExecutorError(
+            "expected the address of a Dask scheduler, such as tcp://10.0.0.1:8786; got "
+            f"{address!r}"
+        )
     try:
+        if found[1] != "inproc":  # a client that finds nobody there cannot be closed in peace
+            create_connection((found[2].strip("[]"), int(found[3])), patience).close()
         client = distributed.Client(address, timeout=patience, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         raise ExecutorError(
             f"expected a Dask scheduler at {address}, got no answer within {patience:g} s; start "
             "one with `dask scheduler`, or correct the address"

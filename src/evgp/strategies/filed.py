@@ -12,6 +12,7 @@ from evgp.pool import Selection
 from evgp.strategies import checks
 from evgp.strategies.evgp import most_picks
 from evgp.strategies.held import Asked
+from evgp.strategies.plan import Plan
 from evgp.strategies.rules import Rules
 from evgp.strategies.stream import Place, fit, opened, pick_sharded, whole
 
@@ -41,17 +42,22 @@ class Filed:
         if prices is not None:
             rated = prices[checks.free_rows(None, known, n) if some is None else some]
         labelled = len(known) + (0 if self.outside is None else len(self.outside))
-        plan = rules.plan(
-            n,
-            self.pool.shape,
-            most_picks(k, count, rated, money),
-            m=None if self.test is None else len(self.test),
-            labelled=labelled,
-            held=False,
-        )
+
+        def planned(shape: tuple[int, ...]) -> Plan:
+            return rules.plan(
+                n,
+                shape,
+                most_picks(k, count, rated, money),
+                m=None if self.test is None else len(self.test),
+                labelled=labelled,
+                held=False,
+            )
+
+        # Once before anything is read, and once with the columns that words become.
+        fitted = fit(self.pool, rules, planned(self.pool.shape), progress)
+        plan = planned(fitted.shape)
 
         def picks() -> Selection:
-            fitted = fit(self.pool, rules, plan, progress)
             for note in fitted.notes:
                 warnings.warn(note, DataWarning, stacklevel=2)
             test = None if self.test is None else fitted.like(self.test)

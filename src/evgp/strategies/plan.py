@@ -149,12 +149,17 @@ def _way(
     parts = replace(some, sharded=True)
     parts = replace(parts, scratch=parts.memory("float32") > room)
     ways = {"dense": sizes, "features": some, "sharded": parts}
+    able = isinstance(sizes.criterion, ExpectedVariance | Linearised)
+    if method == "sharded" and not able:
+        raise PoolError(
+            "expected the expected variance as criterion for a sharded run, got "
+            f"{sizes.criterion!r}, which needs the test points one by one"
+        )
     if method == "sharded" and sizes.thinned:
         raise PoolError(
             "expected no thin for a sharded run, where any number of test points are one matrix; "
             "leave it out"
         )
-    able = isinstance(sizes.criterion, ExpectedVariance | Linearised)
     if method != "auto":
         names = [method]
     elif features is not None:
@@ -169,8 +174,8 @@ def _way(
         if ways[name].memory(least) <= room:
             break
     else:
-        # Nothing fits: what was asked for first is what advice can be given on.
-        name = names[0]
+        # Nothing fits: advice is given on what would take least.
+        name = min(names, key=lambda one: ways[one].memory("float32"))
     return ("" if name == "dense" else kind), ways[name]
 
 
@@ -217,10 +222,16 @@ def refuse(made: Plan) -> None:
     """Stop before a run that would not fit."""
     if not made.fits:
         raise MemoryPlanError(
-            f"expected a run within {_size(made.room)} of memory, got "
-            f"{made.rows:,} rows x {made.test_points:,} test points in {made.storage}, which takes "
+            f"expected a run within {_size(made.room)} of memory, got {_what(made)}, which takes "
             f"{_size(made.memory)}; {made.advice}"
         )
+
+
+def _what(made: Plan) -> str:
+    if made.method == "dense":
+        return f"{made.rows:,} rows x {made.test_points:,} test points in {made.storage}"
+    where = "on the disk" if made.method == "sharded" else f"in {made.storage}"
+    return f"{made.rows:,} rows of {made.features:,} columns with {made.kind} features {where}"
 
 
 def _advice(sizes: Sizes, storage: str, room: float) -> str:

@@ -11,8 +11,8 @@ from evgp.kernels import EmpiricalNTK, Features, Inducing, Kernel, Raw, Sketch
 
 P = 512
 INDUCING = ("kmeans++", "kmeans", "entropy", "random")
-# Inducing points are chosen among at most this many points, drawn at random.
-_LOOKED_AT = 20_000
+# Inducing points are chosen among at most this many points and numbers, drawn at random.
+_LOOKED_AT, _NUMBERS = 20_000, 1 << 23
 
 
 def width_of(name: str) -> int | None:
@@ -75,6 +75,7 @@ def inducing_points(
     random = np.random.default_rng(seed)
     if len(x) > max(u, _LOOKED_AT):
         x = x[torch.from_numpy(looked_at(len(x), u, seed))]
+    x = x[torch.from_numpy(fewer(len(x), x[0].numel(), u, seed))]
     if how == "random":
         return x[torch.from_numpy(np.sort(random.choice(len(x), u, replace=False)))]
     if how == "entropy":
@@ -98,6 +99,18 @@ def looked_at(n: int, u: int, seed: int) -> Int[np.ndarray, " r"]:
         return np.arange(n)
     random = np.random.default_rng(seed)
     return np.sort(random.choice(n, most, replace=False, shuffle=False))
+
+
+def fewer(n: int, width: int, u: int, seed: int) -> Int[np.ndarray, " r"]:
+    """Of n points that are looked at, those that stay where points are wide.
+
+    >>> len(fewer(20_000, 64, 512, seed=0)), len(fewer(20_000, 3072, 512, seed=0))
+    (20000, 2730)
+    """
+    most = max(u, _NUMBERS // width)
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, most, replace=False, shuffle=False))
 
 
 def _most_entropy(x: Shaped[Tensor, " n *d"], u: int, kernel: Kernel | None) -> Tensor:

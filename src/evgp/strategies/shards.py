@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
+from math import prod
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -19,7 +20,7 @@ from torch import Tensor
 from evgp._executor import Executor
 from evgp._linalg import BLOCK, in_pairs
 from evgp._machine import each_alone, own_version
-from evgp.datasets import Fitted, array_file
+from evgp.datasets import Fitted, array_file, step_of
 from evgp.greedy import Progress
 from evgp.kernels import NTK, Features, Inducing, Raw
 from evgp.posterior.rows import Mapped, mapped
@@ -33,6 +34,11 @@ _TOGETHER = 8
 @runtime_checkable
 class Readable(Protocol):
     """Points that are read a range at a time, as numbers."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one point."""
+        ...
 
     def __len__(self) -> int: ...
 
@@ -52,6 +58,11 @@ class Held:
     """Points in memory."""
 
     x: Shaped[Tensor, " n *d"]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one point."""
+        return tuple(self.x.shape[1:])
 
     def __len__(self) -> int:
         return len(self.x)
@@ -216,7 +227,7 @@ def _featurised(recipe: Recipe, start: int, stop: int) -> Iterator[Made]:
         kept = phi.float() if recipe.keep else phi  # what is stored is what is summed
         return numbered[0], kept, rest, _moment(kept, rest)
 
-    blocks = recipe.points.blocks(start, stop, BLOCK)
+    blocks = recipe.points.blocks(start, stop, step_of(2 * prod(recipe.points.shape)))
     if not _threaded(recipe.features):
         return map(made, blocks)
     return each_alone(made, blocks)

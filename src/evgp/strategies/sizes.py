@@ -2,15 +2,20 @@
 
 from dataclasses import dataclass
 
+import torch
+
 from evgp._machine import speed
 from evgp.criteria import BLOCK, Criterion, ExpectedVariance, MutualInformation, Percentile
+from evgp.datasets import step_of
 from evgp.greedy import Exchange, Greedy
 from evgp.theory import DENSE
 
 # What torch and its like take before the first row is read, and scratch space.
 _LIBRARIES = 800_000_000
-# Rows of a block that is read, and of the sample that inducing points are chosen from.
-_BLOCK, _SAMPLE = 4096, 20_000
+# The same where only what cannot be dropped counts: not the libraries' own files.
+_ANONYMOUS = 450_000_000
+# Rows, and numbers, of the sample that inducing points are chosen from.
+_SAMPLE, _NUMBERS = 20_000, 1 << 23
 # Bytes kept for each row of a shard: five sums, its noise, and what a look at all rows takes.
 _KEPT = 100
 
@@ -38,10 +43,13 @@ class Sizes:
         n, m, size = self.n, self.m, 4 if storage == "float32" else 8
         if self.p is not None and self.sharded:
             square = 8 * self.p * (12 * self.p + 6 * self.k)
-            block = 8 * _BLOCK * (6 * self.p + 12 * self.d)
-            kept = 6 * 8 * self.d * min(self.n, _SAMPLE) + (0 if self.scratch else _KEPT * n)
+            # Blocks of rows at once, one a thread and some that wait.
+            block = 8 * step_of(2 * self.d) * (6 * self.p + 5 * self.d)
+            block *= 2 + torch.get_num_threads()
+            sample = min(self.n, _SAMPLE, max(self.p, _NUMBERS // self.d))
+            kept = 5 * 8 * self.d * sample + (0 if self.scratch else _KEPT * n)
             inputs = 8 * self.d * (2 * n + (0 if self.own else m)) if self.held else 0
-            return square + block + kept + inputs + _LIBRARIES
+            return square + block + kept + inputs + _ANONYMOUS
         if self.p is not None:
             kept = n * self.p * size + 80 * n + 8 * self.d * (2 * n + (0 if self.own else m))
             square = 8 * self.p * (6 * self.p + 4 * self.k) + 3 * 8 * 4096 * self.p

@@ -1,6 +1,6 @@
 """Picks from pools that stay in their files."""
 
-from math import inf
+from math import inf, prod
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ from evgp.pool import Selection
 from evgp.strategies.large import Large
 from evgp.strategies.names import choose_greedy
 from evgp.strategies.plan import Plan
-from evgp.strategies.reduce import P, features_named, looked_at, width_of
+from evgp.strategies.reduce import P, features_named, fewer, looked_at, width_of
 from evgp.strategies.rules import Rules
 from evgp.strategies.shards import Held
 
@@ -54,6 +54,13 @@ def _survey(pool: Streamed, start: int, stop: int, rows: Int[np.ndarray, " r"]) 
     return pool.survey(start, stop, rows)
 
 
+def _seen(pool: Fitted, rules: Rules, plan: Plan) -> Tensor:
+    """The points that inducing points are chosen from."""
+    width = width_of(plan.kind) if plan.kind else None
+    rows = fewer(len(pool.kept), prod(pool.shape), width or 1, rules.seed)
+    return torch.from_numpy(pool.sampled(rows))
+
+
 def whole(pool: Fitted) -> Tensor:
     """All of a pool in memory, encoded."""
     return torch.from_numpy(np.concatenate([block for _, block in pool.blocks(0, len(pool))]))
@@ -74,10 +81,10 @@ def pick_sharded(
     progress: Progress,
 ) -> Selection:
     """Picks over shards of features on the disk."""
-    seen = points.x if isinstance(points, Held) else torch.from_numpy(points.sample)
+    seen = points.x if isinstance(points, Held) else _seen(points, rules, plan)
     chosen = plan.kind if rules.features is None else rules.features
     large = Large(
-        points,
+        points if isinstance(points, Held) else points.bare(),
         features_named(chosen, rules.kernel, seen, rules.seed),
         test,
         labelled.numpy(),
