@@ -24,8 +24,7 @@ def run(options: Options) -> None:
         generator = torch.Generator().manual_seed(0)
         x, y = torch.randn(n, D, generator=generator), torch.randn(n, generator=generator)
         count = 6 * n * (D * width + width * width + width)  # operations of a member's step
-        # One by one a member's step takes 0.3 ms at least, however little there is to compute.
-        steps = max(4, int((1 if options.small else 4) / (MEMBERS * max(3e-4, count / 3e10))))
+        steps = 100 if width < 128 else 20 if options.small else 40
         loops: Mapping[str, Callable[[int], object]] = {
             "torch.optim": partial(by_optimiser, x, y, width),
             "autograd.grad": partial(by_hand, x, y, width),

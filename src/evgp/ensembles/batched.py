@@ -1,7 +1,7 @@
 """Plain MLPs, many at once: one batched product for each layer, forwards and backwards."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -43,6 +43,17 @@ class Linear:
             torch.sum(slope, 1, out=into.views[self.bias])
             if self.bias_scale != 1:
                 into.views[self.bias].mul_(self.bias_scale)
+
+    def descend_(
+        self, stack: Stack, h: Float[Tensor, "e n d"], slope: Float[Tensor, "e n o"], lr: float,
+        decay: float,
+    ) -> None:  # fmt: skip
+        """Take a step down the gradient, which is never written."""
+        keep = 1 - lr * decay
+        stack.views[self.weight].baddbmm_(slope.mT, h, beta=keep, alpha=-lr * self.scale)
+        if self.bias is not None:
+            bias = stack.views[self.bias]
+            bias.mul_(keep).sub_(slope.sum(1), alpha=lr * self.bias_scale)
 
     def before(self, stack: Stack, slope: Float[Tensor, "e n o"]) -> Float[Tensor, "e n d"]:
         """The slope before the layer, from that behind it."""
@@ -87,6 +98,27 @@ class Batched:
     def gradient_(
         self, into: Stack, stack: Stack, x: Shaped[Tensor, " n *d"], y: Tensor, loss: Loss
     ) -> tuple[Float[Tensor, " e"], Float[Tensor, "e n o"]]:
+        return self._backwards(
+            stack, x, y, loss, lambda part, h, slope: part.gradient_(into, h, slope)
+        )
+
+    def descend_(  # noqa: PLR0917  as `gradient_`, with the step
+        self, stack: Stack, x: Shaped[Tensor, " n *d"], y: Tensor, loss: Loss, lr: float,
+        decay: float,
+    ) -> tuple[Float[Tensor, " e"], Float[Tensor, "e n o"]]:  # fmt: skip
+        """One step of plain gradient descent; the losses and outputs before it."""
+        return self._backwards(
+            stack, x, y, loss, lambda part, h, slope: part.descend_(stack, h, slope, lr, decay)
+        )
+
+    def _backwards(
+        self,
+        stack: Stack,
+        x: Tensor,
+        y: Tensor,
+        loss: Loss,
+        use: Callable[[Linear, Tensor, Tensor], None],
+    ) -> tuple[Float[Tensor, " e"], Float[Tensor, "e n o"]]:
         h = self._inputs(stack, x)
         tape: list[tuple[Tensor, Tensor]] = []
         for part in self.parts:
@@ -106,8 +138,9 @@ class Batched:
         for i in range(len(self.parts) - 1, first - 1, -1):
             part, (before, after) = self.parts[i], tape.pop()
             if isinstance(part, Linear):
-                part.gradient_(into, before, slope)
-                slope = part.before(stack, slope) if i > first else slope
+                earlier = part.before(stack, slope) if i > first else slope
+                use(part, before, slope)
+                slope = earlier
             elif after is not before:
                 (slope,) = torch.autograd.grad(after, before, slope)
         return value, h

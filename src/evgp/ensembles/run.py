@@ -8,12 +8,13 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Generator, Tensor
 
+from evgp.ensembles.batched import Batched
 from evgp.ensembles.checks import TrainingError, diverged
 from evgp.ensembles.fresh import seed_of
 from evgp.ensembles.groups import Tell
 from evgp.ensembles.losses import Loss
 from evgp.ensembles.roads import Road
-from evgp.ensembles.rules import Rule, clip_
+from evgp.ensembles.rules import Descent, Rule, clip_
 from evgp.ensembles.stack import Stack
 
 Stop = Callable[[Tensor, Tensor], Tensor]  # outputs (e n o) and targets to who is done (e)
@@ -67,7 +68,7 @@ class Run:
         for step, chosen in enumerate(rows):
             look = self.stop is not None and step % every == 0
             values = outputs = None
-            if chosen is None:
+            if look and chosen is None:
                 values, outputs = self._gradient(gradient, stack, None)
                 self._check(values, done, some, step)
             if look and (new := self._finished(stack, values, outputs) & ~done).any():
@@ -82,12 +83,10 @@ class Run:
                     stack, gradient = stack.take(rest), gradient.take(rest)
                     some, done = some[rest], done[rest]
                     rule.keep_(rest)
-            if chosen is not None:
-                values, _ = self._gradient(gradient, stack, chosen)
-                self._check(values, done, some, step)
-            if self.clip is not None:
-                clip_(gradient, self.clip)
-            rule.step_(stack, gradient)
+            if values is not None:
+                self._step(rule, stack, gradient)
+            else:
+                self._check(self._whole_step(rule, stack, gradient, chosen), done, some, step)
             if not tell(step + 1):
                 break
         at = (~done).nonzero()[:, 0]
@@ -101,10 +100,32 @@ class Run:
         with torch.no_grad():
             return torch.cat([self.road.outputs(stack, block) for block in blocks], 1)
 
+    def _chosen(self, rows: Tensor | None) -> tuple[Tensor, Tensor]:
+        return (self.x, self.y) if rows is None else (self.x[rows], self.y[rows])
+
     def _gradient(self, into: Stack, stack: Stack, rows: Tensor | None) -> tuple[Tensor, Tensor]:
-        x, y = (self.x, self.y) if rows is None else (self.x[rows], self.y[rows])
+        x, y = self._chosen(rows)
         with torch.no_grad():
             return self.road.gradient_(into, stack, x, y, self.loss)
+
+    def _step(self, rule: Rule, stack: Stack, gradient: Stack) -> None:
+        if self.clip is not None:
+            clip_(gradient, self.clip)
+        rule.step_(stack, gradient)
+
+    def _whole_step(
+        self, rule: Rule, stack: Stack, gradient: Stack, rows: Tensor | None
+    ) -> Float[Tensor, " e"]:
+        """Gradients and a step, in one where that can be; the losses before it."""
+        plain = isinstance(rule, Descent) and rule.momentum == 0 and self.clip is None
+        if not (plain and isinstance(self.road, Batched)):
+            values, _ = self._gradient(gradient, stack, rows)
+            self._step(rule, stack, gradient)
+            return values
+        assert isinstance(rule, Descent)
+        x, y = self._chosen(rows)
+        with torch.no_grad():
+            return self.road.descend_(stack, x, y, self.loss, rule.lr, rule.weight_decay)[0]
 
     def _check(
         self, values: Float[Tensor, " e"], done: Bool[Tensor, " e"], some: Tensor, step: int
