@@ -1,5 +1,7 @@
 """Members trained together are those trained alone; networks of all kinds; bad input."""
 
+import copy
+import pickle
 from inspect import unwrap
 from itertools import islice
 
@@ -272,6 +274,21 @@ def test_no_step_leaves_the_initialisation_and_a_constant_can_be_learnt() -> Non
     taught = train(network, X, np.ones(12), members=2, steps=500, lr=0.5)
     assert float(taught.losses.max()) < 0.05 < float(ensemble.losses.max())
     assert "Ensemble(members=2" in repr(taught) and len(taught) == 2
+
+
+@pytest.mark.parametrize("name", ["ntk", "residual"])
+def test_an_ensemble_can_be_copied_and_pickled(name) -> None:
+    ensemble = train(NETWORKS[name][0], X, Y, members=2, steps=3)
+    for other in (copy.deepcopy(ensemble), pickle.loads(pickle.dumps(ensemble))):
+        assert torch.equal(other.predict(X), ensemble.predict(X))
+        one = next(iter(other.stack.views.values()))
+        assert one.untyped_storage().data_ptr() == other.stack.flat.untyped_storage().data_ptr()
+
+
+def test_numpy_goes_in_and_a_module_comes_out() -> None:
+    ensemble = train(mlp(1, 8, outputs=3), X.numpy(), LABELS.numpy(), members=2, steps=5)
+    x = X.float()
+    torch.testing.assert_close(ensemble.module(1)(x), ensemble.predict(X.numpy())[1])
 
 
 def nan(value: torch.Tensor) -> torch.Tensor:

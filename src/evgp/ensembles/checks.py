@@ -125,7 +125,11 @@ def diverged(member: int, step: int, lr: float) -> TrainingError:
 def raw(name: str, value: Array) -> Tensor:
     """A tensor of what was given, as it is."""
     try:
-        return value.detach() if isinstance(value, Tensor) else torch.as_tensor(np.asarray(value))
+        return (
+            value.detach().cpu()
+            if isinstance(value, Tensor)
+            else torch.as_tensor(np.asarray(value))
+        )
     except (TypeError, ValueError) as error:
         raise TrainingError(
             f"expected numbers in {name}, got {type(value).__name__} of other things; encode them"

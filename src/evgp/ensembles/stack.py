@@ -33,6 +33,9 @@ class Stack:
             start = stop
         object.__setattr__(self, "views", views)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return Stack, (self.flat, self.shapes, self.members, self.fixed)  # views are made again
+
     @classmethod
     def empty(cls, module: nn.Module, members: int) -> "Stack":
         """Room for the trainable parameters of that many modules like this one."""
