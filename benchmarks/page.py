@@ -351,7 +351,6 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "how": "how",
             "variance_left": "variance left",
             "more_percent": "more, %",
-            "seconds": "seconds",
         },
     ),
     "ensembles": (
