@@ -185,13 +185,13 @@ def _scale(rows: Rows) -> str:
 
 def _ensembles(rows: Rows) -> str:
     told = ", ".join(
-        f"{float(row['speedup']):.1f} times at width {row['width']} on {row['n']} points"
+        f"{float(row['speedup']):.1f} times as fast at width {row['width']} on {row['n']} points"
         + (f" (goal: {float(row['goal']):.0f})" if row["goal"] else "")
         for row in rows
     )
     wide = rows[-1]
     return (
-        f"{rows[0]['members']} networks trained at once are as fast as one by one {told}. At width "
+        f"Against one by one, {rows[0]['members']} networks trained at once are {told}. At width "
         f"{wide['width']} a step runs at {float(wide['peak_percent']):.0f} % of the speed of a "
         "large matrix product."
     )
