@@ -292,7 +292,7 @@ def test_inputs_that_are_no_pool(x, words) -> None:
 
 
 def test_a_run_that_would_not_fit_is_refused_before_it_starts(monkeypatch) -> None:
-    monkeypatch.setattr(plan_room, "available_memory", lambda: 940_000_000)
+    monkeypatch.setattr(plan_room, "available_memory", lambda: 1_110_000_000)
     x = np.zeros((2000, 2))
     x[:, 0] = np.arange(2000)
     with pytest.raises(MemoryPlanError, match=r"float32 storage would take|thin="):
