@@ -251,7 +251,7 @@ def test_memory_is_kept_whatever_the_pool(tmp_path) -> None:
     for start in range(0, len(x), 100_000):
         x[start : start + 100_000] = random.normal(size=(100_000, 100))
     x.flush()
-    allowed = int(1.1e9)
+    allowed = int(9e8)
     assert evgp.plan(len(x), 100, 5, features="nystrom-64", method="sharded",
                      memory=allowed, held=False).scratch  # fmt: skip
     command = [sys.executable, "-c", MEMORY, str(tmp_path / "x.npy"), str(allowed)]
