@@ -388,7 +388,7 @@ def test_missing_costs_are_refused_with_their_global_row(tmp_path: Path) -> None
 
 
 def test_an_address_is_opened_by_fsspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("fsspec")
+    pytest.importorskip("fsspec", reason="fsspec comes with evgp[dask]")
     table = mixed(600).drop_columns(["name"])
     folder = saved(tmp_path / "pool", table, files=2)
     (folder / "_SUCCESS").touch()

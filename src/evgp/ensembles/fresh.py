@@ -1,6 +1,5 @@
 """Members before training: one network, initialised again and again."""
 
-import copy
 from collections.abc import Callable
 
 import numpy as np
@@ -8,7 +7,7 @@ import torch
 from torch import nn
 
 from evgp._errors import NetworkError
-from evgp.nets import Buildable
+from evgp.nets import Buildable, drawn_anew, made_by
 
 Source = nn.Module | Buildable | Callable[[], nn.Module]
 
@@ -39,7 +38,9 @@ def fresh(network: Source, shape: tuple[int, ...], seed: int, member: int) -> nn
         return network.build(shape, generator=torch.Generator().manual_seed(own))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(own)
-        return _again(network) if isinstance(network, nn.Module) else _made(network)
+        if isinstance(network, nn.Module):
+            return drawn_anew(network, keep_frozen=True)
+        return made_by(network)
 
 
 def is_source(network: object) -> None:
@@ -76,37 +77,3 @@ def fit_for_training(module: nn.Module) -> None:
         )
     if not any(param.requires_grad for param in module.parameters()):
         raise NetworkError("expected a network with trainable parameters, got none")
-
-
-def _again(module: nn.Module) -> nn.Module:
-    made = copy.deepcopy(module)
-    for name, part in made.named_modules():
-        own = dict(part.named_parameters(recurse=False))
-        frozen = {key: one.detach().clone() for key, one in own.items() if not one.requires_grad}
-        if not own or len(frozen) == len(own):
-            continue
-        reset = getattr(part, "reset_parameters", None)
-        if not callable(reset):
-            raise NetworkError(
-                f"expected a way to initialise {name or type(part).__name__} anew, got no "
-                "reset_parameters(); give a function that makes the module"
-            )
-        reset()
-        for key, value in frozen.items():
-            own[key].data.copy_(value)
-    return made
-
-
-def _made(make: Callable[[], nn.Module]) -> nn.Module:
-    try:
-        made = make()
-    except (Exception, SystemExit) as error:  # a user's function may raise anything
-        raise NetworkError(
-            "expected a function that makes a torch module without arguments, it stopped: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    if not isinstance(made, nn.Module):
-        raise NetworkError(
-            f"expected a function that makes a torch module, got {type(made).__name__} from it"
-        )
-    return made

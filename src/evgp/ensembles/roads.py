@@ -13,6 +13,7 @@ from evgp._errors import NetworkError
 from evgp.ensembles.batched import Batched
 from evgp.ensembles.losses import Loss
 from evgp.ensembles.stack import Stack
+from evgp.nets import saved_bytes
 
 
 @runtime_checkable
@@ -130,22 +131,7 @@ def outputs_of(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "
 
 def sample_bytes(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> int:
     """Bytes that a forward pass keeps for the backward one, for each further sample."""
-    few, more = (_saved(module, x[torch.arange(count) % len(x)]) for count in (2, 4))
-    return max(x[0].numel() * 8, (more - few) // 2)
-
-
-def _saved(module: nn.Module, x: Tensor) -> int:
-    found: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        found[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda one: one), torch.enable_grad():
-        kept = outputs_of(module, x)
-    del kept
-    return sum(found.values())
+    return max(x[0].numel() * 8, saved_bytes(lambda some: outputs_of(module, some), x))
 
 
 def _gradient_(

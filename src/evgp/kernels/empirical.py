@@ -5,7 +5,6 @@ $$ \hat\Theta(x, x') = \nabla_\theta f(x) \cdot \nabla_\theta f(x') $$
 Exact, layer by layer (`evgp.kernels.taps`), without the n x p Jacobian.
 """
 
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -19,7 +18,7 @@ from evgp._machine import available_memory, seconds, speed
 from evgp.kernels.factors import Factor
 from evgp.kernels.tapped import Tapped
 from evgp.kernels.trial import looks_up
-from evgp.nets import Buildable
+from evgp.nets import Buildable, drawn_anew, made_by
 
 Source = nn.Module | Buildable | Callable[[], nn.Module]
 
@@ -177,21 +176,13 @@ class EmpiricalNTK:
         seed = self.seed + draw
         if isinstance(self.network, Buildable):
             return self.network.build(shape, generator=torch.Generator().manual_seed(seed))
-        if isinstance(self.network, nn.Module):
-            as_it_is = draw == 0 and not self.anew
-            return self.network if as_it_is else _again(self.network, seed)
+        if isinstance(self.network, nn.Module) and draw == 0 and not self.anew:
+            return self.network
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            try:
-                made = self.network()
-            except (Exception, SystemExit) as error:  # a user's function may raise anything
-                raise NetworkError(
-                    f"expected a function that makes a torch module, it stopped: "
-                    f"{type(error).__name__}: {error}"
-                ) from error
-        if not isinstance(made, nn.Module):
-            raise NetworkError(f"expected a function that makes a torch module, got {type(made)}")
-        return made
+            if isinstance(self.network, nn.Module):
+                return drawn_anew(self.network)
+            return made_by(self.network)
 
 
 @dataclass(frozen=True)
@@ -248,20 +239,3 @@ class _Blocks:
     def sample(self) -> int:
         """Bytes that one sample takes at the peak of a backward pass, or on the slow road."""
         return 2 * self.tapped.kept + 2 * self.tapped.saved + 2 * self.tapped.widest()
-
-
-def _again(module: nn.Module, seed: int) -> nn.Module:
-    """A copy with fresh parameters."""
-    made = copy.deepcopy(module)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        for name, part in made.named_modules():
-            reset = getattr(part, "reset_parameters", None)
-            if callable(reset):
-                reset()
-            elif any(True for _ in part.parameters(recurse=False)):
-                raise NetworkError(
-                    f"expected a way to initialise {name or type(part).__name__} anew, got no "
-                    "reset_parameters(); give a function that makes the module"
-                )
-    return made

@@ -14,7 +14,7 @@ from evgp.kernels import taps, trial
 from evgp.kernels.factors import Factor
 from evgp.kernels.projection import Projection
 from evgp.kernels.taps import Calls
-from evgp.nets import NTKLinear
+from evgp.nets import NTKLinear, saved_bytes
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
 Builder = Callable[[nn.Module, Calls], list[Factor]]
@@ -94,7 +94,7 @@ class Tapped:
         tapped._tap(few)
         made = tapped.factors(few, 0)
         tapped.kept = sum(map(_bytes, made)) // len(few)
-        tapped.saved = trial.saved_bytes(module, few)
+        tapped.saved = saved_bytes(lambda some: trial.called(module, some), few)
         return tapped
 
     def cast(self, x: Tensor) -> Tensor:

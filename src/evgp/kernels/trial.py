@@ -207,23 +207,3 @@ def changed_in_place(module: nn.Module, x: Tensor, layers: Iterable[nn.Module]) 
     with hooked(layers, hear), torch.enable_grad():
         called(module, x)
     return {layer for layer, one, version in seen if one._version != version}
-
-
-def saved_bytes(module: nn.Module, x: Tensor) -> int:
-    """Bytes that a forward pass keeps for the backward one, for each further sample."""
-    few, more = (_saved(module, x[torch.arange(count) % len(x)]) for count in (2, 4))
-    return max(0, more - few) // 2
-
-
-def _saved(module: nn.Module, x: Tensor) -> int:
-    found: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        found[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda one: one), torch.enable_grad():
-        kept = called(module, x)
-    del kept
-    return sum(found.values())

@@ -1,5 +1,8 @@
 """Layers and networks, finite and infinite."""
 
+from evgp.nets.anew import drawn_anew as drawn_anew
+from evgp.nets.anew import made_by as made_by
+from evgp.nets.anew import saved_bytes as saved_bytes
 from evgp.nets.layers import Activation as Activation
 from evgp.nets.layers import Dense as Dense
 from evgp.nets.layers import Erf as Erf

@@ -6,6 +6,7 @@ multiplies the tangent kernel by the covariance of its derivatives $\dot K(x, x'
 (erf), Tsuchida et al. 2021 (GELU). Formulas are written to keep their digits at coinciding points.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import pi
 from typing import Protocol, runtime_checkable
@@ -105,24 +106,24 @@ class Dense:
         return after, after + self.w_std**2 * ntk
 
 
-class Activation:
+class Activation(ABC):
     """What all activations share: the module, and the chain rule for the tangent kernel."""
 
+    @abstractmethod
     def forward(self, z: Tensor) -> Tensor:
         """The activation itself."""
-        raise NotImplementedError
 
+    @abstractmethod
     def dual_(
         self, cov: Float[Tensor, "n m"], var1: Float[Tensor, " n"], var2: Float[Tensor, " m"]
     ) -> Float[Tensor, "n m"]:
         r"""Overwrite cov with $E[\phi(u)\phi(v)]$; return $E[\phi'(u)\phi'(v)]$."""
-        raise NotImplementedError
 
+    @abstractmethod
     def dual_diagonal(
         self, var: Float[Tensor, " n"]
     ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
         r"""$E[\phi(u)^2]$ and $E[\phi'(u)^2]$ without cancellation."""
-        raise NotImplementedError
 
     def module(self, fan_in: int, *, generator: Generator) -> tuple[nn.Module, int]:
         return _Elementwise(self), fan_in
