@@ -16,7 +16,9 @@ ROOMS = [  # low to high; rooms on one line do not import each other
     ["criteria", "theory"],
     ["greedy"],
     ["strategies"],
+    ["loop"],
     ["report"],
+    ["arena"],
     ["integrations"],
     ["cli"],
 ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evgp.criteria import Percentile as Percentile
     from evgp.datasets import open_pool as open_pool
     from evgp.ensembles import Ensemble as Ensemble
+    from evgp.ensembles import Recipe as Recipe
     from evgp.ensembles import train as train
     from evgp.greedy import Exact as Exact
     from evgp.greedy import Exchange as Exchange
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from evgp.kernels import NNGP as NNGP
     from evgp.kernels import NTK as NTK
     from evgp.kernels import EmpiricalNTK as EmpiricalNTK
+    from evgp.loop import Round as Round
+    from evgp.loop import run as run
     from evgp.nets import Finite as Finite
     from evgp.nets import LeakyRelu as LeakyRelu
     from evgp.nets import Network as Network
@@ -50,9 +53,10 @@ _ROOMS = {
     "_errors": ("EvgpError", "EvgpWarning"),
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
     "datasets": ("open_pool",),
-    "ensembles": ("Ensemble", "train"),
+    "ensembles": ("Ensemble", "Recipe", "train"),
     "greedy": ("Exact", "Exchange", "Lazy", "Sharded", "Stochastic", "TwoRounds"),
     "kernels": ("EmpiricalNTK", "NNGP", "NTK"),
+    "loop": ("Round", "run"),
     "nets": (
         "Finite",
         "LeakyRelu",

@@ -4,7 +4,7 @@ A `Pool` is checked when it is made, so nobody checks later.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import nan
 
 import numpy as np
@@ -22,7 +22,8 @@ class Pool:
     """Inputs to choose from, inputs that matter, and what is labelled already.
 
     `x_test` are test points of their own; without them the pool is its own test set, or those of
-    its rows that `test` names. `weights` say how much each test point matters and sum to one.
+    its rows that `test` names. `weights` say how much each test point matters and sum to one. `y`
+    are the labels of `known()`, for strategies that learn from them.
 
     >>> pool = Pool(torch.zeros(5, 2), labelled=torch.tensor([3]))
     >>> pool.unlabelled().tolist()
@@ -35,6 +36,7 @@ class Pool:
     weights: Float[Tensor, " m"] | None = None
     labelled: Int[Tensor, " l"] = _NONE
     x_labelled: Shaped[Tensor, " a *d"] | None = None
+    y: Shaped[Tensor, " t ..."] | None = None
 
     def __post_init__(self) -> None:
         if self.x_test is not None and self.test is not None:
@@ -46,6 +48,11 @@ class Pool:
             low, high = int(rows.min()), int(rows.max())
             if low < 0 or high >= len(self):
                 raise PoolError(f"expected {name} in 0..{len(self) - 1}, got {low}..{high}")
+        known = len(self.labelled) + (0 if self.x_labelled is None else len(self.x_labelled))
+        if self.y is not None and len(self.y) != known:
+            raise PoolError(
+                f"expected as many labels in y as labelled points, {known}; got {len(self.y)}"
+            )
 
     def __len__(self) -> int:
         return self.x.shape[0]
@@ -73,6 +80,23 @@ class Pool:
         """Every labelled input, from the pool and from outside."""
         inside = self.x[self.labelled]
         return inside if self.x_labelled is None else torch.cat([inside, self.x_labelled])
+
+    def reveal(self, rows: Int[Tensor, " k"], y: Shaped[Tensor, " k ..."]) -> "Pool":
+        """The pool with these rows labelled too.
+
+        >>> pool = Pool(torch.zeros(5, 2)).reveal(torch.tensor([3, 1]), torch.tensor([0.5, 2.0]))
+        >>> pool.labelled.tolist(), pool.y.tolist()
+        ([3, 1], [0.5, 2.0])
+        """
+        count, every = len(self.labelled), torch.cat([self.labelled, rows])
+        if len(set(every.tolist())) < len(every):
+            raise PoolError("expected rows without a label to reveal, got some that have one")
+        if self.y is None:
+            if len(self.known()):
+                raise PoolError("expected the labels y of what is labelled already, got none")
+            return replace(self, labelled=every, y=y)
+        inside, outside = self.y[:count], self.y[count:]
+        return replace(self, labelled=every, y=torch.cat([inside, y.to(inside), outside]))
 
     def unlabelled(self) -> Int[Tensor, " c"]:
         """The pool rows that may still be picked."""

@@ -55,7 +55,7 @@ class Inducing:
     kernel: Kernel
     points: Shaped[Tensor, " u *d"]
     rest: bool = True
-    _made: dict[str, Tensor] = field(default_factory=dict, repr=False)
+    _made: dict[str, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.points) == 0:

@@ -1,7 +1,7 @@
 """What the rest of the package asks of a kernel."""
 
-from dataclasses import Field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from dataclasses import Field, replace
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Shaped
@@ -36,6 +36,24 @@ class Features(Protocol):
     ) -> Float[Tensor, " n"]:
         """The variance of each point that its features `phi` miss, which no other point shares."""
         ...
+
+
+Prior = TypeVar("Prior")
+
+
+def is_random(kernel: object) -> bool:
+    """Is it of a network drawn at random, or made of such a kernel, so that it can be redrawn?"""
+    inner = getattr(kernel, "kernel", None)
+    return hasattr(kernel, "fresh") if inner is None else is_random(inner)
+
+
+def redrawn(kernel: Prior, seed: int) -> Prior:
+    """The kernel, or features, of another initialisation; what is not random stays."""
+    if not is_random(kernel):
+        return kernel
+    made: Any = kernel
+    inner = getattr(made, "kernel", None)
+    return made.fresh(seed) if inner is None else replace(made, kernel=redrawn(inner, seed))
 
 
 @runtime_checkable

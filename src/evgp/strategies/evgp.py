@@ -14,8 +14,8 @@ from torch import Generator, Tensor
 
 from evgp._errors import PoolError
 from evgp.criteria import Criterion, ExpectedVariance, Linearised
-from evgp.greedy import Exact, Greedy, Progress, Purse, silent
-from evgp.kernels import Features, Kernel
+from evgp.greedy import Exact, Greedy, Lazy, Progress, Purse, silent
+from evgp.kernels import Features, Kernel, is_random, redrawn
 from evgp.pool import Certificate, Pool, Selection
 from evgp.posterior import DensePosterior, FeatureStart, Start
 from evgp.theory import Ceiling, ceiling, certify
@@ -39,6 +39,15 @@ class EVGP:
     greedy: Greedy = Exact()
     noise: float = 1e-6
     storage: torch.dtype = torch.float64
+
+    @property
+    def ahead(self) -> bool:
+        """Rounds change no pick, unless each has a kernel of its own or the whole set is mended."""
+        return isinstance(self.greedy, Exact | Lazy) and not is_random(self.kernel)
+
+    def renewed(self, seed: int) -> "EVGP":
+        """With the kernel of another random network, if it has one."""
+        return replace(self, kernel=redrawn(self.kernel, seed))
 
     def __call__(
         self,

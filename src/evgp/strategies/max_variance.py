@@ -4,13 +4,13 @@ Seo et al., Gaussian Process Regression: Active Data Selection and Test Point Re
 the greedy of D-optimal designs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Generator
 
-from evgp.kernels import Kernel
+from evgp.kernels import Kernel, is_random, redrawn
 from evgp.pool import Pool, Selection
 from evgp.strategies.strategy import unlabelled
 
@@ -30,6 +30,15 @@ class MaxVariance:
 
     kernel: Kernel
     noise: float = 1e-6
+
+    @property
+    def ahead(self) -> bool:
+        """Neither rounds nor labels change its picks, unless each round has a kernel of its own."""
+        return not is_random(self.kernel)
+
+    def renewed(self, seed: int) -> "MaxVariance":
+        """With the kernel of another random network, if it has one."""
+        return replace(self, kernel=redrawn(self.kernel, seed))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the variance of each before it is labelled."""

@@ -19,6 +19,11 @@ class Random:
     3
     """
 
+    @property
+    def ahead(self) -> bool:
+        """Neither rounds nor labels change its picks."""
+        return True
+
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks; a random pick promises no gain."""
         free = unlabelled(pool, k)

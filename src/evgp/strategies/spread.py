@@ -42,6 +42,11 @@ class KMeansPlusPlus:
     seed: int = 0
     embed: Embed = flat
 
+    @property
+    def ahead(self) -> bool:
+        """Neither rounds nor labels change its picks."""
+        return True
+
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """The next k rows of the list that are not labelled yet."""
         free = set(unlabelled(pool, k).tolist())
@@ -69,6 +74,11 @@ class CoreSet:
     """
 
     embed: Embed = flat
+
+    @property
+    def ahead(self) -> bool:
+        """Neither rounds nor labels change its picks."""
+        return True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the distance of each to what was there before."""

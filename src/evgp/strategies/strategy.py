@@ -1,8 +1,8 @@
-"""What every strategy answers to."""
+"""What every strategy answers to, and what some can do beside."""
 
 from typing import Protocol, runtime_checkable
 
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 from torch import Generator, Tensor
 
 from evgp._errors import PoolError
@@ -18,6 +18,25 @@ class Strategy(Protocol):
         ...
 
 
+@runtime_checkable
+class Renewing(Protocol):
+    """A strategy that looks at a random network, and at another one in each round."""
+
+    def renewed(self, seed: int) -> Strategy:
+        """The same strategy with a network drawn anew."""
+        ...
+
+
+def renewed(strategy: Strategy, seed: int) -> Strategy:
+    """The strategy for the next round: drawn anew where it can be."""
+    return strategy.renewed(seed) if isinstance(strategy, Renewing) else strategy
+
+
+def is_ahead(strategy: Strategy) -> bool:
+    """Can it pick for all rounds at once, because rounds and labels change no pick?"""
+    return bool(getattr(strategy, "ahead", False))
+
+
 def unlabelled(pool: Pool, k: int) -> Int[Tensor, " c"]:
     """The rows that may be picked, if there are k of them.
 
@@ -31,3 +50,22 @@ def unlabelled(pool: Pool, k: int) -> Int[Tensor, " c"]:
             f"expected k from 1 to {len(free)}, the rows that may be picked; got k={k!r}"
         )
     return free
+
+
+def labels(pool: Pool, who: str) -> Shaped[Tensor, " l ..."] | None:
+    """The labels of what is labelled; None where nothing is.
+
+    >>> import torch
+    >>> labels(Pool(torch.zeros(4, 1)), "BADGE") is None
+    True
+    """
+    count = len(pool.labelled) + (0 if pool.x_labelled is None else len(pool.x_labelled))
+    if count == 0:
+        return None
+    if pool.y is None:
+        raise PoolError(
+            f"expected the labels of the {count} labelled points for {who}, which learns from "
+            "them, got none; give them as Pool(..., y=...), or take a strategy that needs none, "
+            "such as EVGP"
+        )
+    return pool.y

@@ -1,0 +1,73 @@
+"""How networks are trained: everything that `train` asks for but the data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+import torch
+from torch import nn
+
+from evgp._typing import Array
+from evgp.ensembles.ensemble import Ensemble
+from evgp.ensembles.fresh import Source, fresh
+from evgp.ensembles.groups import Progress, silent
+from evgp.ensembles.train import train
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A network, and the settings of `train` that it is trained with.
+
+    `epochs` count passes over the points, however many there are, in place of `steps`.
+
+    >>> from evgp import mlp
+    >>> recipe = Recipe(mlp(1, 16), {"lr": 0.1, "steps": 5})
+    >>> recipe(torch.eye(3), torch.ones(3), members=2)
+    Ensemble(members=2, losses 0.402 to 1.57)
+    """
+
+    network: Source
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    epochs: int | None = None
+
+    def __call__(
+        self,
+        x: Array,
+        y: Array,
+        *,
+        members: int = 1,
+        seed: int = 0,
+        progress: Progress = silent,
+        **other: Any,
+    ) -> Ensemble:
+        """Members trained on these points; `other` settings take the place of the recipe's."""
+        settings = {**self.settings, **other}
+        if self.epochs is not None and "steps" not in other:
+            batch = settings.get("batch") or (32 if settings.get("optimiser") == "sgd" else len(x))
+            settings["steps"] = self.epochs * ceil(len(x) / min(batch, len(x)))
+        return train(self.network, x, y, members=members, seed=seed, progress=progress, **settings)
+
+    def untrained(self, shape: tuple[int, ...], *, seed: int = 0, member: int = 0) -> nn.Module:
+        """One member before training, as `__call__` would start from it.
+
+        >>> from evgp import mlp
+        >>> Recipe(mlp(1, 16)).untrained((3,))(torch.eye(3)).shape
+        torch.Size([3, 1])
+        """
+        return fresh(self.network, shape, seed, member).to(
+            self.settings.get("dtype", torch.float32)
+        )
+
+
+def by_the_paper(network: Source, *, classes: int = 0) -> Recipe:
+    """As the authors trained: gradient descent for numbers, SGD for classes.
+
+    Hemachandra et al., ICML 2023: step 0.01 and 1,000 passes over all points for a regression;
+    step 0.1 with batches of 32, weight decay 5e-4 and gradients clipped at 5 for 100 passes for a
+    classification.
+    """
+    if not classes:
+        return Recipe(network, {"optimiser": "gd", "lr": 0.01, "steps": 1000})
+    settings = {"optimiser": "sgd", "lr": 0.1, "batch": 32, "weight_decay": 5e-4, "clip": 5.0}
+    return Recipe(network, settings, epochs=100)

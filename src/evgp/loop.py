@@ -1,0 +1,109 @@
+"""Pick, ask, reveal, and again."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Generator, Tensor
+
+from evgp._errors import PoolError
+from evgp._typing import ArrayLike
+from evgp.pool import Pool, Selection
+from evgp.strategies import Strategy, is_ahead, renewed, whole
+
+Oracle = Callable[[Int[Tensor, " k"]], ArrayLike]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round picked, the pool once its labels are known, and how long picking took."""
+
+    number: int
+    selection: Selection
+    pool: Pool
+    seconds: float
+
+
+def run(
+    pool: Pool, strategy: Strategy, oracle: Oracle, rounds: int, k: int, *, seed: int = 0
+) -> Iterator[Round]:
+    """Rounds of k picks each, labelled by the oracle, which is given rows and returns labels.
+
+    The pool may begin with labels of its own (`Pool(x, labelled=rows, y=...)`). A strategy that
+    looks at a random network (an empirical kernel) gets a fresh one in each round. One for which
+    rounds and labels make no difference picks for all of them at the first.
+
+    >>> from evgp.strategies import Random
+    >>> x = torch.arange(10.0)[:, None]
+    >>> for made in run(Pool(x), Random(), lambda rows: x[rows, 0] ** 2, rounds=2, k=3):
+    ...     print(made.number, made.pool.y.shape)
+    0 torch.Size([3])
+    1 torch.Size([6])
+    """
+    whole(rounds, "rounds", 1)
+    whole(k, "k", 1)
+    free = len(pool.unlabelled())
+    if rounds * k > free:
+        raise PoolError(
+            f"expected a budget of at most {free:,}, the rows that may be picked; got "
+            f"{rounds:,} rounds of {k:,}, {rounds * k:,} in all"
+        )
+    if pool.y is None and len(pool.known()):
+        raise PoolError(
+            "expected the labels y of the points that are labelled already, got none; give them "
+            "as Pool(..., y=...)"
+        )
+    return _rounds(pool, strategy, oracle, rounds=rounds, k=k, seed=seed)
+
+
+def _rounds(
+    pool: Pool, strategy: Strategy, oracle: Oracle, *, rounds: int, k: int, seed: int
+) -> Iterator[Round]:
+    ahead: Selection | None = None
+    for number in range(rounds):
+        begun, own = perf_counter(), _seed(seed, number)
+        generator = Generator().manual_seed(own)
+        if not is_ahead(strategy):
+            made = renewed(strategy, own)(pool, k, generator=generator)
+        else:
+            ahead = ahead or strategy(pool, k * rounds, generator=generator)
+            made = _part(ahead, number * k, (number + 1) * k)
+        seconds = perf_counter() - begun
+        rows = torch.from_numpy(made.indices)
+        pool = pool.reveal(rows, _answer(oracle, rows))
+        yield Round(number, made, pool, seconds)
+
+
+def _seed(seed: int, number: int) -> int:
+    """Another seed for each round."""
+    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+
+
+def _part(selection: Selection, start: int, end: int) -> Selection:
+    """Some picks of a selection; guarantees are told of the whole, and stay there."""
+    some, left = slice(start, end), selection.variance_left
+    told: dict[str, Any] = {"settings": selection.settings, "warnings": selection.warnings}
+    if len(left):
+        told |= {
+            "prior_variance": selection.prior_variance,
+            "start_variance": float(left[start - 1]) if start else selection.start_variance,
+            "variance_left": left[some],
+        }
+    return Selection(selection.indices[some], selection.gains[some], **told)
+
+
+def _answer(oracle: Oracle, rows: Int[Tensor, " k"]) -> Tensor:
+    labels = oracle(rows)
+    given = labels if isinstance(labels, Tensor) else torch.from_numpy(np.array(labels))
+    if given.ndim == 0 or len(given) != len(rows):
+        raise PoolError(
+            f"expected {len(rows)} labels from the oracle, one a row; got shape "
+            f"{tuple(given.shape)}"
+        )
+    if given.is_floating_point() and not bool(torch.isfinite(given).all()):
+        raise PoolError("expected finite labels from the oracle, got NaN or inf")
+    return given

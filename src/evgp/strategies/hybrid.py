@@ -1,0 +1,76 @@
+"""Warm starts: one strategy until so many labels are there, then another."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Generator
+
+from evgp._errors import PoolError
+from evgp.pool import Pool, Selection
+from evgp.strategies.strategy import Strategy, is_ahead, renewed, unlabelled
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """`first` picks until `after` points are labelled, `then` picks the rest.
+
+    A batch that reaches over the change is picked by both. The second cannot learn from labels that
+    are still to come, so choose `after` as a whole number of batches.
+
+    >>> import torch
+    >>> from evgp.strategies import CoreSet, Random
+    >>> warm = Hybrid(first=Random(), then=CoreSet(), after=2)
+    >>> pool = Pool(torch.arange(6.0)[:, None])
+    >>> len(warm(pool, 4, generator=torch.Generator().manual_seed(0)))
+    4
+    """
+
+    first: Strategy
+    then: Strategy
+    after: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.after, bool) or not isinstance(self.after, int) or self.after < 1:
+            raise PoolError(
+                f"expected `after` as a number of labels, at least 1; got {self.after!r}"
+            )
+
+    @property
+    def ahead(self) -> bool:
+        """Rounds and labels change no pick if they change none of both."""
+        return is_ahead(self.first) and is_ahead(self.then)
+
+    def renewed(self, seed: int) -> "Hybrid":
+        """With other random networks, where they look at some."""
+        return replace(self, first=renewed(self.first, seed), then=renewed(self.then, seed))
+
+    def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
+        """k picks of the one, the other, or both."""
+        free = unlabelled(pool, k)
+        early = min(k, max(0, self.after - len(pool.known())))
+        if early == 0:
+            return self.then(pool, k, generator=generator)
+        made = self.first(pool, early, generator=generator)
+        if early == k:
+            return made
+        left = np.setdiff1d(free.numpy(), made.indices)
+        rest = self.then(self._rest(pool, left, made), k - early, generator=generator)
+        return Selection(
+            np.concatenate([made.indices, left[rest.indices]]),
+            np.concatenate([made.gains, rest.gains]),
+        )
+
+    def _rest(self, pool: Pool, left: Int[np.ndarray, " c"], made: Selection) -> Pool:
+        """The rows that are left, for the second strategy, as a pool of their own."""
+        known, y = pool.known(), pool.y
+        if is_ahead(self.then):  # labels play no part: points that wait for theirs count as known
+            known, y = torch.cat([known, pool.x[torch.from_numpy(made.indices)]]), None
+        return Pool(
+            pool.x[torch.from_numpy(left)],
+            pool.test_points(),
+            weights=pool.weights,
+            x_labelled=known if len(known) else None,
+            y=y,
+        )

@@ -1,0 +1,138 @@
+"""Pick, ask, reveal: rounds against single calls, and what is refused."""
+
+import numpy as np
+import pytest
+import torch
+
+from evgp import EVGP, NTK, EmpiricalNTK, Pool, Selection, mlp, run
+from evgp._errors import PoolError
+from evgp.greedy import Exchange
+from evgp.kernels import Inducing, Sketch, is_random, redrawn
+from evgp.strategies import CoreSet, Hybrid, KMeansPlusPlus, MaxVariance, Random
+
+X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+Y = X.sum(1)
+KERNEL = NTK(mlp())
+
+
+def oracle(rows: torch.Tensor) -> torch.Tensor:
+    return Y[rows]
+
+
+class Seen:
+    """Remembers the pools it was asked about, and takes the lowest rows."""
+
+    def __init__(self) -> None:
+        self.pools: list[Pool] = []
+
+    def __call__(self, pool, k, *, generator):
+        self.pools.append(pool)
+        rows = pool.unlabelled()[:k].numpy()
+        return Selection(rows, np.zeros(k))
+
+
+AHEAD = [EVGP(KERNEL), MaxVariance(KERNEL), CoreSet(), Random(), KMeansPlusPlus()]
+
+
+@pytest.mark.parametrize("strategy", AHEAD, ids=lambda one: type(one).__name__)
+def test_ahead_is_what_single_rounds_would_pick(strategy) -> None:
+    assert strategy.ahead
+    made = [row for one in run(Pool(X), strategy, oracle, 3, 4) for row in one.selection.indices]
+    assert len(set(made)) == 12
+    if isinstance(strategy, Random):
+        return  # other draws, of the same law
+    rest, pool = made[4:], Pool(X)
+    pool = pool.reveal(torch.tensor(made[:4]), Y[made[:4]])
+    assert strategy(pool, 8, generator=torch.Generator()).indices.tolist() == rest
+
+
+def test_rounds_see_the_labels_of_those_before() -> None:
+    seen = Seen()
+    made = list(run(Pool(X), seen, oracle, 3, 5))
+    assert [len(one.labelled) for one in seen.pools] == [0, 5, 10]
+    assert torch.equal(seen.pools[2].y, Y[:10])
+    assert torch.equal(made[-1].pool.y, Y[made[-1].pool.labelled])
+    assert [one.number for one in made] == [0, 1, 2]
+
+
+def test_a_pool_with_labels_goes_on_and_outside_labels_stay_last() -> None:
+    start = Pool(X, labelled=torch.tensor([7]), x_labelled=X[:2] + 1, y=torch.tensor([1.0, 2, 3]))
+    last = [*run(start, Seen(), oracle, 2, 2)][-1].pool
+    assert last.labelled.tolist() == [7, 0, 1, 2, 3]
+    torch.testing.assert_close(
+        last.y, torch.cat([torch.tensor([1.0]), Y[:4].float(), torch.tensor([2.0, 3.0])])
+    )
+
+
+def test_an_empirical_kernel_is_fresh_in_each_round() -> None:
+    kernel = EmpiricalNTK(mlp(1, 8))
+    seeds: list[int] = []
+
+    class Spy(EmpiricalNTK):
+        def diag(self, x):
+            seeds.append(self.seed)
+            return super().diag(x)
+
+    list(run(Pool(X.float()), MaxVariance(Spy(mlp(1, 8))), oracle, 3, 2))
+    assert len(set(seeds)) == 3
+    assert is_random(Sketch(kernel)) and is_random(Inducing(kernel, X)) and not is_random(KERNEL)
+    inducing = Inducing(kernel, X[:5].float())
+    inducing.factor()
+    again = redrawn(inducing, 5)
+    assert again.kernel.seed == 5 and not torch.equal(again.factor(), inducing.factor())
+    assert redrawn(KERNEL, 3) is KERNEL
+    assert not EVGP(kernel).ahead and not EVGP(KERNEL, greedy=Exchange()).ahead
+
+
+def test_same_seed_same_rounds() -> None:
+    one, two, other = (
+        [tuple(made.selection.indices) for made in run(Pool(X), Random(), oracle, 3, 3, seed=seed)]
+        for seed in (1, 1, 2)
+    )
+    assert one == two != other
+
+
+def test_a_hybrid_changes_after_so_many_labels() -> None:
+    warm = Hybrid(EVGP(KERNEL), Seen(), after=6)
+    list(run(Pool(X), warm, oracle, 4, 3))
+    assert [len(pool.labelled) for pool in warm.then.pools] == [6, 9]
+
+
+def test_a_hybrid_may_change_within_a_batch() -> None:
+    first, then = CoreSet(), MaxVariance(KERNEL)
+    for other in (then, Seen()):
+        warm = Hybrid(first, other, after=4)
+        pool = Pool(X, labelled=torch.tensor([1]), y=Y[1:2])
+        made = warm(pool, 7, generator=torch.Generator().manual_seed(0)).indices
+        assert len(set(made.tolist()) | {1}) == 8
+        assert made[:3].tolist() == first(pool, 3, generator=torch.Generator()).indices.tolist()
+    assert len(other.pools[0].y) == 1
+    known = pool.reveal(torch.tensor(made[:3]), Y[made[:3]])
+    warm = Hybrid(first, then, after=4)(pool, 7, generator=torch.Generator())
+    assert warm.indices[3:].tolist() == then(known, 4, generator=torch.Generator()).indices.tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"rounds": 9, "k": 5}, "budget of at most 40.*45 in all"),
+        ({"rounds": 0}, "rounds as a whole number"),
+        ({"k": 0}, "k as a whole number"),
+        ({"oracle": lambda rows: Y[rows][:-1]}, "4 labels from the oracle"),
+        ({"oracle": lambda rows: Y[rows] * torch.nan}, "finite labels"),
+        ({"pool": Pool(X, labelled=torch.tensor([3]))}, "labels y of the points"),
+    ],
+)
+def test_what_cannot_run_is_refused(change, match) -> None:
+    given = {"pool": Pool(X), "strategy": Random(), "oracle": oracle, "rounds": 2, "k": 4, **change}
+    with pytest.raises(PoolError, match=match):
+        list(run(**given))
+
+
+def test_pool_labels_are_checked() -> None:
+    with pytest.raises(PoolError, match="as many labels in y"):
+        Pool(X, labelled=torch.tensor([1, 2]), y=torch.zeros(3))
+    with pytest.raises(PoolError, match="got some that have one"):
+        Pool(X, labelled=torch.tensor([1]), y=torch.zeros(1)).reveal(
+            torch.tensor([1]), torch.zeros(1)
+        )
