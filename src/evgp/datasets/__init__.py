@@ -3,6 +3,7 @@
 from evgp.datasets._columns import plain as plain
 from evgp.datasets.arrays import read_array as read_array
 from evgp.datasets.dataset import Dataset as Dataset
+from evgp.datasets.dataset import Kind as Kind
 from evgp.datasets.encode import Encoder as Encoder
 from evgp.datasets.files import atomic as atomic
 from evgp.datasets.files import check_writable as check_writable

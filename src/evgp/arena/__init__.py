@@ -1,0 +1,1 @@
+"""Where strategies meet: one protocol, real data, networks that are really trained."""
