@@ -3,6 +3,7 @@
 from evgp.strategies.evgp import EVGP as EVGP
 from evgp.strategies.hybrid import Hybrid as Hybrid
 from evgp.strategies.max_variance import MaxVariance as MaxVariance
+from evgp.strategies.mlmoc import MLMOC as MLMOC
 from evgp.strategies.names import whole as whole
 from evgp.strategies.pick import pick as pick
 from evgp.strategies.plan import Plan as Plan

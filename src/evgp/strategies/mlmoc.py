@@ -1,0 +1,197 @@
+r"""MLMOC: the point whose most likely label would change the outputs most.
+
+Mohamadi, Bae & Sutherland, Making Look-Ahead Active Learning Strategies Feasible with Neural
+Tangent Kernels, NeurIPS 2022.
+"""
+
+from dataclasses import dataclass
+from math import exp, lgamma, sqrt
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Generator, Tensor, nn
+
+from evgp._errors import PoolError
+from evgp.ensembles import Recipe
+from evgp.ensembles.checks import inputs
+from evgp.ensembles.roads import outputs_of
+from evgp.kernels import EmpiricalNTK
+from evgp.pool import Pool, Selection
+from evgp.strategies.evgp import check_prior
+from evgp.strategies.look_ahead import LookAhead
+from evgp.strategies.strategy import labels, unlabelled
+
+_STEP = 512  # points that go through the network at once
+
+
+@dataclass(frozen=True)
+class MLMOC:
+    r"""Largest change of a Gaussian process around a trained network, if a point were labelled.
+
+    $$ g(c) = \frac{\|y_c - \mu_c\|}{v_c + s} \, \frac1m \sum_{x \ne c} |\mathrm{cov}(x, c)| $$
+
+    The network is trained on the labels there are (not at all where there are none); the process
+    has its outputs as prior mean and its empirical NTK, of one output drawn at random unless
+    `output` says otherwise, as covariance, and learns the same labels. `noise` is a fraction of
+    the mean prior variance over the points looked at: the pool, or `most` of its rows drawn at
+    random. With `classes` the targets are +1 for the class and -1 elsewhere, fitted by squared
+    error with gradients clipped at the norm `clip`, and $y_c$ is the class where $\mu_c$ is
+    largest. Without, the most likely label is $\mu_c$ itself and would change nothing, so the
+    change is the expected one: $\sqrt{2 (v_c + s) / \pi}$ in place of $|y_c - \mu_c|$ for one
+    output, and the mean of the chi distribution for several.
+
+    All k are taken by one score; `sequential` adds each with its most likely label before the
+    next. Until `first` points are labelled, picks are random. The cost beside training is
+    O(n m (l + q)), with q the inputs and outputs of all layers, and k times that if sequential;
+    memory is O(n l).
+
+    >>> from evgp import mlp
+    >>> recipe = Recipe(mlp(1, 16, outputs=2), {"lr": 0.1, "steps": 20})
+    >>> pool = Pool(torch.eye(4), labelled=torch.tensor([0, 1]), y=torch.tensor([1, 0]))
+    >>> picks = MLMOC(recipe, classes=2)(pool, 2, generator=torch.Generator().manual_seed(0))
+    >>> sorted(picks.indices.tolist())
+    [2, 3]
+    """
+
+    recipe: Recipe
+    classes: int = 0
+    noise: float = 1e-2
+    sequential: bool = False
+    first: int = 0
+    most: int = 10_000
+    clip: float = 10.0
+    output: str | int = "random"
+
+    def __post_init__(self) -> None:
+        if self.classes != 0 and self.classes < 2:
+            raise PoolError(
+                f"expected classes >= 2, or 0 for a regression; got classes={self.classes!r}"
+            )
+        for name, value, least in (("first", self.first, 0), ("most", self.most, 1)):
+            if value < least:
+                raise PoolError(f"expected {name} >= {least}, got {name}={value!r}")
+        if not self.noise > 0:
+            raise PoolError(f"expected noise > 0, a fraction of the variance; got {self.noise!r}")
+
+    def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
+        """k picks with the mean change that each would bring."""
+        free = unlabelled(pool, k)
+        y = self._targets(pool)
+        early = min(k, max(0, self.first - len(pool.known())))
+        drawn = free[torch.randperm(len(free), generator=generator)[:early]]
+        rows, gains = drawn.tolist(), [0.0] * early
+        if early < k:
+            free = free[~torch.isin(free, drawn)]
+            ahead = self._open(pool, y, generator)
+            take = self._one_by_one if self.sequential else self._at_once
+            more, changes = take(ahead, free, k - early, drawn)
+            rows, gains = rows + more, gains + changes
+        return Selection(np.array(rows), np.array(gains))
+
+    def _at_once(
+        self, ahead: LookAhead, free: Int[Tensor, " c"], k: int, drawn: Int[Tensor, " r"]
+    ) -> tuple[list[int], list[float]]:
+        """The k largest scores; ties go to the lowest row."""
+        scores = self._weight(ahead)[free] * ahead.spread(free)
+        best = scores.argsort(descending=True, stable=True)[:k]
+        return free[best].tolist(), scores[best].tolist()
+
+    def _one_by_one(
+        self, ahead: LookAhead, free: Int[Tensor, " c"], k: int, drawn: Int[Tensor, " r"]
+    ) -> tuple[list[int], list[float]]:
+        """The largest score, k times; random picks before have their most likely labels too."""
+        for row in drawn.tolist():
+            ahead.observe_(row, self._likely(ahead)[row])
+        rows: list[int] = []
+        gains: list[float] = []
+        for _ in range(k):
+            scores = self._weight(ahead)[free] * ahead.spread(free)
+            best = int(scores.argmax())
+            rows.append(int(free[best]))
+            gains.append(float(scores[best]))
+            ahead.observe_(rows[-1], self._likely(ahead)[rows[-1]])
+            free = free[free != rows[-1]]
+        return rows, gains
+
+    def _weight(self, ahead: LookAhead) -> Float[Tensor, " n"]:
+        r"""$\|y_c - \mu_c\| / (v_c + s)$, or what is expected of it."""
+        scale = ahead.variance + ahead.noise
+        if self.classes:
+            return (self._likely(ahead) - ahead.mean).norm(dim=1) / scale
+        half = ahead.mean.shape[1] / 2
+        return sqrt(2) * exp(lgamma(half + 0.5) - lgamma(half)) / scale.sqrt()
+
+    def _likely(self, ahead: LookAhead) -> Float[Tensor, "n o"]:
+        """The most likely label of every point."""
+        return signs(ahead.mean.argmax(1), self.classes) if self.classes else ahead.mean
+
+    def _open(self, pool: Pool, y: Float[Tensor, "l o"] | None, generator: Generator) -> LookAhead:
+        """The process around a network that is trained on the labels."""
+        seeds = torch.randint(2**31, (2,), generator=generator).tolist()
+        looked = torch.arange(len(pool))
+        if self.most < len(pool):
+            looked = torch.randperm(len(pool), generator=generator)[: self.most].sort().values
+        module = self._network(pool, y, seeds[0])
+        kernel = EmpiricalNTK(module, self.output, seed=seeds[1])
+        prior = float(kernel.diag(pool.x[looked]).double().mean())
+        check_prior(prior)
+        mean = outputs(module, pool.x)
+        if self.classes and mean.shape[1] != self.classes:
+            raise PoolError(
+                f"expected a network with {self.classes} outputs, one a class; got "
+                f"{mean.shape[1]}; set outputs= of the network"
+            )
+        ahead = LookAhead(kernel, pool.x, looked, self.noise * prior, mean)
+        if y is not None:
+            known = pool.known()
+            ahead.condition_(known, y - outputs(module, known))
+        return ahead
+
+    def _network(self, pool: Pool, y: Float[Tensor, "l o"] | None, seed: int) -> nn.Module:
+        if y is None:
+            return self.recipe.untrained(tuple(pool.x.shape[1:]), seed=seed)
+        other: dict[str, Any] = {"clip": self.clip} if self.classes else {}
+        return self.recipe(pool.known(), y, seed=seed, loss="mse", **other).module(0)
+
+    def _targets(self, pool: Pool) -> Float[Tensor, "l o"] | None:
+        """What the network is to give at the labelled points."""
+        y = labels(pool, "MLMOC")
+        if y is None:
+            return None
+        if not self.classes:
+            if not y.is_floating_point():
+                raise PoolError(
+                    "expected numbers with a point as labels of a regression, got whole ones; "
+                    "convert them, or say how many classes there are: MLMOC(..., classes=...)"
+                )
+            return y.double() if y.ndim == 2 else y.double()[:, None]
+        whole = y.ndim == 1 and not y.is_floating_point()
+        if not whole or int(y.min()) < 0 or int(y.max()) >= self.classes:
+            raise PoolError(
+                f"expected classes from 0 to {self.classes - 1} as labels, one a point; got y of "
+                f"shape {tuple(y.shape)} from {float(y.min()):g} to {float(y.max()):g}"
+            )
+        return signs(y, self.classes)
+
+
+def signs(y: Int[Tensor, " n"], classes: int) -> Float[Tensor, "n o"]:
+    """+1 for the class and -1 elsewhere.
+
+    >>> signs(torch.tensor([1]), 3).tolist()
+    [[-1.0, 1.0, -1.0]]
+    """
+    return 2 * nn.functional.one_hot(y.long(), classes).double() - 1
+
+
+def outputs(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n o"]:
+    """What a module gives at many points, some at a time.
+
+    >>> outputs(nn.Linear(2, 3), torch.zeros(4, 2)).shape
+    torch.Size([4, 3])
+    """
+    points = inputs(x, next(module.parameters()).dtype, module)
+    with torch.no_grad():
+        parts = [outputs_of(module, some) for some in torch.split(points, _STEP)]
+    return torch.cat(parts).double()
