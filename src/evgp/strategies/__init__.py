@@ -1,5 +1,7 @@
 """From a pool to a selection."""
 
+from evgp.strategies.badge import BADGE as BADGE
+from evgp.strategies.batchbald import BatchBALD as BatchBALD
 from evgp.strategies.evgp import EVGP as EVGP
 from evgp.strategies.hybrid import Hybrid as Hybrid
 from evgp.strategies.max_variance import MaxVariance as MaxVariance
