@@ -1,0 +1,144 @@
+"""From the plain data of a comparison to one HTML file that needs nothing else."""
+
+import base64
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from evgp.arena import figures, words
+from evgp.arena.looks import looks
+from evgp.arena.row import MEASURES
+from evgp.arena.summary import RANDOM, Comparison, Contest, Saved, Score
+from evgp.report.words import number
+
+_MANY = 3
+
+
+def render(comparison: Comparison, settings: Mapping[str, object]) -> str:
+    """One self-contained page without a script: no request leaves it.
+
+    Of the settings, "command" and "version" have places of their own; the rest are listed. Names
+    are text here: Jinja escapes them, and a content security policy admits only the page's style.
+    """
+    style = _asset("evgp.report", "page.css") + _asset("evgp.arena", "page.css")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return _environment().get_template("page.html").render(
+        c=comparison,
+        policy=(
+            f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+        ),
+        style=Markup(style),
+        looks=looks(comparison.strategies),
+        answers=_answers(comparison),
+        settings=[(k, v) for k, v in settings.items() if k not in ("command", "version")],
+        command=settings.get("command", ""),
+        version=settings.get("version", ""),
+    )  # fmt: skip
+
+
+def _answers(comparison: Comparison) -> list[tuple[str, str, str]]:
+    """Would it have saved me labels? By dataset and metric; of many datasets the first metric."""
+    made = []
+    for contest in comparison.contests:
+        one = contest.entrant(comparison.ours or "")
+        asked = _central(contest)[: 1 if len(comparison.contests) > _MANY else None]
+        for metric in asked if one is not None else ():
+            saved = one.score(metric).saved if one is not None else None
+            if saved is not None:
+                figure, means = words.answer(saved, comparison.ours or "", contest.labels[-1])
+                made.append((f"{contest.dataset} · {MEASURES[metric].words}", figure, means))
+    return made
+
+
+def _central(contest: Contest) -> list[str]:
+    return [metric for metric in contest.metrics if MEASURES[metric].central]
+
+
+def _further(contest: Contest) -> list[str]:
+    return [metric for metric in contest.metrics if not MEASURES[metric].central]
+
+
+def _table(contest: Contest, metric: str) -> list[dict[str, object]]:
+    """The cells of one metric's table, ready to be shown, a row for each strategy."""
+    scores = [one.score(metric) for one in contest.entrants]
+    heights = words.aligned([score.mean for score in scores])
+    places = max((len(text.partition(".")[2]) for text in heights), default=0)
+    finals = words.aligned([score.final for score in scores])
+    tests = [score.paired for score in scores]
+    spans = [(None,) * 3 if t is None else (t.difference, t.low, t.high) for t in tests]
+    # One column for the decimals: a difference and its interval are read together.
+    flat = words.aligned([value for span in spans for value in span])
+    gaps, lows, highs = flat[::3], flat[1::3], flat[2::3]
+    lower = MEASURES[metric].lower
+    best_area, best_final = (_best(scores, by, lower) for by in (_by_mean, _by_final))
+    best_saved = _best(scores, _by_labels, True)
+    made: list[dict[str, object]] = []
+    for i, (one, score) in enumerate(zip(contest.entrants, scores, strict=True)):
+        spread = score.deviation
+        made.append(
+            {
+                "entrant": one,
+                "score": score,
+                "area": heights[i],
+                "deviation": "" if spread is None else _places(spread, places),
+                "final": finals[i],
+                "difference": gaps[i],
+                "interval": "–" if lows[i] == "–" else f"{lows[i]} to {highs[i]}",
+                "best_area": i in best_area,
+                "best_final": i in best_final,
+                "best_saved": i in best_saved and one.strategy != RANDOM,
+            }
+        )
+    return made
+
+
+def _places(value: float, places: int) -> str:
+    text = f"{value:,.{places}f}"
+    return text if float(text.replace(",", "")) or not value else number(value, 1)
+
+
+def _by_mean(score: Score) -> float | None:
+    return score.mean
+
+
+def _by_final(score: Score) -> float | None:
+    return score.final
+
+
+def _by_labels(score: Score) -> float | None:
+    saved: Saved | None = score.saved
+    return None if saved is None else saved.at
+
+
+def _best(scores: list[Score], by: Callable[[Score], float | None], lower: bool) -> set[int]:
+    """Where the best of a column stands; nothing is best of one."""
+    known = {i: value for i, score in enumerate(scores) if (value := by(score)) is not None}
+    if len(known) < 2:
+        return set()
+    most = min(known.values()) if lower else max(known.values())
+    return {i for i, value in known.items() if value == most}
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("evgp", "arena"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.globals.update(
+        words=words, figures=figures, MEASURES=MEASURES, RANDOM=RANDOM,
+        central=_central, further=_further, table=_table,
+    )  # fmt: skip
+    return environment
+
+
+@cache
+def _asset(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text(encoding="utf-8")
