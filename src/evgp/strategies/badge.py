@@ -39,7 +39,7 @@ class BADGE:
     Without `classes` the network predicts numbers. Its guess is then its own output, where the
     gradient of the squared error vanishes. Labels that differ from the guess by noise of variance
     one give gradients whose inner product is on average $o\,h(x) \cdot h(x')$ for $o$ outputs:
-    k-means++ on the tangent features of the last layer, as in bmdal-reg.
+    k-means++ on the tangent features of the last layer, which bmdal-reg offers too.
 
     O(n k (h + o)) beside training and one forward pass; O(n (h + o)) memory, because distances
     come from the two factors of a gradient.

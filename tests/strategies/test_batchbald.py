@@ -1,0 +1,194 @@
+"""BatchBALD against its laws, enumeration of all labels, and plain BALD."""
+
+from itertools import product
+from math import log
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from evgp import Pool, mlp
+from evgp._errors import NetworkError, PoolError
+from evgp.ensembles import Recipe
+from evgp.strategies import BatchBALD
+from evgp.strategies._joint import Joint
+from tests.laws import strategy as law
+
+NETWORK = mlp(2, 16, outputs=3)
+
+
+def points(n: int, d: int = 3, seed: int = 0) -> torch.Tensor:
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def logs(e: int, n: int, o: int, seed: int = 0, scale: float = 2.0) -> torch.Tensor:
+    return torch.log_softmax(scale * points(e * n * o, 1, seed).view(e, n, o), dim=2)
+
+
+def entropy(p: torch.Tensor) -> float:
+    return float(torch.special.entr(p).sum())
+
+
+def information(given: torch.Tensor, rows: list[int]) -> float:
+    """I(labels of the rows; member) by enumeration, from the joint entropy."""
+    p = given.exp()
+    labels = product(range(p.shape[2]), repeat=len(rows))
+    joint = torch.stack([p[:, rows, list(some)].prod(1).mean() for some in labels])
+    return entropy(joint) - sum(entropy(p[:, row]) / len(p) for row in rows)
+
+
+POOLS = {
+    "plain": Pool(points(14)),
+    "labelled": Pool(
+        points(14),
+        labelled=torch.tensor([3, 11]),
+        x_labelled=points(2, seed=2),
+        y=torch.tensor([0, 2, 1, 1]),
+    ),
+    "copies": Pool(points(5).repeat(3, 1), labelled=torch.tensor([3]), y=torch.tensor([1])),
+}
+
+
+@pytest.mark.parametrize("name", list(POOLS))
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_batchbald_obeys_the_laws_of_strategies(name, dropout) -> None:
+    recipe = Recipe(NETWORK, {"lr": 0.3, "steps": 20})
+    strategy = BatchBALD(recipe, 3, members=6, dropout=dropout, exact=100, samples=200)
+    law.obeys(strategy, POOLS[name], 4)
+
+
+@pytest.mark.parametrize(("e", "o", "k"), [(5, 3, 4), (2, 2, 6), (8, 4, 3)])
+def test_gains_add_up_to_the_information_of_all_labels(e, o, k) -> None:
+    given = logs(e, 9, o, seed=e)
+    rows, gains = BatchBALD(Recipe(NETWORK), o).batch(given, k, generator=torch.Generator())
+    for count in range(1, k + 1):
+        before, row = rows[: count - 1], rows[count - 1]
+        found = information(given, [*before, row])
+        assert sum(gains[:count]) == pytest.approx(found, rel=1e-10)
+        others = set(range(9)) - set(before)
+        assert found >= max(information(given, [*before, one]) for one in others) - 1e-10
+    assert sum(gains) <= log(e) + 1e-12
+
+
+def test_the_first_pick_is_that_of_bald() -> None:
+    given = logs(6, 50, 4)
+    bald = torch.special.entr(given.exp().mean(0)).sum(1)
+    bald = bald - torch.special.entr(given.exp()).sum(2).mean(0)
+    rows, gains = BatchBALD(Recipe(NETWORK), 4).batch(given, 1, generator=torch.Generator())
+    assert rows == [int(bald.argmax())] and gains == [pytest.approx(float(bald.max()))]
+
+
+def test_samples_of_configurations_tend_to_all_of_them() -> None:
+    given, picked = logs(6, 12, 3, seed=4), [2, 7, 9, 4]
+    exact = Joint.empty(6)
+    for row in picked:
+        exact = exact.extended(given[:, row])
+    assert exact.weights.sum() == pytest.approx(1) and len(exact.weights) == 81
+    wanted = exact.information(given)
+    found = []
+    for seed in range(40):
+        generator, joint = torch.Generator().manual_seed(seed), Joint.empty(6)
+        for number, row in enumerate(picked):
+            if number < 2:
+                joint = joint.extended(given[:, row])
+            else:
+                joint = joint.drawn(given[:, row], 300, generator=generator)
+        found.append(joint.information(given))
+    every = torch.stack(found)
+    error = every.std(0) / 40**0.5
+    assert bool(((every.mean(0) - wanted).abs() < 4.5 * error).all())
+    assert float(every.std(0).max()) < 0.1
+
+
+def test_samples_pick_what_all_configurations_pick() -> None:
+    given = logs(4, 30, 3, seed=8, scale=4)
+    exact = BatchBALD(Recipe(NETWORK), 3).batch(given, 5, generator=torch.Generator())
+    sampled = BatchBALD(Recipe(NETWORK), 3, exact=3, samples=20_000)
+    rows, gains = sampled.batch(given, 5, generator=torch.Generator().manual_seed(0))
+    assert rows[:3] == exact[0][:3]
+    assert sum(gains) == pytest.approx(sum(exact[1]), abs=0.02)
+
+
+def test_what_is_known_already_is_not_picked_twice() -> None:
+    """Two members differ most at rows 0 to 4, which are copies, and a third at row 5 alone."""
+    p = torch.full((3, 6, 2), 0.5, dtype=torch.float64)
+    p[0, :5], p[1, :5] = torch.tensor([0.999, 0.001]), torch.tensor([0.001, 0.999])
+    p[2, :5] = torch.tensor([0.999, 0.001])
+    p[0, 5], p[2, 5] = torch.tensor([0.9, 0.1]), torch.tensor([0.1, 0.9])
+    given = p.log()
+    alone = Joint.empty(3).information(given)
+    assert set(alone.topk(5).indices.tolist()) == set(range(5))
+    rows, gains = BatchBALD(Recipe(NETWORK), 2).batch(given, 2, generator=torch.Generator())
+    assert rows == [0, 5] and gains[1] > 10 * float(Joint.empty(3).extended(given[:, 0])
+                                                    .information(given)[1])  # fmt: skip
+
+
+def test_equals_go_to_the_lowest_row() -> None:
+    given = logs(5, 4, 3).repeat(1, 3000, 1)
+    rows, _ = BatchBALD(Recipe(NETWORK), 3).batch(given, 2, generator=torch.Generator())
+    assert max(rows) < 4
+
+
+def test_sure_members_and_tiny_probabilities_stay_finite() -> None:
+    given = logs(5, 20, 3, scale=400.0)
+    assert float(given.min()) < -745  # too small for a float64 once it is no logarithm
+    strategy = BatchBALD(Recipe(NETWORK), 3, exact=30, samples=100)
+    _, gains = strategy.batch(given, 12, generator=torch.Generator())
+    assert np.isfinite(gains).all() and sum(gains) <= log(5) + 0.1
+
+
+def test_masks_of_dropout_are_shared_by_all_points() -> None:
+    pool = Pool(points(4).repeat(2, 1))
+    strategy = BatchBALD(Recipe(NETWORK), 3, members=7, dropout=0.5)
+    found = strategy._logits(pool, pool.x, None, torch.Generator().manual_seed(0))
+    assert found.shape == (7, 8, 3) and torch.allclose(found[:, :4], found[:, 4:], atol=1e-5)
+    assert float((found[0] - found[1]).abs().max()) > 0.01
+    many = BatchBALD(Recipe(NETWORK), 3, members=4000, dropout=0.5)
+    seeded = torch.Generator().manual_seed(0)
+    seed = int(torch.randint(2**31, (), generator=torch.Generator().manual_seed(0)))
+    plain = Recipe(NETWORK).untrained((3,), seed=seed)(pool.x.float())
+    drawn = many._logits(pool, pool.x, None, seeded)
+    error = drawn.std(0) / 4000**0.5
+    assert bool(((drawn.mean(0) - plain).abs() < 5 * error + 1e-6).all())
+
+
+def test_ensembles_need_no_linear_end() -> None:
+    network = lambda: nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))  # noqa: E731
+    made = BatchBALD(Recipe(network), 3)(POOLS["plain"], 3, generator=torch.Generator())
+    assert len(made) == 3
+    with pytest.raises(NetworkError, match="linear"):
+        BatchBALD(Recipe(network), 3, dropout=0.5)(POOLS["plain"], 3, generator=torch.Generator())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"classes": 0}, "for classification, so take MaxVariance or EVGP"),
+        ({"classes": 1}, "at least 2 classes"),
+        ({"members": 1}, "members as a whole number from 2"),
+        ({"dropout": 1.0}, "dropout from 0 to below 1"),
+        ({"samples": 0}, "samples as a whole number"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(wrong, said) -> None:
+    with pytest.raises(PoolError, match=said):
+        BatchBALD(Recipe(NETWORK), **{"classes": 3, **wrong})
+
+
+def test_pools_that_do_not_fit_are_refused() -> None:
+    x, two = points(6), torch.tensor([0, 1])
+    for y, said in (
+        (None, "the labels of the 2 labelled points for BatchBALD"),
+        (torch.tensor([0.5, 1.0]), "whole number as the label"),
+        (torch.tensor([0, 5]), "labels from 0 to 2"),
+    ):
+        with pytest.raises(PoolError, match=said):
+            pool = Pool(x, labelled=two, y=y)
+            BatchBALD(Recipe(NETWORK), 3)(pool, 1, generator=torch.Generator())
+    for outputs in (1, 5):
+        recipe = Recipe(mlp(outputs=outputs))
+        with pytest.raises(
+            NetworkError, match=f"3 outputs for BatchBALD, one a class; got {outputs}"
+        ):
+            BatchBALD(recipe, 3)(Pool(x), 1, generator=torch.Generator())
