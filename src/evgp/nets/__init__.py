@@ -13,6 +13,7 @@ from evgp.nets.layers import LeakyRelu as LeakyRelu
 from evgp.nets.layers import Moments as Moments
 from evgp.nets.layers import NTKLinear as NTKLinear
 from evgp.nets.layers import Sin as Sin
+from evgp.nets.named import found_at as found_at
 from evgp.nets.named import load_weights as load_weights
 from evgp.nets.named import network_named as network_named
 from evgp.nets.network import ACTIVATIONS as ACTIVATIONS

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from evgp.nets.network import Network, mlp
 from evgp.nets.zoo import Buildable, cnn, resnet18, wide_resnet
 
 Named = Network | Buildable | nn.Module | Callable[[], nn.Module]
-_ZOO: dict[str, Callable[[], Network | Buildable]] = {
+_ZOO: dict[str, Callable[..., Network | Buildable]] = {
     "mlp": mlp,
     "cnn": cnn,
     "resnet18": resnet18,
@@ -25,26 +26,28 @@ _ZOO: dict[str, Callable[[], Network | Buildable]] = {
 _WIDE = re.compile(r"(?:wide_resnet|wrn)-(\d+)-(\d+)")
 
 
-def network_named(name: str) -> Named:
+def network_named(name: str, outputs: int | None = None) -> Named:
     """The network of this name: mlp, cnn, resnet18, wide_resnet, wrn-16-1, or package.module:name.
 
     What stands behind the colon is a function that makes a torch module, a module, or a description
-    such as `evgp.cnn()`; the package is looked for in the working directory too, and is run.
+    such as `evgp.cnn()`; the package is looked for in the working directory too, and is run. It
+    has the outputs it has; the others get as many as `outputs` says.
 
     >>> network_named("wrn-16-2")
     wide_resnet(16, 2)(outputs=10, init='kaiming', parametrisation='standard')
     """
+    told: dict[str, Any] = {} if outputs is None else {"outputs": outputs}
     if name in _ZOO:
-        return _ZOO[name]()
+        return _ZOO[name](**told)
     if wide := _WIDE.fullmatch(name):
-        return wide_resnet(int(wide[1]), int(wide[2]))
+        return wide_resnet(int(wide[1]), int(wide[2]), **told)
     package, colon, attribute = name.partition(":")
     if not colon or not package or not attribute:
         raise NetworkError(
             f"expected a network among {', '.join(_ZOO)}, wrn-DEPTH-WIDTH, or package.module:name "
             f"of your own; got {name!r}"
         )
-    return _checked(_found(package, attribute), name)
+    return _checked(found_at(package, attribute, "a network"), name)
 
 
 def load_weights(
@@ -83,7 +86,8 @@ def load_weights(
     return module
 
 
-def _found(package: str, attribute: str) -> object:
+def found_at(package: str, attribute: str, what: str) -> object:
+    """What a user's own package holds; the working directory is searched too, and it is run."""
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
@@ -94,7 +98,7 @@ def _found(package: str, attribute: str) -> object:
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise NetworkError(
-            f"expected a network at {package}:{attribute}, got none: {error}; it is looked for in "
+            f"expected {what} at {package}:{attribute}, got none: {error}; it is looked for in "
             "the working directory and among the installed packages"
         ) from error
     except (Exception, SystemExit) as error:  # a user's module may raise anything

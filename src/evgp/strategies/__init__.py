@@ -6,6 +6,9 @@ from evgp.strategies.evgp import EVGP as EVGP
 from evgp.strategies.hybrid import Hybrid as Hybrid
 from evgp.strategies.max_variance import MaxVariance as MaxVariance
 from evgp.strategies.mlmoc import MLMOC as MLMOC
+from evgp.strategies.named import NAMES as NAMES
+from evgp.strategies.named import Setting as Setting
+from evgp.strategies.named import strategy_named as strategy_named
 from evgp.strategies.names import whole as whole
 from evgp.strategies.pick import pick as pick
 from evgp.strategies.plan import Plan as Plan
@@ -17,3 +20,4 @@ from evgp.strategies.strategy import Strategy as Strategy
 from evgp.strategies.strategy import is_ahead as is_ahead
 from evgp.strategies.strategy import labels as labels
 from evgp.strategies.strategy import renewed as renewed
+from evgp.strategies.thinned import Thinned as Thinned

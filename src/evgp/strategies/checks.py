@@ -1,6 +1,6 @@
 """What stands at the front door: every input checked once, with a sentence that helps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -203,5 +203,5 @@ def thinned(pool: Pool, points: int, seed: int) -> Pool:
     rows = torch.from_numpy(np.unique(kept))
     part = None if pool.weights is None else weights[rows] / weights[rows].sum()
     if pool.x_test is None:
-        return Pool(pool.x, None, rows, part, pool.labelled, pool.x_labelled)
-    return Pool(pool.x, x[rows], None, part, pool.labelled, pool.x_labelled)
+        return replace(pool, test=rows if pool.test is None else pool.test[rows], weights=part)
+    return replace(pool, x_test=x[rows], weights=part)

@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 from evgp._errors import PoolError
 from evgp.criteria import Criterion, ExpectedVariance, Linearised
 from evgp.greedy import Exact, Greedy, Lazy, Progress, Purse, silent
-from evgp.kernels import Features, Kernel, is_random, redrawn
+from evgp.kernels import EmpiricalNTK, Features, Kernel, Tabulated, is_random, redrawn
 from evgp.pool import Certificate, Pool, Selection
 from evgp.posterior import DensePosterior, FeatureStart, Start
 from evgp.theory import Ceiling, ceiling, certify
@@ -64,7 +64,7 @@ class EVGP:
         free = pool.unlabelled() if candidates is None else candidates
         prices = None if costs is None else costs[free]
         purse = Purse(most_picks(k, len(free), prices, budget), prices, budget)
-        start, prior = self._open(pool)
+        start, prior = self._open(pool, progress)
         check_prior(prior)
         made = self.greedy(
             start, self.criterion, free, purse, generator=generator, progress=progress
@@ -90,7 +90,7 @@ class EVGP:
             progress=progress,
         )
 
-    def _open(self, pool: Pool) -> tuple[Start | FeatureStart, float]:
+    def _open(self, pool: Pool, progress: Progress) -> tuple[Start | FeatureStart, float]:
         """What opens posteriors, and the mean prior variance over the test points."""
         if not isinstance(self.kernel, Kernel):
             if not isinstance(self.criterion, ExpectedVariance | Linearised):
@@ -100,8 +100,13 @@ class EVGP:
                 )
             made = FeatureStart.of(self.kernel, pool, self.noise, self.storage)
             return made, made.prior
-        prior = float(pool.test_weights() @ self.kernel.diag(pool.test_points()).double())
-        return Start(self.kernel, pool, self.noise * prior, self.storage), prior
+        kernel: Kernel = self.kernel
+        if isinstance(kernel, EmpiricalNTK):
+            progress("kernel", 0, 1)
+            kernel, pool = tabulate(kernel, pool)
+            progress("kernel", 1, 1)
+        prior = float(pool.test_weights() @ kernel.diag(pool.test_points()).double())
+        return Start(kernel, pool, self.noise * prior, self.storage), prior
 
 
 def measured(
@@ -188,3 +193,15 @@ def most_picks(k: int | None, free: int, prices: Float[Tensor, " c"] | None, bud
             f"{float(prices.min()):g}; got budget={budget:g}"
         )
     return min(most, affordable)
+
+
+def tabulate(kernel: EmpiricalNTK, pool: Pool) -> tuple[Kernel, Pool]:
+    """The kernel between all points, once, and the pool as row numbers of it."""
+    parts = [part for part in (pool.x, pool.x_test, pool.x_labelled) if part is not None]
+    table = Tabulated(kernel(torch.cat(parts)))
+    rows = torch.arange(sum(len(part) for part in parts), dtype=torch.float64)[:, None]
+    places = iter(torch.split(rows, [len(part) for part in parts]))
+    x = next(places)
+    x_test = None if pool.x_test is None else next(places)
+    x_labelled = None if pool.x_labelled is None else next(places)
+    return table, replace(pool, x=x, x_test=x_test, x_labelled=x_labelled)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from evgp._errors import DataWarning, PoolError
 from evgp.greedy import Progress
-from evgp.kernels import EmpiricalNTK, Features, Kernel, Tabulated
+from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
 from evgp.strategies import checks
 from evgp.strategies.evgp import EVGP
@@ -65,10 +65,6 @@ class Asked:
             chosen = plan.kind if rules.features is None else rules.features
             prior = features_named(chosen, rules.kernel, pool.x, rules.seed)
             progress("features", 1, 1)
-        elif isinstance(rules.kernel, EmpiricalNTK):
-            progress("kernel", 0, 1)
-            prior, pool = _tabulate(rules.kernel, pool)
-            progress("kernel", 1, 1)
         greedy = choose_greedy(rules.greedy, len(self.free), plan.k, rules.criterion)
         strategy = EVGP(prior, rules.criterion, greedy, rules.noise, _STORAGE[plan.storage])
         return strategy(
@@ -99,15 +95,3 @@ class Asked:
             budget=self.money,
             progress=progress,
         )
-
-
-def _tabulate(kernel: EmpiricalNTK, pool: Pool) -> tuple[Kernel, Pool]:
-    """The kernel between all points, once, and the pool as row numbers of it."""
-    parts = [part for part in (pool.x, pool.x_test, pool.x_labelled) if part is not None]
-    table = Tabulated(kernel(torch.cat(parts)))
-    rows = torch.arange(sum(len(part) for part in parts), dtype=torch.float64)[:, None]
-    places = iter(torch.split(rows, [len(part) for part in parts]))
-    x = next(places)
-    x_test = None if pool.x_test is None else next(places)
-    x_labelled = None if pool.x_labelled is None else next(places)
-    return table, replace(pool, x=x, x_test=x_test, x_labelled=x_labelled)

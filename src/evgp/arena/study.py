@@ -1,0 +1,262 @@
+"""Many cells in a folder: in processes of their own, and never one of them twice."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, fields
+from math import isfinite, nan
+from multiprocessing import get_context
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evgp._errors import DatasetError, ExecutorError, PoolError
+from evgp._machine import available_memory
+from evgp.arena.cell import Cell, Played
+from evgp.arena.row import Row
+from evgp.arena.terms import Subject, Terms
+from evgp.datasets import Dataset, atomic
+
+Progress = Callable[[str, int, int], None]
+_TOLD: "SimpleQueue[int] | None" = None  # in a process of its own: where rounds are told
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A folder of finished cells, each in a file of its own that is whole or not there.
+
+    >>> import tempfile
+    >>> Study(Path(tempfile.mkdtemp())).rows()
+    ()
+    """
+
+    folder: Path
+
+    def rows(self) -> tuple[Row, ...]:
+        """Of all cells that are finished, in the order of their names."""
+        found = [self._read(path) for path in sorted((self.folder / "cells").glob("*.json"))]
+        return tuple(row for one in found if one is not None for row in one)
+
+    def missing(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Those that are not finished yet."""
+        return [cell for cell in cells if self._read(self._path(cell)) is None]
+
+    def add(self, cell: Cell, played: Played) -> None:
+        """Keep a finished cell."""
+        document = {
+            "cell": _told(cell),
+            "rows": [_plain(row) for row in played.rows],
+            "picks": played.picks.tolist(),
+        }
+        path = self._path(cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(path) as part:
+            part.write_text(json.dumps(document, allow_nan=False), encoding="utf-8")
+
+    def agree(self, subjects: Sequence[Subject], terms: Terms) -> None:
+        """Refuse a folder in which the same data was compared on other terms."""
+        wanted = {one.name: _terms(one, terms) for one in subjects}
+        for path in sorted((self.folder / "cells").glob("*.json")):
+            if self._read(path) is None:
+                continue
+            told = json.loads(path.read_text(encoding="utf-8"))["cell"]
+            other = wanted.get(told["name"])
+            if other is None or other == told["terms"]:
+                continue
+            every = {**told["terms"], **other}
+            name = next(name for name in every if other.get(name) != told["terms"].get(name))
+            raise DatasetError(
+                f"{self.folder}: expected {told['name']} on the terms of the rows there, with "
+                f"{name} {told['terms'].get(name, 'as usual')}; got "
+                f"{other.get(name, 'the usual')}; take another folder"
+            )
+
+    def _path(self, cell: Cell) -> Path:
+        text = json.dumps(_told(cell), sort_keys=True)
+        name = "".join(c if c.isalnum() or c in "+-" else "_" for c in cell.strategy)[:40]
+        key = hashlib.sha256(text.encode()).hexdigest()[:12]
+        subject = "".join(c if c.isalnum() else "_" for c in cell.subject.name)[:40]
+        return (
+            self.folder / "cells" / f"{subject}-{name}-{cell.seed}-{cell.terms.members}-{key}.json"
+        )
+
+    def _read(self, path: Path) -> tuple[Row, ...] | None:
+        """The rows of a file; None where it is not there, or is not what this package wrote."""
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            return tuple(_row(row) for row in document["rows"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def compare(
+    subjects: Sequence[Subject],
+    strategies: Sequence[str],
+    *,
+    out: str | Path,
+    terms: Terms = Terms(),
+    seeds: Sequence[int] = range(5),
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> tuple[Row, ...]:
+    """Play every strategy on every dataset with every seed, and give all rows of the folder.
+
+    Everything is checked before anything runs. Cells that are finished in the folder are not run
+    again, so a run that was stopped goes on where it was, and a study may grow by strategies,
+    seeds and members. Cells run in `jobs` processes, by default as many as there are cores and as
+    memory allows, each with its share of the threads.
+    """
+    names = tuple(dict.fromkeys(strategies))
+    check(subjects, names, seeds, terms)
+    study = Study(Path(out))
+    study.agree(subjects, terms)
+    cells = [
+        Cell(subject, name, seed, terms) for subject in subjects for seed in seeds for name in names
+    ]
+    left = study.missing(cells)
+    most = max(_bytes(one.load(seeds[0])) for one in subjects) if left else 0
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    fit = max(1, int(available_memory() * 0.8) // max(1, most))
+    count = min(jobs or cores, len(left), fit)
+    done, total = (len(cells) - len(left)) * terms.rounds, len(cells) * terms.rounds
+    meter = _Meter(progress, done, total)
+    meter(0)
+    if count > 1:
+        _in_processes(study, left, count, max(1, cores // count), meter)
+    else:
+        for cell in left:
+            study.add(cell, cell.play(lambda: meter(1)))
+    return study.rows()
+
+
+def check(
+    subjects: Sequence[Subject], strategies: tuple[str, ...], seeds: Sequence[int], terms: Terms
+) -> None:
+    """Refuse what cannot run, for each dataset, before anything does."""
+    for what, given in (("datasets", subjects), ("strategies", strategies), ("seeds", seeds)):
+        if not given:
+            raise PoolError(f"expected {what} to compare, got none")
+    twice = [one.name for one in subjects]
+    if len(set(twice)) < len(twice):
+        raise PoolError(f"expected datasets with different names, got {', '.join(twice)}")
+    for subject in subjects:
+        terms.check(subject.load(seeds[0]), strategies, seeds[0])
+
+
+def _in_processes(
+    study: Study, cells: Sequence[Cell], count: int, threads: int, meter: "_Meter"
+) -> None:
+    context = get_context("spawn")
+    told: SimpleQueue[int] = context.SimpleQueue()
+    with _pool(count, context, (threads, told)) as pool:
+        waiting: set[Future[None]] = {pool.submit(_work, study, cell) for cell in cells}
+        while waiting:
+            ready, waiting = wait(waiting, 0.2, FIRST_COMPLETED)
+            while not told.empty():
+                meter(told.get())
+            for one in ready:
+                try:
+                    one.result()
+                except BrokenProcessPool as error:
+                    raise ExecutorError(
+                        "a process was ended from outside, perhaps for want of memory; run again "
+                        "with fewer (--jobs 1): what is finished is kept"
+                    ) from error
+
+
+@contextmanager
+def _pool(count: int, context: Any, given: tuple[Any, ...]) -> Iterator[ProcessPoolExecutor]:
+    """Processes that end at once when the work fails or is stopped."""
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=given)
+    try:
+        yield pool
+    except BaseException:
+        workers = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            with suppress(OSError, ValueError):
+                worker.terminate()
+        raise
+    pool.shutdown()
+
+
+def _begin(threads: int, told: "SimpleQueue[int]") -> None:
+    global _TOLD  # noqa: PLW0603  one a process
+    _TOLD = told
+    torch.set_num_threads(threads)
+
+
+def _work(study: Study, cell: Cell) -> None:
+    """Play a cell and keep it, in a process of its own."""
+    assert _TOLD is not None
+    queue = _TOLD
+    study.add(cell, cell.play(lambda: queue.put(1)))
+
+
+@dataclass
+class _Meter:
+    """Counts rounds."""
+
+    progress: Progress
+    done: int
+    total: int
+
+    def __call__(self, more: int) -> None:
+        self.done += more
+        self.progress("rounds", self.done, self.total)
+
+
+def _bytes(data: Dataset) -> int:
+    """About what a cell needs: the data, its kernel matrix, and networks."""
+    points = sum(part.numel() * part.element_size() for part in (data.x, data.x_test))
+    n = len(data.x)
+    return int(1.5 * (n * min(n, 25_000) * (4 if n > 10_000 else 8)) + 3 * points + 1.5e9)
+
+
+def _told(cell: Cell) -> dict[str, Any]:
+    return {
+        "name": cell.subject.name,
+        "terms": _terms(cell.subject, cell.terms),
+        "members": cell.terms.members,
+        "strategy": cell.strategy,
+        "seed": cell.seed,
+    }
+
+
+def _terms(subject: Subject, terms: Terms) -> dict[str, Any]:
+    """What cells of one dataset agree in: all but the members, where it is not the usual."""
+    said = {
+        one.name: getattr(part, one.name)
+        for part in (subject, terms)
+        for one in fields(part)
+        if one.name != "members" and getattr(part, one.name) != one.default
+    }
+    always = {"budget": terms.budget, "batch": terms.batch}
+    return json.loads(json.dumps({**always, **said}))
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """JSON has no NaN."""
+    return {
+        name: None if isinstance(value, float) and not isfinite(value) else value
+        for name, value in asdict(row).items()
+    }
+
+
+def _row(plain: dict[str, Any]) -> Row:
+    values: dict[str, Any] = {}
+    for one in fields(Row):
+        values[one.name] = nan if plain[one.name] is None else plain[one.name]
+    return Row(**values)

@@ -1,0 +1,164 @@
+"""What all strategies of a comparison share: the data, the network, its training, the budget."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evgp._errors import DatasetError, PoolError
+from evgp.datasets import Dataset, load, load_csv, names
+from evgp.ensembles import Recipe, by_the_paper
+from evgp.nets import Buildable, Network, mlp, network_named
+from evgp.strategies import Setting, Strategy, strategy_named, whole
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A dataset by name, or a table with a column of labels.
+
+    >>> Subject("kin8nm").name, Subject("house prices.csv", label="price").name
+    ('kin8nm', 'house prices')
+    """
+
+    source: str
+    label: str | None = None
+    task: str | None = None
+    id: str | None = None
+    drop: tuple[str, ...] = ()
+    impute: bool = False
+    pool: int | None = None
+    test: int | None = None
+
+    @property
+    def name(self) -> str:
+        """How rows call it."""
+        return self.source if self.source in names() else Path(self.source).name.split(".")[0]
+
+    def load(self, seed: int) -> Dataset:
+        """The pool and the test part of one seed."""
+        if self.source in names():
+            if self.label is not None or self.id or self.drop or self.impute:
+                raise DatasetError(
+                    f"{self.source} is a dataset of the paper and knows its labels; leave out "
+                    "label, id, drop and impute, or give a path such as "
+                    f"./{self.source}.csv"
+                )
+            return load(self.source, seed=seed, task=self.task, pool=self.pool, test=self.test)
+        if self.label is None:
+            known = ", ".join(names())
+            if not Path(self.source).exists() and not Path(self.source).suffix:
+                raise DatasetError(
+                    f"expected a dataset among {known}, or a table of your own; got {self.source!r}"
+                )
+            raise DatasetError(
+                f"{self.source}: expected the name of the column that holds the labels, got none; "
+                "say it with --label"
+            )
+        return load_csv(
+            self.source,
+            self.label,
+            task=self.task or "auto",
+            seed=seed,
+            id=self.id,
+            drop=self.drop,
+            impute=self.impute,
+            test=0.5 if self.test is None else self.test,
+        )
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The budget, how it is spent, and how networks are made of the labels.
+
+    `start` labels are drawn at random before the first round, the same for all strategies; they
+    are part of the budget. Of `lr` and `steps` (`epochs` for classes) the paper's hold unless they
+    are said. `width` is that of the network that is trained.
+
+    >>> Terms(budget=60, batch=20, start=20).rounds
+    2
+    """
+
+    budget: int = 100
+    batch: int = 20
+    start: int = 0
+    members: int = 10
+    network: str = "mlp"
+    depth: int = 2
+    width: int = 512
+    lr: float | None = None
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("budget", 1), ("batch", 1), ("start", 0), ("members", 2)):
+            whole(getattr(self, name), name, least)
+        spent = self.budget - self.start
+        batches = max(1, spent // self.batch)
+        if spent != batches * self.batch:
+            raise PoolError(
+                f"expected a budget of whole batches, got {self.budget} labels"
+                + (f" of which {self.start} are there at the start" if self.start else "")
+                + f" in batches of {self.batch}; take {self.budget - spent + self.batch * batches}"
+            )
+
+    @property
+    def rounds(self) -> int:
+        """How many batches are picked."""
+        return (self.budget - self.start) // self.batch
+
+    def setting(self, data: Dataset, seed: int) -> Setting:
+        """What strategies are made for on this data."""
+        outputs = data.classes or 1
+        kernel: Any = (
+            mlp(self.depth, self.width, outputs=outputs)
+            if self.network == "mlp"
+            else network_named(self.network, outputs)
+        )
+        # The authors trained in torch's own parametrisation, whose steps are as large as it takes.
+        trained = kernel.standard("xavier") if isinstance(kernel, Network) else kernel
+        return Setting(
+            data.x,
+            kernel,
+            self.recipe(trained, data.classes),
+            data.classes,
+            most=self.budget,
+            batch=self.batch,
+            seed=seed,
+        )
+
+    def recipe(self, network: Buildable | Callable[..., Any], classes: int) -> Recipe:
+        """The paper's, with what was said otherwise."""
+        paper = by_the_paper(network, classes=classes)
+        settings = dict(paper.settings)
+        epochs = paper.epochs
+        if self.lr is not None:
+            settings["lr"] = self.lr
+        if self.steps is not None:
+            epochs = self.steps if epochs is not None else None
+            if epochs is None:
+                settings["steps"] = self.steps
+        return Recipe(network, settings, epochs)
+
+    def check(self, data: Dataset, strategies: tuple[str, ...], seed: int) -> None:
+        """Refuse what cannot run on this data, before anything does."""
+        if self.budget > len(data.x):
+            raise PoolError(
+                f"expected a budget of at most {len(data.x):,}, the points in the pool of "
+                f"{data.name}; got {self.budget:,}"
+            )
+        setting = self.setting(data, seed)
+        module = setting.recipe.untrained(tuple(data.x.shape[1:]))
+        with torch.no_grad():
+            shape = tuple(module(data.x[:2].float()).shape[1:])
+        if shape != (data.classes or 1,):
+            raise PoolError(
+                f"expected {data.classes or 1} outputs for {data.name}, got a network with "
+                f"{' x '.join(map(str, shape))}"
+            )
+        for name in strategies:
+            strategy_named(name, setting)
+
+    def strategy(self, name: str, data: Dataset, seed: int) -> Strategy:
+        """The strategy of this name, made for this data."""
+        return strategy_named(name, self.setting(data, seed))

@@ -1,0 +1,145 @@
+"""Strategies by name, as they are asked for on a command line."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import FunctionType
+
+import torch
+from jaxtyping import Shaped
+from torch import Tensor
+
+from evgp._errors import PoolError
+from evgp.criteria import Linearised
+from evgp.ensembles import Recipe
+from evgp.greedy import Exact
+from evgp.kernels import NTK, EmpiricalNTK, Features, Inducing, Kernel, Source
+from evgp.nets import Network, found_at
+from evgp.strategies.badge import BADGE
+from evgp.strategies.batchbald import BatchBALD
+from evgp.strategies.evgp import EVGP
+from evgp.strategies.hybrid import Hybrid
+from evgp.strategies.max_variance import MaxVariance
+from evgp.strategies.mlmoc import MLMOC
+from evgp.strategies.names import CRITERIA, GREEDIES, thinned_to
+from evgp.strategies.random import Random
+from evgp.strategies.reduce import inducing_points
+from evgp.strategies.spread import CoreSet, KMeansPlusPlus
+from evgp.strategies.strategy import Strategy
+from evgp.strategies.thinned import Thinned
+
+# The test points of larger pools are thinned to so many, as the paper does.
+_LARGE, _THIN = 25_000, 10_000
+# Inducing points of a sparse posterior, by k-means, as the paper has them.
+_INDUCING = 200
+_WARM = re.compile(r"(?P<first>kmeans\+\+|[^+]+?)(?::(?P<after>[1-9]\d*))?\+(?P<then>.+)")
+_POSTERIORS = ("sparse", "linear")
+_PARTS = (*(name for name in CRITERIA if name != "ev"), "emp", *_POSTERIORS, *GREEDIES)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What strategies are made for: a pool, the network that is meant, and how it is trained.
+
+    `kernel` is the network whose NTK stands for it (an `mlp` has an exact one); `recipe` trains it.
+    `most` is the whole budget, and `batch` how many are picked in one round.
+    """
+
+    x: Shaped[Tensor, " n *d"]
+    kernel: Source
+    recipe: Recipe
+    classes: int = 0
+    most: int = 100
+    batch: int = 20
+    seed: int = 0
+
+    def prior(self, *, empirical: bool = False) -> Kernel:
+        """The exact NTK where there is one, else that of a finite network."""
+        if isinstance(self.kernel, Network) and not empirical:
+            return NTK(self.kernel)
+        return EmpiricalNTK(self.recipe.network, seed=self.seed, anew=True)
+
+
+_SIMPLE: dict[str, Callable[[Setting], Strategy]] = {
+    "random": lambda setting: Random(),
+    "kmeans++": lambda setting: KMeansPlusPlus(most=setting.most, seed=setting.seed),
+    "coreset": lambda setting: CoreSet(),
+    "max-variance": lambda setting: MaxVariance(setting.prior()),
+    "badge": lambda setting: BADGE(setting.recipe, classes=setting.classes),
+    "mlmoc": lambda setting: MLMOC(setting.recipe, classes=setting.classes),
+    "mlmoc-seq": lambda setting: MLMOC(setting.recipe, classes=setting.classes, sequential=True),
+    "batchbald": lambda setting: BatchBALD(setting.recipe, setting.classes),
+}
+NAMES = ("evgp", *_SIMPLE)
+
+
+def strategy_named(name: str, setting: Setting) -> Strategy:
+    """The strategy of this name, made for a setting; what can be wrong with a name is told.
+
+    "evgp" takes parts in any order: a criterion (median, p90, max, mi), emp (the empirical kernel),
+    sparse or linear (the posterior), and a greedy: "evgp-emp-p90". "evgp+badge" is a warm start
+    with one batch, "evgp:40+badge" with 40 labels. "package.module:name" is your own: a strategy,
+    or a function of a `Setting` that makes one.
+    """
+    if name in _SIMPLE:
+        return _SIMPLE[name](setting)
+    if warm := _WARM.fullmatch(name):
+        after = int(warm["after"] or setting.batch)
+        first, then = (strategy_named(warm[part], setting) for part in ("first", "then"))
+        return Hybrid(first, then, after)
+    head, *parts = name.split("-")
+    if head == "evgp":
+        return _evgp(name, parts, setting)
+    if ":" in name:
+        return _own(name, setting)
+    near = get_close_matches(name.lower(), NAMES, 1)
+    raise PoolError(
+        f"expected strategies among {', '.join(NAMES)}, evgp-PART (such as evgp-p90, evgp-emp), "
+        f"FIRST+THEN, or package.module:name; got {name!r}"
+        + (f"; did you mean {near[0]}?" if near else "")
+    )
+
+
+def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
+    wrong = [part for part in parts if part not in _PARTS]
+    kinds = [[part for part in parts if part in kind] for kind in (CRITERIA, _POSTERIORS, GREEDIES)]
+    if wrong or any(len(kind) > 1 for kind in kinds):
+        raise PoolError(
+            f"expected evgp with at most one of {', '.join(CRITERIA)}, of sparse, linear, and of "
+            f"{', '.join(GREEDIES)}, and emp; got {name!r}"
+        )
+    criterion = CRITERIA[next(iter(kinds[0]), "ev")]
+    kernel: Kernel | Features = setting.prior(empirical="emp" in parts)
+    if kinds[1]:
+        points = inducing_points(
+            setting.x, min(_INDUCING, len(setting.x)), "kmeans", seed=setting.seed
+        )
+        kernel = Inducing(setting.prior(empirical="emp" in parts), points)
+        criterion = Linearised() if kinds[1] == ["linear"] else criterion
+    made = EVGP(
+        kernel,
+        criterion,
+        GREEDIES[kinds[2][0]] if kinds[2] else Exact(),
+        storage=torch.float32 if len(setting.x) > _THIN else torch.float64,
+    )
+    thin = thinned_to(None, criterion) or (_THIN if len(setting.x) > _LARGE else None)
+    if thin is None or kinds[1] or thin >= len(setting.x):
+        return made
+    return Thinned(made, thin, setting.seed)
+
+
+def _own(name: str, setting: Setting) -> Strategy:
+    package, _, attribute = name.partition(":")
+    found = found_at(package, attribute, "a strategy")
+    if isinstance(found, FunctionType | type):
+        try:
+            found = found(setting)
+        except Exception as error:  # a user's function may raise anything
+            raise PoolError(f"{name} stopped: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Strategy) or isinstance(found, type):
+        raise PoolError(
+            f"expected a strategy at {name}, or a function of a Setting that makes one; got "
+            f"{type(found).__name__}"
+        )
+    return found

@@ -1,0 +1,37 @@
+"""Fewer test points for a strategy that looks at all of them."""
+
+from dataclasses import dataclass, replace
+
+from torch import Generator
+
+from evgp.pool import Pool, Selection
+from evgp.strategies.checks import thinned
+from evgp.strategies.strategy import Strategy, is_ahead, renewed
+
+
+@dataclass(frozen=True)
+class Thinned:
+    """Another strategy, with the test points thinned by k-means++ to `points`.
+
+    >>> import torch
+    >>> from evgp.strategies import Random
+    >>> Thinned(Random(), 2)(Pool(torch.eye(4)), 1, generator=torch.Generator()).indices.shape
+    (1,)
+    """
+
+    inner: Strategy
+    points: int
+    seed: int = 0
+
+    @property
+    def ahead(self) -> bool:
+        """As the strategy itself."""
+        return is_ahead(self.inner)
+
+    def renewed(self, seed: int) -> "Thinned":
+        """With another random network, where it looks at one."""
+        return replace(self, inner=renewed(self.inner, seed))
+
+    def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
+        """k picks of the strategy."""
+        return self.inner(thinned(pool, self.points, self.seed), k, generator=generator)
