@@ -47,6 +47,7 @@ class LookAhead:
         self._seen = self.x if whole else self.x[self.looked]
         self._place = torch.full((len(self.x),), -1)
         self._place[self.looked] = torch.arange(len(self.looked))
+        self._ceiling = torch.full_like(self.variance, torch.inf)
 
     def condition_(self, known: Shaped[Tensor, " l *d"], rest: Float[Tensor, "l o"]) -> None:
         """Learn labels at other points; `rest` is how far they lie from the mean there."""
@@ -63,7 +64,13 @@ class LookAhead:
         r"""$\frac1m \sum_{x \ne c} |\mathrm{cov}(x, c)|$ for each row $c$."""
         step = max(1, TILE // (8 * len(self.looked)))
         parts = [self._tile(some) for some in torch.split(rows, step)]
-        return torch.cat(parts) / len(self.looked)
+        self._ceiling[rows] = torch.cat(parts) / len(self.looked)
+        return self._ceiling[rows]
+
+    def ceiling(self, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
+        """What the spread of each row is at most, from what is known of it: O(n), no kernel."""
+        deviation = self.variance.sqrt()
+        return torch.minimum(self._ceiling, deviation * deviation[self.looked].mean())[rows]
 
     def _tile(self, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         tile = self.kernel(self.x[rows], self._seen).double()
@@ -82,3 +89,5 @@ class LookAhead:
         column /= scale**0.5
         self.columns = torch.cat([self.columns, column[None]])
         self.variance = (self.variance - column.square()).clamp(min=0)
+        # A covariance changes by the product of its two entries of the column, up or down.
+        self._ceiling += column.abs() * column[self.looked].abs().mean()

@@ -24,6 +24,7 @@ from evgp.strategies.look_ahead import LookAhead
 from evgp.strategies.strategy import labels, unlabelled
 
 _STEP = 512  # points that go through the network at once
+_FEW = 256  # candidates looked at first, in the sequential form; then twice as many
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,9 @@ class MLMOC:
     output, and the mean of the chi distribution for several.
 
     All k are taken by one score; `sequential` adds each with its most likely label before the
-    next. Until `first` points are labelled, picks are random. The cost beside training is
-    O(n m (l + q)), with q the inputs and outputs of all layers, and k times that if sequential;
-    memory is O(n l).
+    next, and looks again at those that may then be the best. Until `first` points are labelled,
+    picks are random. The cost beside training is O(n m (l + q)), with q the inputs and outputs of
+    all layers, and at most k times that if sequential; memory is O(n l), and tiles of covariances.
 
     >>> from evgp import mlp
     >>> recipe = Recipe(mlp(1, 16, outputs=2), {"lr": 0.1, "steps": 20})
@@ -80,7 +81,9 @@ class MLMOC:
         free = unlabelled(pool, k)
         y = self._targets(pool)
         early = min(k, max(0, self.first - len(pool.known())))
-        drawn = free[torch.randperm(len(free), generator=generator)[:early]]
+        drawn = free[:0]
+        if early:
+            drawn = free[torch.randperm(len(free), generator=generator)[:early]]
         rows, gains = drawn.tolist(), [0.0] * early
         if early < k:
             free = free[~torch.isin(free, drawn)]
@@ -107,13 +110,26 @@ class MLMOC:
         rows: list[int] = []
         gains: list[float] = []
         for _ in range(k):
-            scores = self._weight(ahead)[free] * ahead.spread(free)
-            best = int(scores.argmax())
-            rows.append(int(free[best]))
-            gains.append(float(scores[best]))
+            row, gain = self._best(ahead, free)
+            rows.append(row)
+            gains.append(gain)
             ahead.observe_(rows[-1], self._likely(ahead)[rows[-1]])
             free = free[free != rows[-1]]
         return rows, gains
+
+    def _best(self, ahead: LookAhead, free: Int[Tensor, " c"]) -> tuple[int, float]:
+        """The row with the largest score; those that cannot have it are not looked at."""
+        weight = self._weight(ahead)[free]
+        most = weight * ahead.ceiling(free)
+        order = most.argsort(descending=True, stable=True)
+        scores = torch.full_like(most, -torch.inf)
+        low, size = 0, _FEW
+        while low < len(order) and float(most[order[low]]) >= float(scores.max()):
+            some = order[low : low + size]
+            scores[some] = weight[some] * ahead.spread(free[some])
+            low, size = low + size, 2 * size
+        best = int(scores.argmax())
+        return int(free[best]), float(scores[best])
 
     def _weight(self, ahead: LookAhead) -> Float[Tensor, " n"]:
         r"""$\|y_c - \mu_c\| / (v_c + s)$, or what is expected of it."""
