@@ -19,8 +19,8 @@ def points(n: int, d: int = 3, seed: int = 0) -> torch.Tensor:
 
 
 def recipe(outputs: int) -> Recipe:
-    settings = {"lr": 0.1, "steps": 30, "dtype": torch.float64}
-    return Recipe(mlp(2, 16, outputs=outputs), settings)
+    settings = {"lr": 0.1, "steps": 10, "dtype": torch.float64}
+    return Recipe(mlp(1, 16, outputs=outputs), settings)
 
 
 CLASSES = MLMOC(recipe(3), classes=3, noise=NOISE)
@@ -33,14 +33,14 @@ def pools(classes: int, outputs: int = 2) -> dict[str, Pool]:
         return torch.arange(count) % classes if classes else points(count, outputs, seed=9)
 
     return {
-        "plain": Pool(points(20)),
-        "labelled inside": Pool(points(20), labelled=torch.tensor([3, 17, 4]), y=y(3)),
+        "plain": Pool(points(12)),
+        "labelled inside": Pool(points(12), labelled=torch.tensor([3, 11, 4]), y=y(3)),
         "labelled inside and outside": Pool(
-            points(20), labelled=torch.tensor([3, 17]), x_labelled=points(4, seed=2), y=y(6)
+            points(12), labelled=torch.tensor([3, 11]), x_labelled=points(4, seed=2), y=y(6)
         ),
-        "copies": Pool(points(6).repeat(3, 1)),
+        "copies": Pool(points(4).repeat(3, 1)),
         "copies of what is labelled": Pool(
-            points(6).repeat(3, 1), labelled=torch.tensor([1, 2]), y=y(2)
+            points(4).repeat(3, 1), labelled=torch.tensor([1, 2]), y=y(2)
         ),
     }
 
@@ -157,9 +157,9 @@ def test_numbers_bring_the_change_expected_of_their_distribution(outputs) -> Non
 def test_only_the_sequential_form_leaves_copies(kind) -> None:
     pool = pools(BOTH[kind].classes)["copies"]
     made = BOTH[kind](pool, 3, generator=seeded())
-    assert len(set(made.indices % 6)) == 1
+    assert len(set(made.indices % 4)) == 1
     made = replace(BOTH[kind], sequential=True)(pool, 3, generator=seeded())
-    assert len(set(made.indices % 6)) == 3
+    assert len(set(made.indices % 4)) == 3
 
 
 @pytest.mark.parametrize("sequential", [False, True], ids=["at once", "sequential"])
@@ -184,9 +184,9 @@ def test_no_tile_holds_all_pairs(monkeypatch) -> None:
         return inner(self, rows)
 
     monkeypatch.setattr(look_ahead.LookAhead, "_tile", watched)
-    monkeypatch.setattr(look_ahead, "TILE", 3 * 8 * 20)
+    monkeypatch.setattr(look_ahead, "TILE", 3 * 8 * 12)
     CLASSES(pools(3)["plain"], 2, generator=seeded())
-    assert sum(shapes) == 20 and max(shapes) == 3
+    assert sum(shapes) == 12 and max(shapes) == 3
 
 
 @pytest.mark.parametrize("kind", BOTH)
