@@ -15,6 +15,7 @@ from evgp.report.axes import Axis, grid, join, path, percent, stretched, tag
 WIDE_SPAN = 20
 GAP = 6.5  # percent of the height between two names, so that they never touch
 NAMED = 16
+MANY = 14  # more names than this do not fit beside a curve
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,8 @@ def _band(labels: Sequence[int], curve: Curve, x: Axis, y: Axis, look: str) -> M
 
 def _names(drawn: Mapping[str, Curve], y: Axis, looks: Mapping[str, Look]) -> Markup:
     """Names at the ends of the lines, moved apart where they would touch."""
+    if len(drawn) > MANY:
+        return Markup("")
     ends = sorted((100 - y.at(curve.mean[-1]), name) for name, curve in drawn.items())
     places = apart([at for at, _ in ends])
     shown = [name if len(name) <= NAMED else name[: NAMED - 1] + "…" for _, name in ends]

@@ -40,17 +40,18 @@ def render(comparison: Comparison, settings: Mapping[str, object]) -> str:
     )  # fmt: skip
 
 
-def _answers(comparison: Comparison) -> list[tuple[str, str, str]]:
+def _answers(comparison: Comparison) -> list[tuple[str, str, str, str]]:
     """Would it have saved me labels? By dataset and metric; of many datasets the first metric."""
     made = []
+    mine = comparison.ours or ""
     for contest in comparison.contests:
-        one = contest.entrant(comparison.ours or "")
+        one = contest.entrant(mine)
         asked = _central(contest)[: 1 if len(comparison.contests) > _MANY else None]
-        for metric in asked if one is not None else ():
-            saved = one.score(metric).saved if one is not None else None
-            if saved is not None:
-                figure, means = words.answer(saved, comparison.ours or "", contest.labels[-1])
-                made.append((f"{contest.dataset} · {MEASURES[metric].words}", figure, means))
+        for score in [one.score(metric) for metric in asked] if one is not None else []:
+            if score.saved is not None:
+                sure = score.paired is not None and score.paired.verdict != "unclear"
+                told = words.answer(score.saved, mine, contest.labels[-1], sure=sure)
+                made.append((contest.dataset, MEASURES[score.metric].words, *told))
     return made
 
 

@@ -22,7 +22,7 @@ from evgp.arena.summary import (
     Score,
     Standing,
 )
-from evgp.arena.tidy import Cell, tidy
+from evgp.arena.tidy import Run, tidy
 from evgp.metrics import area
 from evgp.report.words import several
 
@@ -62,15 +62,15 @@ def _contest(rows: list[Row]) -> Contest:
     metrics = [
         name
         for name, measure in MEASURES.items()
-        if measure.kind == kind and any(cell.values(name) for cell in found.cells)
+        if measure.kind == kind and any(run.values(name) for run in found.runs)
     ]
-    grouped: dict[str, list[Cell]] = {}
-    for cell in found.cells:
-        grouped.setdefault(cell.strategy, []).append(cell)
+    grouped: dict[str, list[Run]] = {}
+    for run in found.runs:
+        grouped.setdefault(run.strategy, []).append(run)
     tables = {metric: _scores(metric, grouped, labels) for metric in metrics}
     entrants = [
-        _entrant(name, cells, [tables[metric][name] for metric in metrics])
-        for name, cells in grouped.items()
+        _entrant(name, runs, [tables[metric][name] for metric in metrics])
+        for name, runs in grouped.items()
     ]
     entrants.sort(key=lambda one: (one.rank is None, one.rank, one.strategy))
     contest = Contest(
@@ -91,9 +91,9 @@ def _contest(rows: list[Row]) -> Contest:
 
 
 def _scores(
-    metric: str, grouped: Mapping[str, list[Cell]], labels: tuple[int, ...]
+    metric: str, grouped: Mapping[str, list[Run]], labels: tuple[int, ...]
 ) -> dict[str, Score]:
-    made = {name: _score(metric, cells, labels) for name, cells in grouped.items()}
+    made = {name: _score(metric, runs, labels) for name, runs in grouped.items()}
     ranked = [name for name, score in made.items() if score.mean is not None]
     sign = 1 if MEASURES[metric].lower else -1
     ranks = stats.rankdata([sign * (made[name].mean or 0.0) for name in ranked])
@@ -102,8 +102,8 @@ def _scores(
     return _against_random(metric, made, labels) if MEASURES[metric].central else made
 
 
-def _score(metric: str, cells: Sequence[Cell], labels: tuple[int, ...]) -> Score:
-    whole = {cell.seed: values for cell in cells if (values := cell.values(metric)) is not None}
+def _score(metric: str, runs: Sequence[Run], labels: tuple[int, ...]) -> Score:
+    whole = {run.seed: values for run in runs if (values := run.values(metric)) is not None}
     if not whole:
         return Score(metric, reason="missing or infinite on each seed")
     curve = _curve(list(whole.values()))
@@ -188,16 +188,16 @@ def _reach(
     return None
 
 
-def _entrant(name: str, cells: Sequence[Cell], scores: Sequence[Score]) -> Entrant:
-    every = [row for cell in cells for row in cell.rows]
+def _entrant(name: str, runs: Sequence[Run], scores: Sequence[Score]) -> Entrant:
+    every = [row for run in runs for row in run.rows]
     ranks = [s.rank for s in scores if s.rank is not None and MEASURES[s.metric].central]
     return Entrant(
         strategy=name,
-        seeds=tuple(cell.seed for cell in cells),
-        members=tuple(cell.rows[-1].members for cell in cells),
+        seeds=tuple(run.seed for run in runs),
+        members=tuple(run.rows[-1].members for run in runs),
         pick_seconds=_mean([row.pick_seconds for row in every]),
         train_seconds=_mean([row.train_seconds for row in every]),
-        train_loss=_mean([cell.rows[-1].train_loss for cell in cells]),
+        train_loss=_mean([run.rows[-1].train_loss for run in runs]),
         scores=tuple(scores),
         rank=fmean(ranks) if ranks else None,
     )

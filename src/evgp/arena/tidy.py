@@ -1,4 +1,4 @@
-"""From rows to cells that can be compared: one label axis, the most members, nothing half done."""
+"""From rows to runs that can be compared: one label axis, the most members, nothing half done."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from evgp.report.words import several
 
 
 @dataclass(frozen=True)
-class Cell:
+class Run:
     """One strategy with one seed: its rows on the label axis of the dataset, in order."""
 
     strategy: str
@@ -26,17 +26,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Tidy:
-    """The cells of one dataset that share its label axis, and what had to be left out."""
+    """The runs of one dataset that share its label axis, and what had to be left out."""
 
     labels: tuple[int, ...]
-    cells: tuple[Cell, ...]
+    runs: tuple[Run, ...]
     notes: tuple[str, ...]
 
 
 def tidy(rows: Sequence[Row]) -> Tidy:
-    """Cells of one dataset; of a cell with several member counts the one with the most is kept.
+    """Runs of one dataset; of a run with several member counts the one with the most is kept.
 
-    The label axis is the one that most cells have (the longest of several), so that a run that is
+    The label axis is the one that most runs have (the longest of several), so that a run that is
     still going on neither cuts the others short nor counts for more than it is.
     """
     for name in ("kind", "batch"):
@@ -48,30 +48,30 @@ def tidy(rows: Sequence[Row]) -> Tidy:
             )
     grouped: dict[tuple[str, int], dict[int, dict[int, Row]]] = {}
     for row in rows:
-        cell = grouped.setdefault((row.strategy, row.seed), {})
-        cell.setdefault(row.members, {})[row.labels] = row
-    kept = {key: cell[max(cell)] for key, cell in grouped.items()}
-    axes = Counter(tuple(sorted(cell)) for cell in kept.values())
+        run = grouped.setdefault((row.strategy, row.seed), {})
+        run.setdefault(row.members, {})[row.labels] = row
+    kept = {key: run[max(run)] for key, run in grouped.items()}
+    axes = Counter(tuple(sorted(run)) for run in kept.values())
     labels = max(axes, key=lambda axis: (axes[axis], len(axis)))
-    cells = [
-        Cell(strategy, seed, tuple(cell[at] for at in labels))
-        for (strategy, seed), cell in kept.items()
-        if set(labels) <= set(cell)
+    runs = [
+        Run(strategy, seed, tuple(run[at] for at in labels))
+        for (strategy, seed), run in kept.items()
+        if set(labels) <= set(run)
     ]
-    cells.sort(key=lambda cell: cell.seed)
-    return Tidy(labels, tuple(cells), tuple(_notes(kept, labels)))
+    runs.sort(key=lambda run: run.seed)
+    return Tidy(labels, tuple(runs), tuple(_notes(kept, labels)))
 
 
 def _notes(kept: dict[tuple[str, int], dict[int, Row]], labels: tuple[int, ...]) -> list[str]:
     made = []
-    for (strategy, seed), cell in kept.items():
-        absent = len(set(labels) - set(cell))
+    for (strategy, seed), run in kept.items():
+        absent = len(set(labels) - set(run))
         if absent:
             made.append(
                 f"Seed {seed} of {strategy} is left out: it lacks {several(absent, 'round')} of "
                 f"{len(labels)}."
             )
-    if any(set(cell) - set(labels) for cell in kept.values()):
+    if any(set(run) - set(labels) for run in kept.values()):
         made.append(
             f"Some runs have rounds that others lack; all are compared from {labels[0]:,} to "
             f"{labels[-1]:,} labels."

@@ -26,18 +26,22 @@ def verdict(contest: Contest) -> str:
     if not contest.leads:
         return f"{where}, nothing can be ranked: the central metrics are missing."
     mine = ours(tuple(one.strategy for one in entrants))
-    clauses = [_clause(contest, lead, mine) for lead in contest.leads]
+    before = [None, *(lead.best for lead in contest.leads)]
+    clauses = [
+        _clause(contest, lead, mine, "it also" if lead.best == last else lead.best)
+        for lead, last in zip(contest.leads, before, strict=False)
+    ]
     return f"{where}, over the whole run, {'; '.join(clauses)}."
 
 
-def _clause(contest: Contest, lead: Lead, mine: str | None) -> str:
+def _clause(contest: Contest, lead: Lead, mine: str | None, who: str) -> str:
     measure = MEASURES[lead.metric]
     what, _, detail = measure.words.partition(", ")
     remarks = [detail, _margin(lead)]
     if RANDOM not in (lead.best, lead.second):
         remarks.append(_against(contest, lead.best, lead.metric))
     most = "lowest" if measure.lower else "highest"
-    made = f"{lead.best} has the {most} {what}{_in_brackets(remarks)}"
+    made = f"{who} has the {most} {what}{_in_brackets(remarks)}"
     if mine is None or mine == lead.best:
         return made
     place, test = _place(contest, mine, lead.metric), _against(contest, mine, lead.metric)
@@ -110,6 +114,10 @@ def lead(comparison: Comparison) -> list[str]:
             f"Against random, {mine.strategy} is clearly better in {mine.better} of "
             f"{several(mine.tested, 'comparison')} and clearly worse in {mine.worse or 'none'}."
         )
+        ran = [contest.entrant(mine.strategy) for contest in comparison.contests]
+        fewest = min(len(one.seeds) for one in ran if one is not None)
+        if fewest < FEW:
+            made[-1] = f"{made[-1][:-1]}; with {several(fewest, 'seed')} that is a hint, no proof."
     return made
 
 
@@ -125,6 +133,7 @@ def notes(entrants: Sequence[Entrant]) -> list[str]:
                 f"{one.strategy} lacks seed{'s' if len(lacking) > 1 else ''} {which}: its means "
                 "are over fewer seeds, and its tests use those it shares."
             )
+        made += _lost(one)
     counts = sorted({count for one in entrants for count in one.members})
     if len(counts) > 1:
         made.append(
@@ -140,6 +149,22 @@ def notes(entrants: Sequence[Entrant]) -> list[str]:
     elif len(entrants) > 1 and fewest == 1:
         made.append("One seed cannot be tested: what looks like a lead may be luck. Add seeds.")
     return made
+
+
+def _lost(one: Entrant) -> list[str]:
+    """Seeds that a metric could not be had for: those left may be the luckier ones."""
+    made = []
+    for score in one.scores:
+        held = {seed for seed, _ in score.areas}
+        lost = [seed for seed in one.seeds if seed not in held] if held else []
+        if lost:
+            which = ", ".join(map(str, lost))
+            made.append(
+                f"{MEASURES[score.metric].words} of {one.strategy} is without seed"
+                f"{'s' if len(lost) > 1 else ''} {which}, where it is missing or infinite: did "
+                "training diverge? Its other seeds may flatter it."
+            )
+    return [note[0].upper() + note[1:] for note in made]
 
 
 def band(kinds: set[str]) -> str:
@@ -165,8 +190,10 @@ def reached(saved: Saved | None) -> str:
     return f"{ceil(saved.at - 1e-9):,}" + (", the first batch" if saved.first else "")
 
 
-def answer(saved: Saved, strategy: str, end: int) -> tuple[str, str]:
+def answer(saved: Saved, strategy: str, end: int, *, sure: bool = True) -> tuple[str, str]:
     """Would it have saved me labels? A figure, and what it means.
+
+    `sure` says that a test tells the strategy from random.
 
     >>> answer(Saved(62.0, False, 100, 38.0), "evgp", 100)
     ('38\u202f% fewer', '62 labels by evgp do what 100 by random do')
@@ -177,6 +204,7 @@ def answer(saved: Saved, strategy: str, end: int) -> tuple[str, str]:
     share = abs(own - at) / own
     means = f"{at:,} labels by {strategy} do what {own:,} by random do"
     means += ", from the first batch on" if saved.first else ""
+    means += "" if sure else "; it may be noise, as no test tells the two apart"
     if at == own:
         return "none", means
     return f"{round(100 * share)}{THIN}% {'fewer' if at < own else 'more'}", means

@@ -1,0 +1,79 @@
+"""Pictures of learning curves: whole, the same each time, and with nothing on top of the curves."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from evgp._errors import DatasetError
+from evgp.arena.looks import looks
+from evgp.arena.plot import plot_curves, save_plots
+from evgp.arena.summarise import summarise
+from tests.arena.rows import STRATEGIES, curves, study
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return summarise(study())
+
+
+def test_central_metrics_stand_side_by_side(comparison):
+    figure = plot_curves(comparison, "yacht")
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "test MSE",
+        "output variance, 90th percentile",
+    ]
+    assert [len(axes.lines) for axes in figure.axes] == [6, 6]
+
+
+def test_values_that_span_much_get_a_logarithmic_axis(comparison):
+    scales = [axes.get_yscale() for axes in plot_curves(comparison, "yacht").axes]
+    assert scales == ["linear", "log"]
+
+
+def test_metrics_may_be_chosen_and_must_exist(comparison):
+    (axes,) = plot_curves(comparison, "digits", ["nll"]).axes
+    assert axes.get_ylabel() == "negative log-likelihood"
+    with pytest.raises(DatasetError, match="expected a metric of digits"):
+        plot_curves(comparison, "digits", ["mse"])
+    with pytest.raises(DatasetError, match="expected a dataset"):
+        plot_curves(comparison, "moon")
+
+
+def test_the_legend_never_covers_a_curve(comparison):
+    figure = plot_curves(comparison, "yacht")
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert all(not box.overlaps(axes.get_window_extent()) for axes in figure.axes)
+
+
+def test_random_is_grey_and_evgp_is_strongest():
+    drawn = looks(STRATEGIES)
+    red, green, blue = (int(drawn["random"].colour[i : i + 2], 16) for i in (1, 3, 5))
+    assert max(red, green, blue) - min(red, green, blue) < 32
+    ours = {name for name in drawn if name.startswith("evgp")}
+    assert min(drawn[name].width for name in ours) > max(
+        drawn[name].width for name in drawn.keys() - ours
+    )
+    assert len({(look.colour, look.dashes) for look in drawn.values()}) == len(STRATEGIES)
+
+
+def test_the_same_rows_give_the_same_bytes(comparison, tmp_path: Path):
+    first, again = (save_plots(comparison, tmp_path / name) for name in ("a", "b"))
+    assert [path.name for path in first] == ["yacht.png", "yacht.svg", "digits.png", "digits.svg"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
+    assert "<dc:date>" not in first[1].read_text()
+
+
+def test_names_of_datasets_cannot_leave_the_folder(tmp_path: Path):
+    names = ["../../up", "a/b", "a b", "", "$x_$ \u4e2d"]
+    rows = study([(name, "regression") for name in names], ("random", "_$evgp^"), 2, 2)
+    made = save_plots(summarise(rows), tmp_path / "plots")
+    assert len(set(made)) == 2 * len(names)
+    assert all(path.parent == tmp_path / "plots" and path.stat().st_size for path in made)
+    assert all(re.fullmatch(r"[\w.+-]+", path.name) for path in made)
+
+
+def test_one_round_and_one_seed_can_be_drawn(tmp_path: Path):
+    assert save_plots(summarise(curves({"evgp": [[1.0]], "random": [[2.0]]})), tmp_path)
