@@ -60,13 +60,13 @@ def test_the_policy_admits_the_style_and_no_more(page):
     assert "script-src" not in policy
 
 
-def test_names_do_not_become_markup():
+def test_names_do_not_become_markup(page):
     rows = study([(HOSTILE, "regression")], ("random", f"evgp{HOSTILE}", HOSTILE), 2, 3)
-    page = page_of(rows, command=HOSTILE, **{HOSTILE: HOSTILE})
-    assert "<img" not in page
-    assert "<script" not in page
-    walked = Page(page)
-    assert {tag for tag, _ in walked.tags} <= {tag for tag, _ in Page(page_of(study())).tags}
+    hostile = page_of(rows, command=HOSTILE, **{HOSTILE: HOSTILE})
+    assert "<img" not in hostile
+    assert "<script" not in hostile
+    walked = Page(hostile)
+    assert {tag for tag, _ in walked.tags} <= {tag for tag, _ in Page(page).tags}
     assert not [key for _, given in walked.tags for key in given if key.startswith("on")]
     told = next(text for text in walked.inside("code"))
     assert told == HOSTILE

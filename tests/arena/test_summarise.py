@@ -160,6 +160,15 @@ def test_a_lost_contest_is_told_straight():
     assert "while evgp comes 2nd of 3 (worse than random)" in contest.verdict
 
 
+def test_a_lead_that_adjustment_takes_away_is_said_to_be_one():
+    near = [[v + gap for v in run] for run, gap in zip(RANDOM, (0.1, 0.5, 0.3, 0.35), strict=True)]
+    others = {f"other{i}": BADGE for i in range(8)}
+    (contest,) = summarise(curves({"random": RANDOM, "evgp": near, **others})).contests
+    test = contest.entrant("evgp").score("mse").paired
+    assert test.p < 0.05 < test.holm
+    assert "worse than random by the plain p, not by the adjusted one" in contest.verdict
+
+
 def test_ranks_are_means_over_datasets():
     comparison = summarise(study())
     assert comparison.strategies[0] == "evgp"

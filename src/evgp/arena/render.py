@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
+from math import ceil
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -112,7 +113,8 @@ def _by_final(score: Score) -> float | None:
 
 def _by_labels(score: Score) -> float | None:
     saved: Saved | None = score.saved
-    return None if saved is None else saved.at
+    # Whole labels, as they are shown: equal numbers are equally good.
+    return None if saved is None or saved.at is None else ceil(saved.at - 1e-9)
 
 
 def _best(scores: list[Score], by: Callable[[Score], float | None], lower: bool) -> set[int]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import ceil, floor, isfinite, log10
 
 from evgp.arena.row import MEASURES
-from evgp.arena.summary import RANDOM, Comparison, Contest, Entrant, Lead, Saved, ours
+from evgp.arena.summary import LEVEL, RANDOM, Comparison, Contest, Entrant, Lead, Saved, ours
 from evgp.report.words import THIN, number, several
 
 MINUS = "\u2212"
@@ -66,7 +66,12 @@ def _margin(lead: Lead) -> str:
 def _against(contest: Contest, strategy: str, metric: str) -> str:
     entrant = contest.entrant(strategy)
     test = None if entrant is None else entrant.score(metric).paired
-    return "" if test is None else _AGAINST[test.verdict]
+    if test is None:
+        return ""
+    if test.verdict == "unclear" and test.p is not None and test.p < LEVEL:
+        way = "better" if test.better else "worse"
+        return f"{way} than random by the plain p, not by the adjusted one"
+    return _AGAINST[test.verdict]
 
 
 def _place(contest: Contest, strategy: str, metric: str) -> str:
