@@ -109,13 +109,14 @@ class MLMOC:
             ahead.observe_(row, self._likely(ahead)[row])
         rows: list[int] = []
         gains: list[float] = []
-        for _ in range(k):
+        while True:
             row, gain = self._best(ahead, free)
             rows.append(row)
             gains.append(gain)
-            ahead.observe_(rows[-1], self._likely(ahead)[rows[-1]])
-            free = free[free != rows[-1]]
-        return rows, gains
+            if len(rows) == k:
+                return rows, gains
+            ahead.observe_(row, self._likely(ahead)[row])
+            free = free[free != row]
 
     def _best(self, ahead: LookAhead, free: Int[Tensor, " c"]) -> tuple[int, float]:
         """The row with the largest score; those that cannot have it are not looked at."""
