@@ -7,9 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from evgp import datasets as datasets
     from evgp import metrics as metrics
+    from evgp import strategies as strategies
     from evgp._errors import EvgpError as EvgpError
     from evgp._errors import EvgpWarning as EvgpWarning
+    from evgp.arena import Subject as Subject
+    from evgp.arena import Terms as Terms
+    from evgp.arena import compare as compare
     from evgp.criteria import ExpectedVariance as ExpectedVariance
     from evgp.criteria import MutualInformation as MutualInformation
     from evgp.criteria import Percentile as Percentile
@@ -51,6 +56,7 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "_errors": ("EvgpError", "EvgpWarning"),
+    "arena": ("Subject", "Terms", "compare"),
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
     "datasets": ("open_pool",),
     "ensembles": ("Ensemble", "Recipe", "train"),
@@ -72,7 +78,7 @@ _ROOMS = {
     "strategies": ("EVGP", "Plan", "pick", "plan"),
 }
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
-_WHOLE = ("metrics",)  # rooms that are public as they are
+_WHOLE = ("datasets", "metrics", "strategies")  # rooms that are public as they are
 __all__ = sorted((*_WHERE, *_WHOLE))  # noqa: PLE0605  every name above, once
 
 

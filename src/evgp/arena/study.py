@@ -22,6 +22,7 @@ from evgp.arena.cell import Cell, Played
 from evgp.arena.row import Row
 from evgp.arena.terms import Subject, Terms
 from evgp.datasets import Dataset, atomic
+from evgp.strategies import whole
 
 Progress = Callable[[str, int, int], None]
 _TOLD: "SimpleQueue[int] | None" = None  # in a process of its own: where rounds are told
@@ -100,23 +101,28 @@ class Study:
 
 
 def compare(
-    subjects: Sequence[Subject],
-    strategies: Sequence[str],
+    data: str | Subject | Sequence[str | Subject],
+    strategies: str | Sequence[str],
     *,
     out: str | Path,
     terms: Terms = Terms(),
-    seeds: Sequence[int] = range(5),
+    seeds: int | Sequence[int] = 5,
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> tuple[Row, ...]:
     """Play every strategy on every dataset with every seed, and give all rows of the folder.
 
+    `data` are names of datasets, or `Subject`s: tables of your own with a label; `strategies` are
+    names, as `strategy_named` knows them; `seeds` how many, or which.
     Everything is checked before anything runs. Cells that are finished in the folder are not run
     again, so a run that was stopped goes on where it was, and a study may grow by strategies,
     seeds and members. Cells run in `jobs` processes, by default as many as there are cores and as
     memory allows, each with its share of the threads.
     """
-    names = tuple(dict.fromkeys(strategies))
+    listed = [data] if isinstance(data, str | Subject) else data
+    subjects = [one if isinstance(one, Subject) else Subject(one) for one in listed]
+    names = tuple(dict.fromkeys([strategies] if isinstance(strategies, str) else strategies))
+    seeds = range(whole(seeds, "seeds", 1)) if isinstance(seeds, int) else seeds
     check(subjects, names, seeds, terms)
     study = Study(Path(out))
     study.agree(subjects, terms)

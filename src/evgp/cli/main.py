@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from evgp.cli._output import prepare_streams, silence
+from evgp.cli.compare import compare
 from evgp.cli.pick import pick
 from evgp.cli.plan import plan
 
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command("pick")(pick)
 app.command("plan")(plan)
+app.command("compare")(compare)
 
 
 def _version(asked: bool) -> bool:

@@ -43,7 +43,7 @@ class Recipe:
     ) -> Ensemble:
         """Members trained on these points; `other` settings take the place of the recipe's."""
         settings = {**self.settings, **other}
-        if self.epochs is not None and "steps" not in other:
+        if self.epochs is not None and "steps" not in other and len(x) > 0:
             batch = settings.get("batch") or (32 if settings.get("optimiser") == "sgd" else len(x))
             settings["steps"] = self.epochs * ceil(len(x) / min(batch, len(x)))
         return train(self.network, x, y, members=members, seed=seed, progress=progress, **settings)

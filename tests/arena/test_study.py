@@ -1,0 +1,169 @@
+"""Cells against plain loops, and studies that are stopped, resumed, grown and spread."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from evgp import metrics, train
+from evgp._errors import EvgpError
+from evgp.arena import Row, Study, Subject, Terms, compare
+from evgp.arena.cell import Cell
+from evgp.strategies import strategy_named
+from tests.arena.conftest import QUICK
+
+SECONDS = {"pick_seconds": 0.0, "train_seconds": 0.0}
+
+
+def untimed(rows: tuple[Row, ...]) -> list[str]:
+    return [repr(replace(row, **SECONDS)) for row in rows]
+
+
+@pytest.mark.parametrize("kind", ["numbers", "kinds"])
+def test_a_cell_is_a_plain_loop(kind, request) -> None:
+    subject: Subject = request.getfixturevalue(kind)
+    played = Cell(subject, "evgp", 1, QUICK).play()
+    data = subject.load(1)
+    setting = QUICK.setting(data, 1)
+    from evgp import Pool
+
+    picks = strategy_named("evgp", setting)(Pool(data.x), 6, generator=torch.Generator()).indices
+    assert played.picks.tolist() == picks.tolist()
+    settings = dict(setting.recipe.settings)
+    for row, count in zip(played.rows, (3, 6), strict=True):
+        known = torch.from_numpy(picks[:count])
+        if setting.recipe.epochs:
+            settings["steps"] = setting.recipe.epochs
+        net = train(
+            setting.recipe.network, data.x[known], data.y[known], members=2, seed=1, **settings
+        )
+        out = net.predict(data.x_test)
+        assert (row.labels, row.batch, row.members, row.seed) == (count, 3, 2, 1)
+        if kind == "numbers":
+            assert row.mse == pytest.approx(metrics.mse(out, data.y_test), rel=1e-5)
+            wanted = metrics.output_variance(out, 90)
+            assert row.output_variance_p90 == pytest.approx(wanted, rel=1e-4)
+            assert row.mse == pytest.approx(row.bias + row.output_variance, rel=1e-6)
+        else:
+            assert row.accuracy == metrics.accuracy(out, data.y_test)
+            assert row.output_entropy == pytest.approx(metrics.output_entropy(out))
+
+
+def test_labels_at_the_start_are_the_same_for_all_strategies(numbers) -> None:
+    terms = replace(QUICK, start=3)
+    made = [Cell(numbers, name, 0, terms).play() for name in ("random", "evgp", "badge")]
+    assert len({tuple(one.picks[:3].tolist()) for one in made}) == 1
+    assert [row.labels for row in made[0].rows] == [6]
+
+
+def test_a_study_is_never_played_twice_and_grows(numbers, tmp_path, monkeypatch) -> None:
+    played: list[tuple[str, int, int]] = []
+    play = Cell.play
+
+    def counted(cell: Cell, *rest) -> object:
+        played.append((cell.strategy, cell.seed, cell.terms.members))
+        return play(cell, *rest)
+
+    monkeypatch.setattr(Cell, "play", counted)
+    told: list[tuple[int, int]] = []
+    first = compare([numbers], ["random"], out=tmp_path, terms=QUICK, seeds=[0, 1], jobs=1)
+    again = compare(
+        [numbers], ["random", "evgp"], out=tmp_path, terms=QUICK, seeds=[0, 1], jobs=1,
+        progress=lambda stage, done, total: told.append((done, total)),
+    )  # fmt: skip
+    assert played == [("random", 0, 2), ("random", 1, 2), ("evgp", 0, 2), ("evgp", 1, 2)]
+    assert set(untimed(first)) < set(untimed(again)) and len(again) == 8
+    assert told[0] == (4, 8) and told[-1] == (8, 8)
+    more = compare(
+        [numbers], ["random"], out=tmp_path, terms=replace(QUICK, members=3), seeds=[0], jobs=1
+    )
+    assert played[-1] == ("random", 0, 3) and len(more) == 10
+
+
+def test_other_terms_need_another_folder(numbers, tmp_path) -> None:
+    compare([numbers], ["random"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+    for change, match in (
+        ({"batch": 2}, "with batch 3; got 2; take another folder"),
+        ({"width": 16}, "with width 8; got 16"),
+        ({"lr": 0.5}, "with lr as usual; got 0.5"),
+    ):
+        with pytest.raises(EvgpError, match=match):
+            compare([numbers], ["random"], out=tmp_path, terms=replace(QUICK, **change), seeds=[0])
+
+
+def test_a_damaged_cell_is_played_again(numbers, tmp_path) -> None:
+    whole = compare([numbers], ["random", "coreset"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+    for file, damage in zip(sorted((tmp_path / "cells").iterdir()), ("{", "{}"), strict=True):
+        file.write_text(damage)
+    assert Study(tmp_path).rows() == ()
+    again = compare([numbers], ["random", "coreset"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+    assert untimed(again) == untimed(whole)
+
+
+def test_nothing_to_compare_is_refused(numbers, tmp_path) -> None:
+    for subjects, names, seeds, match in (
+        ([], ["random"], [0], "datasets"),
+        ([numbers], [], [0], "strategies"),
+        ([numbers], ["random"], [], "seeds"),
+        ([numbers, numbers], ["random"], [0], "different names"),
+    ):
+        with pytest.raises(EvgpError, match=match):
+            compare(subjects, names, out=tmp_path, terms=QUICK, seeds=seeds)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_processes_play_what_one_would(numbers, tmp_path) -> None:
+    names = ["random", "evgp", "badge"]
+    one, two = (
+        compare([numbers], names, out=tmp_path / str(jobs), terms=QUICK, seeds=[0, 1], jobs=jobs)
+        for jobs in (1, 2)
+    )
+    assert untimed(one) == untimed(two)
+
+
+RUN = """
+import sys
+from evgp.arena import Subject, Terms, compare
+if __name__ == "__main__":
+    subject = Subject(sys.argv[1], label="price", drop=("kind",))
+    terms = Terms(budget=6, batch=3, members=2, depth=1, width=8, steps=2000)
+    compare([subject], ["random", "coreset", "evgp", "badge"], out=sys.argv[2], terms=terms,
+            seeds=[0, 1], jobs=int(sys.argv[3]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_killed_study_goes_on(jobs, prices, tmp_path) -> None:
+    script, out = tmp_path / "run.py", tmp_path / "study"
+    script.write_text(RUN)
+    command = [sys.executable, str(script), str(prices), str(out), str(jobs)]
+    process = subprocess.Popen(command, start_new_session=True)
+    for _ in range(600):
+        if len(list(out.glob("cells/*.json"))) >= 2:
+            break
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = {file: file.stat().st_mtime_ns for file in out.glob("cells/*.json")}
+    assert 2 <= len(kept) < 8
+    subprocess.run(command, check=True)
+    assert all(file.stat().st_mtime_ns == at for file, at in kept.items())
+    whole = tmp_path / "whole"
+    subprocess.run([*command[:3], str(whole), "1"], check=True)
+    assert untimed(Study(out).rows()) == untimed(Study(whole).rows())
+    assert len(Study(out).rows()) == 16
+
+
+def test_terms_that_are_usual_are_not_part_of_a_name(numbers, tmp_path) -> None:
+    usual = Terms(budget=3, batch=3, members=2, depth=1, width=8, steps=1)
+    compare([numbers], ["random"], out=tmp_path, terms=usual, seeds=[0], jobs=1)
+    assert isinstance(next(Path(tmp_path / "cells").iterdir()).stem, str)
+    assert "start" not in next((tmp_path / "cells").iterdir()).read_text()
