@@ -1,0 +1,107 @@
+"""`evgp compare` as a person runs it: what it writes, what it prints, what it refuses."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evgp.arena import read_rows
+
+QUICK = ("--budget", 6, "--batch", 3, "--members", 2, "--seeds", 2, "--jobs", 1)
+QUICK = (*QUICK, "--depth", 1, "--width", 8, "--steps", 5)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Forty rows: three columns, a price, and a kind."""
+    random = np.random.default_rng(0)
+    path = tmp_path / "houses.csv"
+    lines = ["a,b,c,price,kind"]
+    for a, b, c in random.normal(size=(40, 3)):
+        lines.append(f"{a:.5f},{b:.5f},{c:.5f},{a + b:.5f},{'dear' if a > 0 else 'cheap'}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_table_of_ones_own(run, table, tmp_path) -> None:
+    out = tmp_path / "out"
+    names = "evgp,random,kmeans++,badge"
+    ran = run("compare", table, "--label", "price", "--drop", "kind", "--strategies", names,
+              "--out", out, *QUICK)  # fmt: skip
+    assert ran.code == 0, ran.err
+    lines = list(csv.DictReader(ran.out.splitlines(), delimiter="\t"))
+    assert {line["strategy"] for line in lines} == set(names.split(","))
+    assert {line["metric"] for line in lines} == {"mse", "output_variance_p90"}
+    assert "houses: On houses" in ran.err and "page.html" in ran.err
+    rows = read_rows(out / "rows.parquet")
+    assert len(rows) == 4 * 2 * 2 and rows == read_rows(out / "rows.csv")
+    for line in lines:
+        heights = [getattr(row, line["metric"]) for row in rows if row.strategy == line["strategy"]]
+        assert float(line["area"]) == pytest.approx(np.mean(heights))  # two rounds: their mean
+    page = (out / "page.html").read_text()
+    assert "houses" in page and "kmeans++" in page and "evgp compare" in page
+    assert (out / "houses.png").stat().st_size > 5000 and (out / "houses.svg").exists()
+
+
+def test_finished_cells_are_kept_and_commands_remembered(run, table, tmp_path) -> None:
+    out = tmp_path / "out"
+    given = ("compare", table, "--label", "kind", "--drop", "price", "--out", out, *QUICK)
+    assert run(*given, "--strategies", "random").code == 0
+    before = {path: path.stat().st_mtime_ns for path in (out / "cells").iterdir()}
+    ran = run(*given, "--strategies", "random,coreset", "--json")
+    assert ran.code == 0
+    assert all(path.stat().st_mtime_ns == at for path, at in before.items())
+    document = json.loads(ran.out)
+    assert document["contests"][0]["kind"] == "classification"
+    assert len(document["contests"][0]["entrants"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--strategies", "evgp,bagde"], "did you mean badge?"),
+        (["--strategies", ","], "expected strategies to compare, got none"),
+        (["--strategies", "batchbald"], "classification"),
+        (["--budget", 30, "--batch", 10], "budget of at most 20"),
+        (["--budget", 7], "whole batches"),
+        (["--label", "colour"], "colour"),
+        (["--network", "nonsense"], "expected a network among"),
+        (["--network", "cnn"], "images"),
+    ],
+)
+def test_bad_input_is_one_sentence(run, table, tmp_path, arguments, said) -> None:
+    given = ["--label", "price", "--drop", "kind", "--strategies", "evgp,random"]
+    ran = run("compare", table, *given, "--out", tmp_path / "out", *QUICK, *arguments)
+    assert ran.code == 1 and said in ran.err, ran.err
+    assert ran.err.count("\n") == 1 and ran.err.startswith("evgp: ")
+    assert not (tmp_path / "out").exists() and not ran.out
+
+
+def test_labels_are_looked_at(run, table, tmp_path) -> None:
+    text = table.read_text().splitlines()
+    holes, same, alone = (tmp_path / f"{name}.csv" for name in ("holes", "same", "alone"))
+    holes.write_text(
+        "\n".join([text[0], text[1].replace("dear", "").replace("cheap", ""), *text[2:]])
+    )
+    same.write_text("\n".join([text[0], *(line.replace("dear", "cheap") for line in text[1:])]))
+    rest = [line.replace("dear", "cheap") for line in text[2:]]
+    for seed in range(20):  # one row of a class is in the pool for some seeds only
+        alone.write_text("\n".join([text[0], text[1].rsplit(",", 1)[0] + ",rare", *rest]))
+        from evgp.datasets import load_csv
+
+        try:
+            load_csv(alone, "kind", seed=seed, drop=["price"])
+        except ValueError as error:
+            assert "'rare' in the test part only" in str(error)
+            break
+    else:
+        raise AssertionError("the row was in the pool of every seed")
+    for path, said in ((holes, "expected a label in each row"), (same, "labels that differ")):
+        ran = run("compare", path, "--label", "kind", "--drop", "price", "--out", tmp_path / "x")
+        assert ran.code == 1 and said in ran.err
+    ran = run("compare", "kin9nm")
+    assert ran.code == 1 and "expected a dataset among boston, naval" in ran.err
+    ran = run("compare", table)
+    assert ran.code == 1 and "say it with --label" in ran.err
