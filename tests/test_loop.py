@@ -1,5 +1,7 @@
 """Pick, ask, reveal: rounds against single calls, and what is refused."""
 
+from inspect import unwrap
+
 import numpy as np
 import pytest
 import torch
@@ -31,7 +33,14 @@ class Seen:
         return Selection(rows, np.zeros(k))
 
 
-AHEAD = [EVGP(KERNEL), MaxVariance(KERNEL), CoreSet(), Random(), KMeansPlusPlus()]
+def picking(rows: list[int]):
+    return lambda pool, k, *, generator: Selection(np.array(rows), np.zeros(len(rows)))
+
+
+AHEAD = [
+    EVGP(KERNEL), MaxVariance(KERNEL), CoreSet(), Random(), KMeansPlusPlus(),
+    Hybrid(EVGP(KERNEL), KMeansPlusPlus(), after=5), Hybrid(KMeansPlusPlus(), EVGP(KERNEL), 2),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("strategy", AHEAD, ids=lambda one: type(one).__name__)
@@ -44,6 +53,14 @@ def test_ahead_is_what_single_rounds_would_pick(strategy) -> None:
     rest, pool = made[4:], Pool(X)
     pool = pool.reveal(torch.tensor(made[:4]), Y[made[:4]])
     assert strategy(pool, 8, generator=torch.Generator()).indices.tolist() == rest
+
+
+def test_whole_numbers_among_the_first_labels_cut_nothing_off_later_ones() -> None:
+    answers = iter(([1, 2], [0.5, 3]))
+    *_, last = run(Pool(X), Random(), lambda rows: next(answers), 2, 2)
+    assert last.pool.y.tolist() == [1.0, 2.0, 0.5, 3.0]
+    small = Pool(X, labelled=torch.tensor([0]), y=torch.tensor([7], dtype=torch.uint8))
+    assert small.reveal(torch.tensor([1]), torch.tensor([300])).y.tolist() == [7, 300]
 
 
 def test_rounds_see_the_labels_of_those_before() -> None:
@@ -120,13 +137,41 @@ def test_a_hybrid_may_change_within_a_batch() -> None:
         ({"k": 0}, "k as a whole number"),
         ({"oracle": lambda rows: Y[rows][:-1]}, "4 labels from the oracle"),
         ({"oracle": lambda rows: Y[rows] * torch.nan}, "finite labels"),
+        ({"oracle": lambda rows: ["cat"] * len(rows)}, "numbers as labels.*'cat'"),
+        ({"oracle": lambda rows: [None] * len(rows)}, "numbers as labels.*None"),
         ({"pool": Pool(X, labelled=torch.tensor([3]))}, "labels y of the points"),
+        ({"pool": Pool(X, labelled=torch.tensor([3]), y=Y[3:4, None])}, r"shape \(1,\), as those"),
+        ({"strategy": "random"}, "a strategy, such as .*got 'random'"),
+        ({"strategy": Random}, "a strategy, such as"),
+        ({"strategy": picking([0, 1])}, "4 different rows"),
+        ({"strategy": picking([0, 0, 1, 2])}, "4 different rows"),
+        ({"strategy": picking([0, 1, 2, 99])}, "4 different rows"),
+        ({"seed": -1}, "seed as a whole number"),
     ],
 )
 def test_what_cannot_run_is_refused(change, match) -> None:
     given = {"pool": Pool(X), "strategy": Random(), "oracle": oracle, "rounds": 2, "k": 4, **change}
     with pytest.raises(PoolError, match=match):
-        list(run(**given))
+        list(unwrap(run)(**given))
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"labelled": [1]}, "labelled as a torch tensor, got list"),
+        ({"labelled": torch.tensor([1]), "y": np.zeros(1)}, "y as a torch tensor, got ndarray"),
+        ({"labelled": torch.tensor([1.0])}, "labelled as row numbers, got float32"),
+        ({"labelled": torch.arange(40) < 3}, "labelled as row numbers, got bool"),
+        ({"x_labelled": X[:, :2]}, r"shape \(3,\) in x_labelled, as in x; got \(2,\)"),
+        ({"x_test": X[:, :2]}, "in x_test"),
+    ],
+)
+def test_pools_are_checked(given, match) -> None:
+    pool = object.__new__(Pool)  # annotations are checked too in tests, and would come first
+    for name, value in {"x": X, **Pool(X).__dict__, **given}.items():
+        object.__setattr__(pool, name, value)
+    with pytest.raises(PoolError, match=match):
+        unwrap(Pool.__post_init__)(pool)
 
 
 def test_pool_labels_are_checked() -> None:

@@ -46,6 +46,12 @@ def run(
     """
     whole(rounds, "rounds", 1)
     whole(k, "k", 1)
+    whole(seed, "seed", 0)
+    if not callable(strategy) or isinstance(strategy, type):
+        raise PoolError(
+            f"expected a strategy, such as evgp.strategies.Random(), got {strategy!r}; make one "
+            "from a name with evgp.strategies.strategy_named"
+        )
     free = len(pool.unlabelled())
     if rounds * k > free:
         raise PoolError(
@@ -73,7 +79,7 @@ def _rounds(
             ahead = ahead or strategy(pool, k * rounds, generator=generator)
             made = _part(ahead, number * k, (number + 1) * k)
         seconds = perf_counter() - begun
-        rows = torch.from_numpy(made.indices)
+        rows = _picked(made, pool, k)
         pool = pool.reveal(rows, _answer(oracle, rows))
         yield Round(number, made, pool, seconds)
 
@@ -96,9 +102,27 @@ def _part(selection: Selection, start: int, end: int) -> Selection:
     return Selection(selection.indices[some], selection.gains[some], **told)
 
 
+def _picked(made: Selection, pool: Pool, k: int) -> Int[Tensor, " k"]:
+    """The rows that a strategy picked, which may be a user's own."""
+    rows = torch.as_tensor(made.indices)
+    free = set(pool.unlabelled().tolist())
+    if rows.shape != (k,) or len(free.intersection(rows.tolist())) < k:
+        raise PoolError(
+            f"expected {k} different rows without a label from the strategy, got "
+            f"{rows.tolist()[: k + 1]}"
+        )
+    return rows
+
+
 def _answer(oracle: Oracle, rows: Int[Tensor, " k"]) -> Tensor:
     labels = oracle(rows)
-    given = labels if isinstance(labels, Tensor) else torch.from_numpy(np.array(labels))
+    try:
+        given = labels if isinstance(labels, Tensor) else torch.from_numpy(np.array(labels))
+    except (TypeError, ValueError) as error:
+        raise PoolError(
+            f"expected numbers as labels from the oracle, one a row, got {labels!r}; number the "
+            "classes from 0"
+        ) from error
     if given.ndim == 0 or len(given) != len(rows):
         raise PoolError(
             f"expected {len(rows)} labels from the oracle, one a row; got shape "

@@ -41,10 +41,31 @@ class Pool:
     def __post_init__(self) -> None:
         if self.x_test is not None and self.test is not None:
             raise PoolError("expected x_test or test (rows of the pool), got both; give one")
+        for name in ("x", "x_test", "test", "weights", "labelled", "x_labelled", "y"):
+            given = getattr(self, name)
+            optional = name not in ("x", "labelled")
+            if not isinstance(given, Tensor) and not (optional and given is None):
+                raise PoolError(
+                    f"expected {name} as a torch tensor, got {type(given).__name__}; give "
+                    f"torch.as_tensor({name})"
+                )
+        for name in ("x_test", "x_labelled"):
+            points = getattr(self, name)
+            if points is not None and points.shape[1:] != self.x.shape[1:]:
+                raise PoolError(
+                    f"expected points of shape {tuple(self.x.shape[1:])} in {name}, as in x; got "
+                    f"{tuple(points.shape[1:])}"
+                )
         for name in ("test", "labelled"):
             rows = getattr(self, name)
             if rows is None or len(rows) == 0:
                 continue
+            if rows.ndim != 1 or rows.is_floating_point() or rows.dtype == torch.bool:
+                kind = str(rows.dtype).removeprefix("torch.")
+                raise PoolError(
+                    f"expected {name} as row numbers, got {kind} of shape {tuple(rows.shape)}; of "
+                    "a mask give mask.nonzero()[:, 0]"
+                )
             low, high = int(rows.min()), int(rows.max())
             if low < 0 or high >= len(self):
                 raise PoolError(f"expected {name} in 0..{len(self) - 1}, got {low}..{high}")
@@ -96,7 +117,14 @@ class Pool:
                 raise PoolError("expected the labels y of what is labelled already, got none")
             return replace(self, labelled=every, y=y)
         inside, outside = self.y[:count], self.y[count:]
-        return replace(self, labelled=every, y=torch.cat([inside, y.to(inside), outside]))
+        if y.shape[1:] != inside.shape[1:]:
+            raise PoolError(
+                f"expected labels of shape {tuple(inside.shape[1:])}, as those before; got "
+                f"{tuple(y.shape[1:])}"
+            )
+        if y.is_floating_point() and inside.is_floating_point():
+            y = y.to(inside)  # else whole numbers become such with a point, and never the reverse
+        return replace(self, labelled=every, y=torch.cat([inside, y, outside]))
 
     def unlabelled(self) -> Int[Tensor, " c"]:
         """The pool rows that may still be picked."""

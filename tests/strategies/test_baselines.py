@@ -1,5 +1,7 @@
 """Baselines that need no labels, against their laws and plain computations."""
 
+from inspect import unwrap
+
 import numpy as np
 import pytest
 import torch
@@ -7,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import kmeans_plusplus
 
-from evgp import EVGP, NTK, Pool, mlp
-from evgp.strategies import CoreSet, KMeansPlusPlus, MaxVariance, Random
+from evgp import EVGP, NTK, EvgpError, Pool, mlp
+from evgp._errors import PoolError
+from evgp.strategies import CoreSet, KMeansPlusPlus, MaxVariance, Random, Thinned
+from evgp.strategies.strategy import unlabelled
 from tests.laws import strategy as law
 
 KERNEL = NTK(mlp())
@@ -94,6 +98,46 @@ def test_max_variance_is_the_largest_by_a_direct_solve(name) -> None:
         assert float(variance[row]) == pytest.approx(best, rel=1e-6, abs=1e-9)
         known = torch.cat([known, pool.x[row : row + 1]])
         left.remove(row)
+
+
+@pytest.mark.parametrize("k", [0, 21, True])
+@pytest.mark.parametrize("strategy", EVERY, ids=lambda one: type(one).__name__)
+def test_k_is_a_number_of_rows_that_the_pool_has(strategy, k) -> None:
+    with pytest.raises(EvgpError, match="expected k from 1 to 20"):
+        strategy(POOLS["plain"], k, generator=torch.Generator())
+
+
+@pytest.mark.parametrize("k", [2.0, "3", None])
+def test_k_is_a_whole_number(k) -> None:
+    with pytest.raises(EvgpError, match="expected k from 1 to 20"):
+        unwrap(unlabelled)(POOLS["plain"], k)
+
+
+@pytest.mark.parametrize("strategy", [CoreSet(), KMeansPlusPlus()])
+def test_distances_need_finite_rows(strategy) -> None:
+    holes = points(6)
+    holes[2, 1] = torch.nan
+    for x, said in ((holes, "finite points"), (points(6)[:, 0], r"\(rows, features\)")):
+        with pytest.raises(PoolError, match=said):
+            strategy(Pool(x), 2, generator=torch.Generator())
+    wide = type(strategy)(embed=lambda x: x[:, None])
+    with pytest.raises(PoolError, match="embedding of shape"):
+        unwrap(type(wide).__call__)(wide, Pool(points(6)), 2, generator=torch.Generator())
+
+
+def test_a_network_may_embed() -> None:
+    torch.manual_seed(0)
+    embed = torch.nn.Linear(3, 2).double()
+    for kind in (CoreSet, KMeansPlusPlus):
+        made = kind(embed=embed)(POOLS["plain"], 4, generator=torch.Generator())
+        plain = Pool(embed(POOLS["plain"].x).detach())
+        other = kind()(plain, 4, generator=torch.Generator())
+        assert made.indices.tolist() == other.indices.tolist()
+
+
+def test_fewer_test_points_than_one_are_refused() -> None:
+    with pytest.raises(PoolError, match="points as a whole number from 1"):
+        Thinned(Random(), 0)
 
 
 def test_embeddings_take_the_place_of_inputs() -> None:

@@ -55,22 +55,29 @@ class Hybrid:
         made = self.first(pool, early, generator=generator)
         if early == k:
             return made
+        if is_ahead(self.then):  # labels play no part: points that wait for theirs count as known
+            waiting = torch.cat([pool.labelled, torch.from_numpy(made.indices)])
+            rest = self.then(
+                replace(pool, labelled=waiting, y=None), k - early, generator=generator
+            )
+            return Selection(
+                np.concatenate([made.indices, rest.indices]),
+                np.concatenate([made.gains, rest.gains]),
+            )
         left = np.setdiff1d(free.numpy(), made.indices)
-        rest = self.then(self._rest(pool, left, made), k - early, generator=generator)
+        rest = self.then(self._rest(pool, left), k - early, generator=generator)
         return Selection(
             np.concatenate([made.indices, left[rest.indices]]),
             np.concatenate([made.gains, rest.gains]),
         )
 
-    def _rest(self, pool: Pool, left: Int[np.ndarray, " c"], made: Selection) -> Pool:
+    def _rest(self, pool: Pool, left: Int[np.ndarray, " c"]) -> Pool:
         """The rows that are left, for the second strategy, as a pool of their own."""
-        known, y = pool.known(), pool.y
-        if is_ahead(self.then):  # labels play no part: points that wait for theirs count as known
-            known, y = torch.cat([known, pool.x[torch.from_numpy(made.indices)]]), None
+        known = pool.known()
         return Pool(
             pool.x[torch.from_numpy(left)],
             pool.test_points(),
             weights=pool.weights,
             x_labelled=known if len(known) else None,
-            y=y,
+            y=pool.y,
         )

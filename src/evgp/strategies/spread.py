@@ -13,6 +13,7 @@ from jaxtyping import Float, Shaped
 from sklearn.cluster import kmeans_plusplus
 from torch import Generator, Tensor
 
+from evgp._errors import PoolError
 from evgp._linalg import BLOCK
 from evgp.pool import Pool, Selection
 from evgp.strategies.strategy import unlabelled
@@ -22,7 +23,27 @@ Embed = Callable[[Shaped[Tensor, " n *d"]], Float[Tensor, "n p"]]
 
 def flat(x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
     """The inputs as they are, one row a point."""
+    if x.ndim < 2:
+        raise PoolError(
+            f"expected x of shape (rows, features), got {tuple(x.shape)}; reshape one column to "
+            "(-1, 1)"
+        )
     return x.flatten(1).double()
+
+
+def embedded(embed: Embed, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
+    """Points as rows among which distances mean something."""
+    with torch.no_grad():
+        made = embed(x)
+    if made.ndim != 2 or len(made) != len(x):
+        raise PoolError(
+            f"expected an embedding of shape (rows, features), got {tuple(made.shape)} of "
+            f"{len(x)} rows"
+        )
+    made = made.double()
+    if not bool(torch.isfinite(made).all()):
+        raise PoolError("expected finite points, got NaN or inf; drop or impute them")
+    return made
 
 
 @dataclass(frozen=True)
@@ -51,7 +72,7 @@ class KMeansPlusPlus:
         """The next k rows of the list that are not labelled yet."""
         free = set(unlabelled(pool, k).tolist())
         count = min(len(pool), max(self.most, k + len(pool.labelled)))
-        x = self.embed(pool.x).numpy()
+        x = embedded(self.embed, pool.x).numpy()
         _, order = kmeans_plusplus(x, count, random_state=self.seed)
         # Copies of one point may be drawn twice: once is enough, and what is left comes last.
         wanted = [row for row in dict.fromkeys(order.tolist()) if row in free]
@@ -83,10 +104,10 @@ class CoreSet:
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the distance of each to what was there before."""
         free = unlabelled(pool, k)
-        x = self.embed(pool.x).double()
+        x = embedded(self.embed, pool.x)
         known = x[pool.labelled]
         if pool.x_labelled is not None:
-            known = torch.cat([known, self.embed(pool.x_labelled).double()])
+            known = torch.cat([known, embedded(self.embed, pool.x_labelled)])
         nearest = torch.full((len(x),), torch.inf, dtype=torch.float64)
         for some in torch.split(known, BLOCK) if len(known) else ():
             nearest = torch.minimum(nearest, torch.cdist(x, some).amin(1))

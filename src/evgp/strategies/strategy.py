@@ -2,6 +2,7 @@
 
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 from jaxtyping import Int, Shaped
 from torch import Generator, Tensor
 
@@ -45,7 +46,8 @@ def unlabelled(pool: Pool, k: int) -> Int[Tensor, " c"]:
     [0, 2, 3]
     """
     free = pool.unlabelled()
-    if not 1 <= k <= len(free):
+    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    if not (whole and 1 <= k <= len(free)):
         raise PoolError(
             f"expected k from 1 to {len(free)}, the rows that may be picked; got k={k!r}"
         )

@@ -6,6 +6,7 @@ from torch import Generator
 
 from evgp.pool import Pool, Selection
 from evgp.strategies.checks import thinned
+from evgp.strategies.names import whole
 from evgp.strategies.strategy import Strategy, is_ahead, renewed
 
 
@@ -22,6 +23,9 @@ class Thinned:
     inner: Strategy
     points: int
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        whole(self.points, "points", 1)
 
     @property
     def ahead(self) -> bool:
