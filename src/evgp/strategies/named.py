@@ -33,9 +33,11 @@ from evgp.strategies.thinned import Thinned
 _LARGE, _THIN = 25_000, 10_000
 # Inducing points of a sparse posterior, by k-means, as the paper has them.
 _INDUCING = 200
-_WARM = re.compile(r"(?P<first>kmeans\+\+|[^+]+?)(?::(?P<after>[1-9]\d*))?\+(?P<then>.+)")
+_WARM = re.compile(r"(?P<first>kmeans\+\+|[^+]+?)(?::(?P<after>\d+))?\+(?P<then>.+)")
 _POSTERIORS = ("sparse", "linear")
-_PARTS = (*(name for name in CRITERIA if name != "ev"), "emp", *_POSTERIORS, *GREEDIES)
+_CRITERIA = [name for name in CRITERIA if name != "ev"]
+_GREEDIES = [name for name in GREEDIES if "-" not in name]
+_PARTS = (*_CRITERIA, "emp", *_POSTERIORS, *_GREEDIES)
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
     if name in _SIMPLE:
         return _SIMPLE[name](setting)
     if warm := _WARM.fullmatch(name):
-        after = int(warm["after"] or setting.batch)
+        after = setting.batch if warm["after"] is None else int(warm["after"])
         first, then = (strategy_named(warm[part], setting) for part in ("first", "then"))
         return Hybrid(first, then, after)
     head, *parts = name.split("-")
@@ -103,11 +105,18 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
 
 def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
     wrong = [part for part in parts if part not in _PARTS]
-    kinds = [[part for part in parts if part in kind] for kind in (CRITERIA, _POSTERIORS, GREEDIES)]
+    kinds = [
+        [part for part in parts if part in kind] for kind in (_CRITERIA, _POSTERIORS, _GREEDIES)
+    ]
     if wrong or any(len(kind) > 1 for kind in kinds):
         raise PoolError(
-            f"expected evgp with at most one of {', '.join(CRITERIA)}, of sparse, linear, and of "
-            f"{', '.join(GREEDIES)}, and emp; got {name!r}"
+            f"expected evgp with at most one of {', '.join(_CRITERIA)}, of sparse, linear, and of "
+            f"{', '.join(_GREEDIES)}, and emp; got {name!r}"
+        )
+    if kinds[0] and kinds[1]:
+        raise PoolError(
+            f"expected no {kinds[0][0]} with {kinds[1][0]}, which knows the mean variance alone; "
+            f"got {name!r}; leave out one of them"
         )
     criterion = CRITERIA[next(iter(kinds[0]), "ev")]
     kernel: Kernel | Features = setting.prior(empirical="emp" in parts)
