@@ -134,5 +134,7 @@ def test_what_train_refuses_is_refused() -> None:
         Recipe(NETWORK, {"lr": -1.0})(X, Y)
     with pytest.raises(EvgpError, match="outputs"):
         Recipe(mlp(1, 8), {"steps": 1})(X, Y)
+    with pytest.raises(EvgpError, match="got members, seed; give members="):
+        Recipe(NETWORK, {"lr": 0.1, "seed": 1, "members": 3})
     with pytest.raises(TypeError, match="colour"):
         Recipe(NETWORK, {"colour": "red"})(X, Y)

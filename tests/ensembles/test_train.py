@@ -312,7 +312,18 @@ def doubled(x: torch.Tensor) -> nn.Module:
     raise KeyError("x")
 
 
-NET = mlp(1, 4, outputs=2)
+class Noisy(nn.Module):
+    """Dropout that no layer shows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.dropout(self.linear(x), 0.5, self.training)
+
+
+NET, TWICE = mlp(1, 4, outputs=2), nn.Linear(3, 3)
 BAD = {
     "finite numbers in x": (NET, nan(X), Y, {}),
     "finite numbers in y": (NET, X, nan(Y), {}),
@@ -339,6 +350,10 @@ BAD = {
     "initialise Stubborn anew": (Stubborn(), X, Y, {}),
     "no batch norm": (nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)), X, Y, {}),
     "no active dropout": (nn.Sequential(nn.Linear(3, 2), nn.Dropout()), X, Y, {}),
+    "the same output each time": (Noisy(), X, Y, {}),
+    "under one name, got 0 as 1": (nn.Sequential(TWICE, TWICE, nn.Linear(3, 2)), X, Y, {}),
+    "real numbers in x": (NET, X.to(torch.complex64), Y, {}),
+    "seed >= 0": (NET, X, Y, {"seed": -1}),
     "trainable parameters": (nn.Flatten(), X, Y, {}),
     "layers know their sizes": (nn.LazyLinear(2), X, Y, {}),
     "takes samples of shape": (nn.Linear(4, 2), X, Y, {}),

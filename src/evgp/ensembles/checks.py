@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from evgp._errors import EvgpError
+from evgp._errors import EvgpError, NetworkError
 from evgp._typing import Array
 from evgp.ensembles.losses import CrossEntropy, Loss, SquaredError
 
@@ -59,6 +59,16 @@ def targets(y: Array, n: int, loss: str, dtype: torch.dtype) -> tuple[Tensor, Lo
     return given.long(), CrossEntropy()
 
 
+def steady(once: Float[Tensor, "n o"], again: Float[Tensor, "n o"]) -> None:
+    """Refuse a network that gives something else each time: a member would not be one."""
+    near = 1e-4 * float(once.abs().max())
+    if not torch.allclose(once, again, rtol=1e-3, atol=near, equal_nan=True):
+        raise NetworkError(
+            "expected a network that gives the same output each time, got one that is random "
+            "(dropout or noise, perhaps in a function); call module.eval(), or remove it"
+        )
+
+
 def outputs_match(outputs: Float[Tensor, "n o"], y: Shaped[Tensor, " l ..."], loss: Loss) -> None:
     """Does the network have as many outputs as the targets ask for?"""
     have = outputs.shape[1]
@@ -83,13 +93,16 @@ def settings(
     lr: float,
     steps: object,
     batch: object,
+    *,
+    seed: object,
     **others: float | None,
 ) -> None:
     """Numbers that make sense."""
     if optimiser not in OPTIMISERS:
         raise TrainingError(f"expected optimiser among {', '.join(OPTIMISERS)}; got {optimiser!r}")
-    for name, count, least in (("members", members, 1), ("steps", steps, 0), ("batch", batch, 1)):
-        if count is None:
+    whole = {"members": (members, 1), "steps": (steps, 0), "batch": (batch, 1), "seed": (seed, 0)}
+    for name, (count, least) in whole.items():
+        if count is None and name == "batch":
             continue
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
             raise TrainingError(f"expected {name} >= {least}, a whole number; got {count!r}")
@@ -125,7 +138,7 @@ def diverged(member: int, step: int, lr: float) -> TrainingError:
 def raw(name: str, value: Array) -> Tensor:
     """A tensor of what was given, as it is."""
     try:
-        return (
+        made = (
             value.detach().cpu()
             if isinstance(value, Tensor)
             else torch.as_tensor(np.asarray(value))
@@ -134,6 +147,9 @@ def raw(name: str, value: Array) -> Tensor:
         raise TrainingError(
             f"expected numbers in {name}, got {type(value).__name__} of other things; encode them"
         ) from error
+    if made.is_complex():
+        raise TrainingError(f"expected real numbers in {name}, got complex ones; split them up")
+    return made
 
 
 def _finite(name: str, value: Tensor) -> None:

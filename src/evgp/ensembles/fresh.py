@@ -71,9 +71,22 @@ def fit_for_training(module: nn.Module) -> None:
                 f"expected no active dropout, got {where} with p={part.p}: members would differ by "
                 "more than their initialisation; remove it"
             )
+    _once(module)
     if any(isinstance(param, nn.UninitializedParameter) for param in module.parameters()):
         raise NetworkError(
             "expected a module whose layers know their sizes, got lazy ones; run a batch through it"
         )
     if not any(param.requires_grad for param in module.parameters()):
         raise NetworkError("expected a network with trainable parameters, got none")
+
+
+def _once(module: nn.Module) -> None:
+    """Refuse a layer under two names, which `functional_call` does not put back as it was."""
+    found: dict[nn.Module, str] = {}
+    for name, part in module.named_modules(remove_duplicate=False):
+        if part in found and next(part.parameters(), None) is not None:
+            raise NetworkError(
+                f"expected every layer under one name, got {found[part]} as {name} too; keep it "
+                "once and call it twice in forward()"
+            )
+        found[part] = name

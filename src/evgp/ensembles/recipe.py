@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from evgp._typing import Array
+from evgp.ensembles.checks import TrainingError
 from evgp.ensembles.ensemble import Ensemble
 from evgp.ensembles.fresh import Source, fresh
 from evgp.ensembles.groups import Progress, silent
@@ -19,7 +20,8 @@ from evgp.ensembles.train import train
 class Recipe:
     """A network, and the settings of `train` that it is trained with.
 
-    `epochs` count passes over the points, however many there are, in place of `steps`.
+    `members`, `seed` and `progress` are asked for at each call. `epochs` count passes over the
+    points, however many there are, in place of `steps`.
 
     >>> from evgp import mlp
     >>> recipe = Recipe(mlp(1, 16), {"lr": 0.1, "steps": 5})
@@ -30,6 +32,13 @@ class Recipe:
     network: Source
     settings: Mapping[str, Any] = field(default_factory=dict)
     epochs: int | None = None
+
+    def __post_init__(self) -> None:
+        if wrong := [name for name in ("members", "seed", "progress") if name in self.settings]:
+            raise TrainingError(
+                f"expected settings that all trainings share, got {', '.join(wrong)}; give "
+                f"{wrong[0]}= when the recipe is called"
+            )
 
     def __call__(
         self,

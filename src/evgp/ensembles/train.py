@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from evgp._typing import Array
-from evgp.ensembles.checks import diverged, inputs, outputs_match, raw, settings, targets
+from evgp.ensembles.checks import diverged, inputs, outputs_match, raw, settings, steady, targets
 from evgp.ensembles.ensemble import Ensemble
 from evgp.ensembles.fresh import Source, fit_for_training, fresh, is_source
 from evgp.ensembles.groups import Groups, Progress, Tell, silent
@@ -59,7 +59,7 @@ def train(
     """
     settings(
         members, optimiser, lr, steps, batch,
-        momentum=momentum, weight_decay=weight_decay, clip=clip, memory=memory,
+        seed=seed, momentum=momentum, weight_decay=weight_decay, clip=clip, memory=memory,
     )  # fmt: skip
     is_source(network)
     given = raw("x", x)
@@ -73,7 +73,9 @@ def train(
     points = inputs(given, dtype, template)
     goals, measure = targets(y, len(points), loss, dtype)
     with torch.no_grad():
-        outputs_match(outputs_of(template, points[:2]), goals, measure)
+        few = outputs_of(template, points[:2])
+        steady(few, outputs_of(template, points[:2]))
+        outputs_match(few, goals, measure)
     if batch is None and optimiser == "sgd":
         batch = 32
     batch = None if batch is None or batch >= len(points) else batch

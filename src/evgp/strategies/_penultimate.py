@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from evgp._errors import NetworkError
 from evgp._linalg import BLOCK
-from evgp.ensembles.checks import inputs
+from evgp.ensembles.checks import inputs, steady
 from evgp.ensembles.fresh import fit_for_training
 from evgp.ensembles.roads import outputs_of, sample_bytes
 from evgp.nets import NTKLinear
@@ -84,7 +84,7 @@ def _checked(module: nn.Module, x: Tensor) -> Tensor:
     fit_for_training(module)
     points = inputs(x, next(module.parameters()).dtype, module)
     with torch.no_grad():
-        outputs_of(module, points[:2])
+        steady(*(outputs_of(module, points[:2]) for _ in range(2)))
     return points
 
 
