@@ -1,5 +1,6 @@
 """Cells against plain loops, and studies that are stopped, resumed, grown and spread."""
 
+import json
 import os
 import signal
 import subprocess
@@ -106,6 +107,44 @@ def test_a_damaged_cell_is_played_again(numbers, tmp_path) -> None:
     assert untimed(again) == untimed(whole)
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda cell: cell | {"rows": []},
+        lambda cell: {"rows": cell["rows"]},
+        lambda cell: cell | {"cell": {"name": "prices"}},
+        lambda cell: cell | {"rows": [row | {"mse": "low"} for row in cell["rows"]]},
+        lambda cell: cell | {"rows": [row | {"strategy": None} for row in cell["rows"]]},
+        lambda cell: [cell],
+    ],
+)
+def test_a_cell_that_is_json_but_no_cell_is_played_again(damage, numbers, tmp_path) -> None:
+    whole = compare([numbers], ["random"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+    (file,) = (tmp_path / "cells").iterdir()
+    file.write_text(json.dumps(damage(json.loads(file.read_text()))))
+    again = compare([numbers], ["random"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+    assert untimed(again) == untimed(whole)
+
+
+def test_a_pool_without_a_class_of_the_test_part_is_refused(kinds, tmp_path) -> None:
+    few = replace(kinds, pool=6)
+    with pytest.raises(EvgpError, match=r"with seed [1-9].* in the test part only; take a larger"):
+        compare([few], ["random"], out=tmp_path, terms=QUICK, seeds=200, jobs=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_smaller_pool_is_scaled_by_itself(numbers, kinds) -> None:
+    usual, few = numbers.load(3), replace(numbers, pool=10).load(3)
+    assert torch.equal(few.x, usual.x[:10]) and torch.equal(few.x_test, usual.x_test)
+    assert few.rows is not None and len(few.rows) == 10
+    torch.testing.assert_close(few.y.mean(), torch.zeros((), dtype=torch.float64))
+    torch.testing.assert_close(few.y.std(correction=0), torch.ones((), dtype=torch.float64))
+    for one in ("y", "y_test"):
+        mine, theirs = (getattr(data, one) * data.y_std + data.y_mean for data in (few, usual))
+        torch.testing.assert_close(mine, theirs[: len(mine)])
+    assert torch.equal(replace(kinds, pool=10).load(3).y, kinds.load(3).y[:10])
+
+
 def test_nothing_to_compare_is_refused(numbers, tmp_path) -> None:
     for subjects, names, seeds, match in (
         ([], ["random"], [0], "datasets"),
@@ -160,6 +199,21 @@ def test_a_killed_study_goes_on(jobs, prices, tmp_path) -> None:
     subprocess.run([*command[:3], str(whole), "1"], check=True)
     assert untimed(Study(out).rows()) == untimed(Study(whole).rows())
     assert len(Study(out).rows()) == 16
+
+
+@pytest.mark.slow
+def test_no_process_outlives_its_parent(prices, tmp_path) -> None:
+    script, out = tmp_path / "run.py", tmp_path / "study"
+    script.write_text(RUN)
+    command = [sys.executable, str(script), str(prices), str(out), "2"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    for _ in range(600):
+        if list(out.glob("cells/*.json")):
+            break
+        time.sleep(0.1)
+    process.kill()
+    # Workers hold the pipe as well: it ends when the last of them has.
+    process.communicate(timeout=20)
 
 
 def test_terms_that_are_usual_are_not_part_of_a_name(numbers, tmp_path) -> None:

@@ -79,6 +79,83 @@ def test_bad_input_is_one_sentence(run, table, tmp_path, arguments, said) -> Non
     assert not (tmp_path / "out").exists() and not ran.out
 
 
+def test_a_class_in_the_test_part_of_a_later_seed_is_refused_before_anything_runs(
+    run, table, tmp_path
+) -> None:
+    text = table.read_text().splitlines()
+    random = np.random.RandomState(0)
+    pool = random.permutation(40)[:20]  # of seed 0, as the split draws it
+    for row in pool[:2]:
+        text[1 + row] = text[1 + row].rsplit(",", 1)[0] + ",rare"
+    table.write_text("\n".join(text) + "\n")
+    out = tmp_path / "out"
+    given = ("compare", table, "--label", "kind", "--drop", "price", "--strategies", "random")
+    ran = run(*given, "--out", out, *QUICK, "--seeds", 20)
+    assert ran.code == 1 and "with seed " in ran.err and "'rare' in the test part only" in ran.err
+    assert ran.err.count("\n") == 1 and not out.exists()
+    assert run(*given, "--out", out, *QUICK, "--seeds", 1).code == 0
+
+
+def test_a_smaller_pool_of_a_table(run, table, tmp_path) -> None:
+    given = ["compare", table, "--label", "price", "--drop", "kind", "--strategies", "random"]
+    ran = run(*given, *QUICK, "--pool", 5, "--out", tmp_path / "out")
+    assert ran.code == 1 and "budget of at most 5" in ran.err
+    ran = run(*given, *QUICK, "--pool", 21, "--out", tmp_path / "out")
+    assert ran.code == 1 and "expected pool from 2 to 20 points" in ran.err
+    ran = run(*given, *QUICK, "--pool", 8, "--out", tmp_path / "out")
+    assert ran.code == 0
+    for cell in (tmp_path / "out" / "cells").iterdir():
+        assert max(json.loads(cell.read_text())["picks"]) < 8
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(
+    run, table, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr("evgp.arena.cell.Cell.play", lambda *_: pytest.fail("it ran"))
+    taken = tmp_path / "taken"
+    taken.write_text("mine")
+    given = ("compare", table, "--label", "price", "--drop", "kind", *QUICK)
+    for out in (taken, taken / "below"):
+        ran = run(*given, "--out", out)
+        assert ran.code == 1 and "expected a folder for the rows, got a file" in ran.err
+        assert ran.err.count("\n") == 1 and taken.read_text() == "mine"
+
+
+def test_warnings_are_notes_and_quiet_is_quiet(run, table, tmp_path) -> None:
+    text = table.read_text().splitlines()
+    text[1:] = ["," + line.split(",", 1)[1] if i % 9 == 4 else line for i, line in
+                enumerate(text[1:])]  # fmt: skip
+    formula = tmp_path / "=1+1.csv"
+    formula.write_text("\n".join(text) + "\n")
+    given = ("compare", formula, "--label", "price", "--drop", "kind, b", "--impute",
+             "--strategies", "random", *QUICK)  # fmt: skip
+    ran = run(*given, "--out", tmp_path / "out")
+    assert ran.code == 0 and "note: " in ran.err and "DataWarning" not in ran.err
+    assert "1 more like these" in ran.err
+    ran = run(*given, "--out", tmp_path / "out", "--quiet")
+    assert ran.code == 0 and ran.err == ""
+    page = (tmp_path / "out" / "page.html").read_text()
+    assert "<dt>steps</dt><dd>5</dd>" in page and "None" not in page
+
+
+def test_a_stopped_run_says_what_is_kept(run, table, tmp_path, monkeypatch) -> None:
+    from evgp.arena.cell import Cell
+
+    play, played = Cell.play, []
+
+    def once(cell: Cell, *rest) -> object:
+        if played:
+            raise KeyboardInterrupt
+        played.append(cell)
+        return play(cell, *rest)
+
+    monkeypatch.setattr(Cell, "play", once)
+    ran = run("compare", table, "--label", "price", "--drop", "kind", "--strategies", "random",
+              "--out", tmp_path / "out", *QUICK)  # fmt: skip
+    assert ran.code == 130 and "1 finished cell in" in ran.err and "is kept" in ran.err
+    assert len(list((tmp_path / "out" / "cells").iterdir())) == 1
+
+
 def test_labels_are_looked_at(run, table, tmp_path) -> None:
     text = table.read_text().splitlines()
     holes, same, alone = (tmp_path / f"{name}.csv" for name in ("holes", "same", "alone"))

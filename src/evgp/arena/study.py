@@ -3,20 +3,22 @@
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from math import isfinite, nan
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import torch
 
-from evgp._errors import DatasetError, ExecutorError, PoolError
+from evgp._errors import DatasetError, DataWarning, EvgpError, ExecutorError, PoolError
 from evgp._machine import available_memory
 from evgp.arena.cell import Cell, Played
 from evgp.arena.row import Row
@@ -25,6 +27,9 @@ from evgp.datasets import Dataset, atomic
 from evgp.strategies import whole
 
 Progress = Callable[[str, int, int], None]
+_KINDS: dict[str, Any] = {
+    one.name: (float, int, type(None)) if one.type is float else one.type for one in fields(Row)
+}
 _TOLD: "SimpleQueue[int] | None" = None  # in a process of its own: where rounds are told
 
 
@@ -95,9 +100,24 @@ class Study:
         """The rows of a file; None where it is not there, or is not what this package wrote."""
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
-            return tuple(_row(row) for row in document["rows"])
-        except (OSError, ValueError, KeyError, TypeError):
+            told = document["cell"]
+            rows = tuple(_row(row) for row in document["rows"])
+            return rows if rows and told["name"] and dict(told["terms"]) else None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
+
+    def open(self) -> None:
+        """Make the folder, or refuse one that cannot be written, before anything runs."""
+        cells = self.folder / "cells"
+        try:
+            cells.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise DatasetError(
+                f"{self.folder}: expected a folder for the rows, got a file; take another name"
+            ) from error
+        for folder in (self.folder, cells):
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise DatasetError(f"{folder}: the folder may not be written to")
 
 
 def compare(
@@ -130,6 +150,7 @@ def compare(
         Cell(subject, name, seed, terms) for subject in subjects for seed in seeds for name in names
     ]
     left = study.missing(cells)
+    study.open()
     most = max(_bytes(one.load(seeds[0])) for one in subjects) if left else 0
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -159,6 +180,12 @@ def check(
         raise PoolError(f"expected datasets with different names, got {', '.join(twice)}")
     for subject in subjects:
         terms.check(subject.load(seeds[0]), strategies, seeds[0])
+    for subject in subjects:
+        for seed in seeds[1:] if subject.varies else ():
+            try:
+                terms.fits(subject.load(seed))
+            except EvgpError as error:
+                raise DatasetError(f"with seed {seed}: {error}") from error
 
 
 def _in_processes(
@@ -202,6 +229,17 @@ def _begin(threads: int, told: "SimpleQueue[int]") -> None:
     global _TOLD  # noqa: PLW0603  one a process
     _TOLD = told
     torch.set_num_threads(threads)
+    # What the data warns of was told before anything ran; here it would be told for each cell.
+    warnings.simplefilter("ignore", DataWarning)
+    Thread(target=_end_with_the_parent, daemon=True).start()
+
+
+def _end_with_the_parent() -> None:
+    """A process whose parent was killed would wait for work for ever, and keep its memory."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _work(study: Study, cell: Cell) -> None:
@@ -264,5 +302,8 @@ def _plain(row: Row) -> dict[str, Any]:
 def _row(plain: dict[str, Any]) -> Row:
     values: dict[str, Any] = {}
     for one in fields(Row):
-        values[one.name] = nan if plain[one.name] is None else plain[one.name]
+        value = plain[one.name]
+        if not isinstance(value, _KINDS[one.name]):
+            raise TypeError(one.name)
+        values[one.name] = nan if value is None else value
     return Row(**values)

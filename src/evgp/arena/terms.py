@@ -1,7 +1,7 @@
 """What all strategies of a comparison share: the data, the network, its training, the budget."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ class Subject:
                 f"{self.source}: expected the name of the column that holds the labels, got none; "
                 "say it with --label"
             )
-        return load_csv(
+        data = load_csv(
             self.source,
             self.label,
             task=self.task or "auto",
@@ -66,6 +66,12 @@ class Subject:
             impute=self.impute,
             test=0.5 if self.test is None else self.test,
         )
+        return data if self.pool is None else _fewer(data, self.pool)
+
+    @property
+    def varies(self) -> bool:
+        """May a seed have classes or columns that another has not?"""
+        return self.source not in names() or self.pool is not None
 
 
 @dataclass(frozen=True)
@@ -140,13 +146,24 @@ class Terms:
                 settings["steps"] = self.steps
         return Recipe(network, settings, epochs)
 
-    def check(self, data: Dataset, strategies: tuple[str, ...], seed: int) -> None:
-        """Refuse what cannot run on this data, before anything does."""
+    def fits(self, data: Dataset) -> None:
+        """Refuse a pool that is smaller than the budget, or lacks a class of the test part."""
         if self.budget > len(data.x):
             raise PoolError(
                 f"expected a budget of at most {len(data.x):,}, the points in the pool of "
                 f"{data.name}; got {self.budget:,}"
             )
+        lost = sorted(set(data.y_test.tolist()) - set(data.y.tolist())) if data.classes else []
+        if lost:
+            listed = ", ".join(repr(data.class_names[code]) for code in lost[:5])
+            raise DatasetError(
+                f"{data.name}: expected every class in the pool, got {listed}"
+                f"{', ...' if len(lost) > 5 else ''} in the test part only; take a larger pool"
+            )
+
+    def check(self, data: Dataset, strategies: tuple[str, ...], seed: int) -> None:
+        """Refuse what cannot run on this data, before anything does."""
+        self.fits(data)
         setting = self.setting(data, seed)
         module = setting.recipe.untrained(tuple(data.x.shape[1:]))
         with torch.no_grad():
@@ -162,3 +179,29 @@ class Terms:
     def strategy(self, name: str, data: Dataset, seed: int) -> Strategy:
         """The strategy of this name, made for this data."""
         return strategy_named(name, self.setting(data, seed))
+
+
+def _fewer(data: Dataset, count: int) -> Dataset:
+    """The first points of a pool, which the seed has shuffled; targets scaled by them alone."""
+    n = len(data.x)
+    if not 2 <= whole(count, "pool", 2) <= n:
+        raise DatasetError(
+            f"expected pool from 2 to {n:,} points, got {count}; leave it out for the usual number"
+        )
+    rows = None if data.rows is None else data.rows[:count]
+    made = replace(data, x=data.x[:count], y=data.y[:count], rows=rows)
+    if data.classes:
+        return made
+    mean, std = float(made.y.mean()), float(made.y.std(correction=0))
+    if std < 1e-12:
+        raise DatasetError(
+            f"{data.name}: expected targets that differ in a pool of {count}, got one value only; "
+            "take a larger pool"
+        )
+    return replace(
+        made,
+        y=(made.y - mean) / std,
+        y_test=(data.y_test - mean) / std,
+        y_mean=data.y_mean + mean * data.y_std,
+        y_std=data.y_std * std,
+    )

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evgp._errors import PoolError
+from evgp._errors import EvgpWarning, PoolError
 from evgp.cli import _options as options
-from evgp.cli._output import guarded, progress, show, show_json, tell
+from evgp.cli._output import fail, guarded, note, progress, show, show_json, tell
 
 if TYPE_CHECKING:
     from evgp.arena import Comparison
@@ -100,6 +101,7 @@ Jobs = Annotated[
         "--jobs", metavar="N", min=1, help="Processes at once; else as cores and memory allow."
     ),
 ]
+_NOTES = 3
 COLUMNS = ("dataset", "metric", "strategy", "area", "deviation", "to_random", "p", "reaches_at")
 
 
@@ -147,25 +149,43 @@ def compare(
     from evgp import __version__
     from evgp.arena import PAGE, Subject, Terms, publish
     from evgp.arena import compare as run
+    from evgp.report.words import several
 
     names = [name.strip() for name in strategies.split(",") if name.strip()]
     if not names:
         raise PoolError("expected strategies to compare, got none; such as evgp,random")
     terms = Terms(budget, batch, start, members, network, depth, width, lr, steps)
-    left_out = tuple(name for part in drop or () for name in part.split(","))
-    subjects = [Subject(one, label, task, id, left_out, impute, pool, test) for one in data]
+    subjects = [
+        Subject(one, label, task, id, _left_out(one, drop or ()), impute, pool, test)
+        for one in data
+    ]
     begun = perf_counter()
-    with progress(quiet) as bar:
-        run(subjects, names, out=out, terms=terms, seeds=range(seeds), jobs=jobs, progress=bar)
+    try:
+        with progress(quiet) as bar, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run(subjects, names, out=out, terms=terms, seeds=range(seeds), jobs=jobs, progress=bar)
+    except KeyboardInterrupt:
+        kept = len(list(out.glob("cells/*.json")))
+        fail(
+            f"stopped; {several(kept, 'finished cell')} in {out} {'is' if kept == 1 else 'are'} "
+            "kept, and the same command goes on from there",
+            code=130,
+        )
+    note(_notes(caught), quiet=quiet)
     told = {"budget": budget, "batch": batch, "network": network, "members": members}
     if network == "mlp":
         told |= {"depth": depth, "width": width}
-    made = publish(
-        out,
-        command=shlex.join(["evgp", *sys.argv[1:]]),
-        version=__version__,
-        settings={**told, "start": start or None, "lr": lr or "as in the paper"},
-    )
+    told |= {"start": start} if start else {}
+    told |= {"lr": lr or "as in the paper", "steps": steps or "as in the paper"}
+    with warnings.catch_warnings():
+        # A quote before a name in rows.csv is no news: rows.parquet has it as it is.
+        warnings.simplefilter("ignore", EvgpWarning)
+        made = publish(
+            out,
+            command=shlex.join(["evgp", *sys.argv[1:]]),
+            version=__version__,
+            settings=told,
+        )
     if json:
         show_json(made.as_dict())
     else:
@@ -200,6 +220,24 @@ def table(comparison: "Comparison") -> Mapping[str, Sequence[object]]:
                     )
                 )
     return dict(zip(COLUMNS, zip(*lines, strict=True), strict=True)) if lines else {}
+
+
+def _left_out(source: str, drop: Sequence[str]) -> tuple[str, ...]:
+    """Columns divided by commas, unless the whole is the name of a column itself."""
+    if not any("," in part for part in drop) or not Path(source).is_file():
+        return tuple(name.strip() for part in drop for name in part.split(","))
+    from evgp.cli._inputs import split
+    from evgp.datasets import read_table
+
+    return split(drop, read_table(source).names)
+
+
+def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    """What the data warned of, the first few: each seed splits it anew and warns of the same."""
+    made = [str(one.message) for one in caught if issubclass(one.category, EvgpWarning)]
+    made = list(dict.fromkeys(made))
+    more = len(made) - _NOTES
+    return [*made[:_NOTES], f"{more} more like these, for other seeds"] if more > 0 else made
 
 
 def _or_dash(value: float | None) -> object:
