@@ -80,6 +80,8 @@ def test_correlations_are_scipys() -> None:
     assert metrics.pearson(a, b) == pytest.approx(stats.pearsonr(a, b).statistic)
     assert metrics.spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic)
     assert metrics.pearson(torch.from_numpy(a), torch.from_numpy(b)) == metrics.pearson(a, b)
+    for scale in (1e-200, 1e200):
+        assert metrics.pearson(scale * a, b) == pytest.approx(metrics.pearson(a, b))
 
 
 def test_area_is_numpys_trapezoid() -> None:
@@ -101,6 +103,8 @@ def test_torch_and_numpy_agree() -> None:
         (lambda: metrics.accuracy(OUTPUTS, LABELS + 1), "labels from 0 to 2"),
         (lambda: metrics.disagreement(OUTPUTS[:1]), "two members"),
         (lambda: metrics.mse(OUTPUTS * np.nan, TARGETS), "finite outputs"),
+        (lambda: metrics.mse(OUTPUTS, TARGETS * np.nan), "finite targets"),
+        (lambda: metrics.bias(OUTPUTS, TARGETS * np.inf), "finite targets"),
         (lambda: metrics.output_variance(OUTPUTS, 101), "from 0 to 100"),
         (lambda: metrics.calibration_error(OUTPUTS, LABELS, 0), "bins >= 1"),
         (lambda: metrics.pearson([1.0, 1.0], [1.0, 2.0]), "needs spread"),

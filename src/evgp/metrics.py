@@ -127,8 +127,9 @@ def calibration_error(
     >>> calibration_error(torch.zeros(1, 2, 2), torch.tensor([0, 1]))
     0.0
     """
-    if bins < 1:
-        raise MetricError(f"expected bins >= 1, got {bins}")
+    if bins < 1 or bins != int(bins):
+        raise MetricError(f"expected bins >= 1, a whole number; got {bins}")
+    bins = int(bins)
     made = _outputs(outputs)
     confidence, chosen = torch.softmax(made, -1).mean(0).max(-1)
     right = (chosen == _labels(labels, made)).double()
@@ -144,7 +145,7 @@ def pearson(a: ArrayLike, b: ArrayLike) -> float:
     >>> round(pearson([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]), 12)
     1.0
     """
-    x, y = _paired(a, b)
+    x, y = (part / np.abs(part).max() for part in _paired(a, b))  # so that no square overflows
     x, y = x - x.mean(), y - y.mean()
     x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)
     return float(np.clip(x @ y, -1, 1))
@@ -199,6 +200,8 @@ def _targets(y: Array, outputs: Float[Tensor, "e n o"]) -> Float[Tensor, "n o"]:
             f"expected targets of shape {tuple(outputs.shape[1:])}, as the outputs of a member; "
             f"got {tuple(given.shape)}"
         )
+    if not bool(torch.isfinite(given).all()):
+        raise MetricError("expected finite targets, got NaN or inf; leave those points out")
     return given
 
 
