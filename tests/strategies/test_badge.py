@@ -206,7 +206,8 @@ def test_networks_without_a_linear_end_are_refused(network, said) -> None:
         (3, None, "the labels of the 2 labelled points for BADGE"),
         (3, torch.tensor([0.0, 1.0]), "whole number as the label"),
         (3, torch.tensor([0, 3]), "labels from 0 to 2 for BADGE with 3 classes, got 0 to 3"),
-        (3, torch.tensor([-1, 1]), "got -1 to 1"),
+        (3, torch.tensor([-1, 1]), "got -1 to 1; number the labels from 0"),
+        (3, torch.tensor([[0], [1]]), r"int64 of shape \(2, 1\); give y.flatten"),
         (0, torch.tensor([0, 1]), "expected numbers as labels"),
     ],
 )

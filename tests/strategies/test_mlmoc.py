@@ -245,7 +245,7 @@ def test_random_picks_are_known_to_the_sequential_form() -> None:
     [
         (CLASSES, Pool(points(4), labelled=torch.tensor([1])), "labels of the 1 labelled.*MLMOC"),
         (CLASSES, Pool(points(4), labelled=torch.tensor([1]), y=torch.tensor([3])), "0 to 2"),
-        (CLASSES, Pool(points(4), labelled=torch.tensor([1]), y=torch.tensor([0.5])), "0 to 2"),
+        (CLASSES, Pool(points(4), labelled=torch.tensor([1]), y=torch.tensor([0.5])), "one whole"),
         (NUMBERS, Pool(points(4), labelled=torch.tensor([1]), y=torch.tensor([1])), "classes="),
         (MLMOC(recipe(2), classes=3), Pool(points(4)), "network with 3 outputs"),
         (CLASSES, Pool(torch.zeros(4, 0)), "variance|shape"),
@@ -260,10 +260,10 @@ def test_what_cannot_be_learnt_is_refused(strategy, pool, said) -> None:
     "settings, said",
     [
         ({"classes": 1}, "classes >= 2"),
-        ({"classes": -1}, "classes >= 2"),
+        ({"classes": -1}, "classes as a whole number"),
         ({"noise": 0.0}, "noise > 0"),
-        ({"first": -1}, "first >= 0"),
-        ({"most": 0}, "most >= 1"),
+        ({"first": -1}, "first as a whole number from 0"),
+        ({"most": 0}, "most as a whole number from 1"),
     ],
 )
 def test_settings_are_checked(settings, said) -> None:

@@ -33,16 +33,17 @@ def labels_of(pool: Pool, classes: int, who: str) -> Shaped[Tensor, " l ..."] | 
                 "or give y.float()"
             )
         return y
-    if y.is_floating_point() or y.ndim != 1:
+    if y.is_floating_point() or y.is_complex() or y.ndim != 1:
         raise PoolError(
             f"expected one whole number as the label of each point for {who} with {classes} "
-            f"classes, got {kind} of shape {tuple(y.shape)}; give y.long()"
+            f"classes, got {kind} of shape {tuple(y.shape)}; give y.flatten().long()"
         )
     low, high = int(y.min()), int(y.max())
     if low < 0 or high >= classes:
+        more = f"set classes={high + 1}, or " if low >= 0 else ""
         raise PoolError(
             f"expected labels from 0 to {classes - 1} for {who} with {classes} classes, got "
-            f"{low} to {high}; set classes={max(high + 1, 2)}, or number the labels from 0"
+            f"{low} to {high}; {more}number the labels from 0"
         )
     return y
 

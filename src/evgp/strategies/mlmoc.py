@@ -19,9 +19,11 @@ from evgp.ensembles.checks import inputs
 from evgp.ensembles.roads import outputs_of
 from evgp.kernels import EmpiricalNTK
 from evgp.pool import Pool, Selection
+from evgp.strategies._learnt import labels_of
 from evgp.strategies.evgp import check_prior
 from evgp.strategies.look_ahead import LookAhead
-from evgp.strategies.strategy import labels, unlabelled
+from evgp.strategies.names import whole
+from evgp.strategies.strategy import unlabelled
 
 _STEP = 512  # points that go through the network at once
 _FEW = 256  # candidates looked at first, in the sequential form; then twice as many
@@ -66,13 +68,12 @@ class MLMOC:
     output: str | int = "random"
 
     def __post_init__(self) -> None:
-        if self.classes != 0 and self.classes < 2:
+        if whole(self.classes, "classes", 0) == 1:
             raise PoolError(
                 f"expected classes >= 2, or 0 for a regression; got classes={self.classes!r}"
             )
-        for name, value, least in (("first", self.first, 0), ("most", self.most, 1)):
-            if value < least:
-                raise PoolError(f"expected {name} >= {least}, got {name}={value!r}")
+        whole(self.first, "first", 0)
+        whole(self.most, "most", 1)
         if not self.noise > 0:
             raise PoolError(f"expected noise > 0, a fraction of the variance; got {self.noise!r}")
 
@@ -174,23 +175,12 @@ class MLMOC:
 
     def _targets(self, pool: Pool) -> Float[Tensor, "l o"] | None:
         """What the network is to give at the labelled points."""
-        y = labels(pool, "MLMOC")
+        y = labels_of(pool, self.classes, "MLMOC")
         if y is None:
             return None
-        if not self.classes:
-            if not y.is_floating_point():
-                raise PoolError(
-                    "expected numbers with a point as labels of a regression, got whole ones; "
-                    "convert them, or say how many classes there are: MLMOC(..., classes=...)"
-                )
-            return y.double() if y.ndim == 2 else y.double()[:, None]
-        whole = y.ndim == 1 and not y.is_floating_point()
-        if not whole or int(y.min()) < 0 or int(y.max()) >= self.classes:
-            raise PoolError(
-                f"expected classes from 0 to {self.classes - 1} as labels, one a point; got y of "
-                f"shape {tuple(y.shape)} from {float(y.min()):g} to {float(y.max()):g}"
-            )
-        return signs(y, self.classes)
+        if self.classes:
+            return signs(y, self.classes)
+        return y.double() if y.ndim == 2 else y.double()[:, None]
 
 
 def signs(y: Int[Tensor, " n"], classes: int) -> Float[Tensor, "n o"]:
