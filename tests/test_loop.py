@@ -146,6 +146,8 @@ def test_a_hybrid_may_change_within_a_batch() -> None:
         ({"strategy": picking([0, 1])}, "4 different rows"),
         ({"strategy": picking([0, 0, 1, 2])}, "4 different rows"),
         ({"strategy": picking([0, 1, 2, 99])}, "4 different rows"),
+        ({"oracle": {0: 1.0}}, "an oracle, a function.*got dict"),
+        ({"pool": X}, "expected a Pool, got Tensor"),
         ({"seed": -1}, "seed as a whole number"),
     ],
 )

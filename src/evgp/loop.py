@@ -52,6 +52,13 @@ def run(
             f"expected a strategy, such as evgp.strategies.Random(), got {strategy!r}; make one "
             "from a name with evgp.strategies.strategy_named"
         )
+    if not callable(oracle):
+        raise PoolError(
+            "expected an oracle, a function that is given rows and returns their labels; got "
+            f"{type(oracle).__name__}"
+        )
+    if not isinstance(pool, Pool):
+        raise PoolError(f"expected a Pool, got {type(pool).__name__}; give evgp.Pool(x)")
     free = len(pool.unlabelled())
     if rounds * k > free:
         raise PoolError(
