@@ -1,5 +1,6 @@
 """Recipes: training with settings that are written down once."""
 
+from dataclasses import replace
 from inspect import signature
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from torch import nn
 
 from evgp import EvgpError, mlp, train
-from evgp.ensembles import Recipe, by_the_paper
+from evgp.ensembles import Recipe, TrainingError, by_the_paper
 
 SEED = torch.Generator().manual_seed(0)
 X = torch.randn(10, 3, generator=SEED)
@@ -138,3 +139,25 @@ def test_what_train_refuses_is_refused() -> None:
         Recipe(NETWORK, {"lr": 0.1, "seed": 1, "members": 3})
     with pytest.raises(TypeError, match="colour"):
         Recipe(NETWORK, {"colour": "red"})(X, Y)
+
+
+def test_a_recipe_takes_smaller_steps_where_training_diverges() -> None:
+    x = torch.tensor([[0.1], [0.2], [40.0]])
+    y = torch.tensor([1.0, -1.0, 0.5])
+    plain = Recipe(mlp(1, 16).standard("xavier"), {"lr": 0.1, "steps": 200})
+    with pytest.raises(TrainingError, match=r"lower lr from 0\.1"):
+        plain(x, y, members=3)
+    made = replace(plain, gentler=6)(x, y, members=3)
+    assert made.lr in [0.1 / 4**times for times in range(1, 7)]
+    same = train(plain.network, x, y, members=3, lr=made.lr, steps=200)
+    assert torch.equal(made.predict(x), same.predict(x))
+    with pytest.raises(TrainingError, match="lower lr"):
+        replace(plain, gentler=1, settings={"lr": 1e4, "steps": 200})(x, y, members=3)
+
+
+def test_a_network_that_was_thrown_far_is_not_taken_for_trained() -> None:
+    """One huge step kills every ReLU; the loss is finite and constant from then on."""
+    x, y = torch.tensor([[1.0], [30.0]]), torch.tensor([1.0, -1.0])
+    net = mlp(2, 16, b_std=0.0).standard("xavier")
+    with pytest.raises(TrainingError, match="a thousand times the first"):
+        train(net, x, y, members=5, lr=0.5, steps=50)

@@ -67,6 +67,7 @@ class Cell:
                     made.seconds,
                     seconds,
                     **measured(members, data),
+                    lr=members.lr,
                 )
             )
             told()

@@ -38,7 +38,8 @@ class Row:
 
     A cell is a dataset, a strategy and a seed. `labels` counts what is labelled once the round is
     over, `members` the networks that were trained on it. Rows of one dataset share `batch`, and
-    differ in members only where a study has grown.
+    differ in members only where a study has grown. `lr` is the step size that training took, which
+    is smaller than asked for where it diverged.
     """
 
     dataset: str
@@ -61,3 +62,4 @@ class Row:
     disagreement: float = nan
     nll: float = nan
     calibration_error: float = nan
+    lr: float = nan

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from math import isfinite, nan
 from multiprocessing import get_context, parent_process
 from multiprocessing.queues import SimpleQueue
@@ -302,7 +302,8 @@ def _plain(row: Row) -> dict[str, Any]:
 def _row(plain: dict[str, Any]) -> Row:
     values: dict[str, Any] = {}
     for one in fields(Row):
-        value = plain[one.name]
+        # A metric that is younger than the file is not in it.
+        value = plain[one.name] if one.default is MISSING else plain.get(one.name)
         if not isinstance(value, _KINDS[one.name]):
             raise TypeError(one.name)
         values[one.name] = nan if value is None else value

@@ -127,12 +127,16 @@ def settings(
         )
 
 
-def diverged(member: int, step: int, lr: float) -> TrainingError:
-    """What to say when a loss is no longer a number."""
-    return TrainingError(
-        f"expected a finite loss, got inf or NaN for member {member} at step {step}; lower lr from "
-        f"{lr:g}, to {lr / 10:g} for instance, or set clip"
-    )
+class Diverged(TrainingError):
+    """A loss is no number any more, or far beyond where it began; `lr` was too large a step."""
+
+    def __init__(self, member: int, step: int, lr: float) -> None:
+        super().__init__(
+            f"expected a loss that falls, got inf, NaN or a thousand times the first one for member "
+            f"{member} at step {step}; lower lr from {lr:g}, to {lr / 10:g} for instance, or set "
+            "clip"
+        )
+        self.lr = lr
 
 
 def raw(name: str, value: Array) -> Tensor:

@@ -18,7 +18,8 @@ from evgp.ensembles.stack import Stack
 class Ensemble:
     """Many initialisations of one network, trained at once; made by `evgp.train`.
 
-    `losses` are the training losses at the end, `steps` how many each member took.
+    `losses` are the training losses at the end, `steps` how many each member took, `lr` how large
+    they were.
 
     >>> from evgp import mlp, train
     >>> x = torch.linspace(-1, 1, 5)[:, None]
@@ -30,6 +31,7 @@ class Ensemble:
     losses: Float[Tensor, " e"]
     steps: Int[Tensor, " e"]
     shape: tuple[int, ...]
+    lr: float
     template: nn.Module = field(repr=False)
     stack: Stack = field(repr=False)
     road: Road = field(repr=False)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from evgp._typing import Array
-from evgp.ensembles.checks import TrainingError
+from evgp.ensembles.checks import Diverged, TrainingError
 from evgp.ensembles.ensemble import Ensemble
 from evgp.ensembles.fresh import Source, fresh
 from evgp.ensembles.groups import Progress, silent
@@ -21,7 +21,9 @@ class Recipe:
     """A network, and the settings of `train` that it is trained with.
 
     `members`, `seed` and `progress` are asked for at each call. `epochs` count passes over the
-    points, however many there are, in place of `steps`.
+    points, however many there are, in place of `steps`. Where training diverges, as on far
+    outliers, it begins again with a quarter of the step size, up to `gentler` times; the ensemble
+    says which it was.
 
     >>> from evgp import mlp
     >>> recipe = Recipe(mlp(1, 16), {"lr": 0.1, "steps": 5})
@@ -32,6 +34,7 @@ class Recipe:
     network: Source
     settings: Mapping[str, Any] = field(default_factory=dict)
     epochs: int | None = None
+    gentler: int = 0
 
     def __post_init__(self) -> None:
         if wrong := [name for name in ("members", "seed", "progress") if name in self.settings]:
@@ -55,7 +58,16 @@ class Recipe:
         if self.epochs is not None and "steps" not in other and len(x) > 0:
             batch = settings.get("batch") or (32 if settings.get("optimiser") == "sgd" else len(x))
             settings["steps"] = self.epochs * ceil(len(x) / min(batch, len(x)))
-        return train(self.network, x, y, members=members, seed=seed, progress=progress, **settings)
+        for left in range(self.gentler, -1, -1):
+            try:
+                return train(
+                    self.network, x, y, members=members, seed=seed, progress=progress, **settings
+                )
+            except Diverged as error:
+                if not left:
+                    raise
+                settings["lr"] = error.lr / 4
+        raise AssertionError
 
     def untrained(self, shape: tuple[int, ...], *, seed: int = 0, member: int = 0) -> nn.Module:
         """One member before training, as `__call__` would start from it.
@@ -74,9 +86,10 @@ def by_the_paper(network: Source, *, classes: int = 0) -> Recipe:
 
     Hemachandra et al., ICML 2023: step 0.01 and 1,000 passes over all points for a regression;
     step 0.1 with batches of 32, weight decay 5e-4 and gradients clipped at 5 for 100 passes for a
-    classification.
+    classification. What they did where training diverges is not said; here the step is divided by
+    four until it does not.
     """
     if not classes:
-        return Recipe(network, {"optimiser": "gd", "lr": 0.01, "steps": 1000})
+        return Recipe(network, {"optimiser": "gd", "lr": 0.01, "steps": 1000}, gentler=5)
     settings = {"optimiser": "sgd", "lr": 0.1, "batch": 32, "weight_decay": 5e-4, "clip": 5.0}
-    return Recipe(network, settings, epochs=100)
+    return Recipe(network, settings, epochs=100, gentler=5)

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Generator, Tensor
 
 from evgp.ensembles.batched import Batched
-from evgp.ensembles.checks import TrainingError, diverged
+from evgp.ensembles.checks import Diverged, TrainingError
 from evgp.ensembles.fresh import seed_of
 from evgp.ensembles.groups import Tell
 from evgp.ensembles.losses import Loss
@@ -20,6 +20,7 @@ from evgp.ensembles.stack import Stack
 Stop = Callable[[Tensor, Tensor], Tensor]  # outputs (e n o) and targets to who is done (e)
 
 _CROWDED = 8  # the stack is made smaller once one in so many of its members is done
+_FAR = 1e3  # times the first loss
 _ORDER = 2**32 - 1  # the "member" whose seed orders the batches
 
 
@@ -63,6 +64,7 @@ class Run:
         taken = torch.full((kept.members,), self.steps)
         stack = kept.take(ids)
         gradient = stack.zeros()
+        most: float | None = None
         every = -(-len(self.x) // (self.batch or len(self.x)))  # steps in a pass
         rows = islice(batches(len(self.x), self.batch, self.seed), self.steps)
         for step, chosen in enumerate(rows):
@@ -70,7 +72,7 @@ class Run:
             values = outputs = None
             if look and chosen is None:
                 values, outputs = self._gradient(gradient, stack, None)
-                self._check(values, done, some, step)
+                most = self._check(values, done, some, step, most)
             if look and (new := self._finished(stack, values, outputs) & ~done).any():
                 at = new.nonzero()[:, 0]
                 kept.put_(some[at], stack, at)
@@ -86,7 +88,8 @@ class Run:
             if values is not None:
                 self._step(rule, stack, gradient)
             else:
-                self._check(self._whole_step(rule, stack, gradient, chosen), done, some, step)
+                values = self._whole_step(rule, stack, gradient, chosen)
+                most = self._check(values, done, some, step, most)
             if not tell(step + 1):
                 break
         at = (~done).nonzero()[:, 0]
@@ -128,13 +131,26 @@ class Run:
             return self.road.descend_(stack, x, y, self.loss, rule.lr, rule.weight_decay)[0]
 
     def _check(
-        self, values: Float[Tensor, " e"], done: Bool[Tensor, " e"], some: Tensor, step: int
-    ) -> None:
-        if bool(torch.isfinite(values.sum())):
-            return
-        lost = (~torch.isfinite(values) & ~done).nonzero()[:, 0]
+        self,
+        values: Float[Tensor, " e"],
+        done: Bool[Tensor, " e"],
+        some: Tensor,
+        step: int,
+        most: float | None,
+    ) -> float:
+        """Refuse losses that are no numbers, or far beyond the first; what is far.
+
+        A ReLU network that was thrown so far is dead, and its loss a constant from then on.
+        """
+        high = float(values.max())  # NaN where there is one
+        if most is None:
+            most = _FAR * max(1.0, high)
+        if high <= most and high < torch.inf:
+            return most
+        lost = (~(values <= most) & ~done).nonzero()[:, 0]
         if len(lost):
-            raise diverged(int(some[lost[0]]), step, self.lr)
+            raise Diverged(int(some[lost[0]]), step, self.lr)
+        return most
 
     def _finished(
         self, stack: Stack, values: Tensor | None, outputs: Tensor | None

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from evgp._typing import Array
-from evgp.ensembles.checks import diverged, inputs, outputs_match, raw, settings, steady, targets
+from evgp.ensembles.checks import Diverged, inputs, outputs_match, raw, settings, steady, targets
 from evgp.ensembles.ensemble import Ensemble
 from evgp.ensembles.fresh import Source, fit_for_training, fresh, is_source
 from evgp.ensembles.groups import Groups, Progress, Tell, silent
@@ -95,9 +95,9 @@ def train(
         return run.train_(stack, ids, rule, tell)
 
     taken = groups.each(work, steps, progress)
-    made = Ensemble(torch.zeros(members), taken, shape, template, stack, road, sample)
+    made = Ensemble(torch.zeros(members), taken, shape, lr, template, stack, road, sample)
     losses, _ = measure.both(made.predict(points, memory=memory), goals)
     lost = (~torch.isfinite(losses)).nonzero()[:, 0]
     if len(lost):
-        raise diverged(int(lost[0]), int(taken[lost[0]]), lr)
+        raise Diverged(int(lost[0]), int(taken[lost[0]]), lr)
     return replace(made, losses=losses)
