@@ -90,6 +90,23 @@ def test_the_best_is_marked_by_more_than_colour(page):
     assert '<span class="unseen">best: </span>' in page
 
 
+def test_labels_saved_are_a_perhaps_until_a_test_says_so():
+    noisy = {"random": [[3.0, 1.0], [4.0, 2.0]], "evgp": [[1.0, 0.5], [3.9, 1.5]]}
+    prose = Page(page_of(curves(noisy))).prose
+    assert "perhaps" in prose and "it may be noise, as no test says so" in prose
+    sure = [[3.0 + 0.01 * i, 1.0] for i in range(6)]
+    rows = curves({"random": sure, "evgp": [[a - 1 - 0.01 * a, 0.5] for a, _ in sure]})
+    prose = Page(page_of(rows)).prose
+    assert "% fewer" in prose and "perhaps" not in prose and "may be noise" not in prose
+
+
+def test_nobody_is_best_at_reaching_what_random_had_at_once():
+    page = page_of(curves({"random": [[1.0, 2.0], [1.1, 2.2]], "evgp": [[0.5, 0.4], [0.6, 0.3]]}))
+    cells = re.findall(r"<td>([^\n]*?)10, the first batch</td>", page)
+    assert len(cells) == 2
+    assert not any("★" in cell.rpartition("<td>")[2] for cell in cells)
+
+
 def test_a_loss_is_on_the_page():
     lost = curves({"random": [[3.0, 1.0], [4.0, 1.1]], "evgp": [[5.0, 3.0], [6.5, 4.0]]})
     prose = Page(page_of(lost)).prose

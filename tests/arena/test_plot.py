@@ -1,6 +1,7 @@
 """Pictures of learning curves: whole, the same each time, and with nothing on top of the curves."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,15 @@ def test_central_metrics_stand_side_by_side(comparison):
         "output variance, 90th percentile",
     ]
     assert [len(axes.lines) for axes in figure.axes] == [6, 6]
+
+
+def test_labels_are_counted_in_whole_numbers():
+    few = summarise(curves({"random": [[2.0, 1.5, 1.0]], "evgp": [[1.5, 1.2, 0.9]]}))
+    for axes in plot_curves(few, "yacht").axes:
+        assert all(tick == int(tick) for tick in axes.get_xticks())
+    pair = [replace(row, labels=row.labels // 10) for row in curves({"random": [[2.0, 1.0]]})]
+    for axes in plot_curves(summarise(pair), "yacht").axes:  # one and two labels
+        assert all(tick == int(tick) for tick in axes.get_xticks())
 
 
 def test_values_that_span_much_get_a_logarithmic_axis(comparison):

@@ -35,6 +35,7 @@ def test_a_table_of_ones_own(run, table, tmp_path) -> None:
     assert {line["strategy"] for line in lines} == set(names.split(","))
     assert {line["metric"] for line in lines} == {"mse", "output_variance_p90"}
     assert "houses: On houses" in ran.err and "page.html" in ran.err
+    assert "note: A test of 2 seeds proves little" in ran.err
     rows = read_rows(out / "rows.parquet")
     assert len(rows) == 4 * 2 * 2 and rows == read_rows(out / "rows.csv")
     for line in lines:

@@ -90,6 +90,8 @@ def _free(dataset: str, taken: set[str]) -> str:
 
 
 def _panel(axes: "Axes", contest: Contest, metric: str, styles: dict[str, Look]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     found = {one.strategy: one.score(metric).curve for one in contest.entrants}
     drawn = {name: curve for name, curve in found.items() if curve is not None}
     for name, curve in drawn.items():
@@ -102,6 +104,7 @@ def _panel(axes: "Axes", contest: Contest, metric: str, styles: dict[str, Look])
     elif made:
         axes.set_ylim(*span(made))
     axes.set(xlabel="labels", ylabel=MEASURES[metric].words)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#ecece8", linewidth=0.8)
     axes.set_axisbelow(True)

@@ -50,7 +50,8 @@ def _answers(comparison: Comparison) -> list[tuple[str, str, str, str]]:
         asked = _central(contest)[: 1 if len(comparison.contests) > _MANY else None]
         for score in [one.score(metric) for metric in asked] if one is not None else []:
             if score.saved is not None:
-                sure = score.paired is not None and score.paired.verdict != "unclear"
+                wanted = "better" if _saves(score) else "worse"
+                sure = score.paired is not None and score.paired.verdict == wanted
                 told = words.answer(score.saved, mine, contest.labels[-1], sure=sure)
                 made.append((contest.dataset, MEASURES[score.metric].words, *told))
     return made
@@ -92,7 +93,7 @@ def _table(contest: Contest, metric: str) -> list[dict[str, object]]:
                 "interval": "–" if lows[i] == "–" else f"{lows[i]} to {highs[i]}",
                 "best_area": i in best_area,
                 "best_final": i in best_final,
-                "best_saved": i in best_saved and one.strategy != RANDOM,
+                "best_saved": i in best_saved and _saves(score),
             }
         )
     return made
@@ -109,6 +110,11 @@ def _by_mean(score: Score) -> float | None:
 
 def _by_final(score: Score) -> float | None:
     return score.final
+
+
+def _saves(score: Score) -> bool:
+    """Does it need fewer labels than random itself, which may be where it ends long before?"""
+    return score.saved is not None and (score.saved.fewer or 0.0) > 0
 
 
 def _by_labels(score: Score) -> float | None:

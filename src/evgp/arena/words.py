@@ -198,21 +198,22 @@ def reached(saved: Saved | None) -> str:
 def answer(saved: Saved, strategy: str, end: int, *, sure: bool = True) -> tuple[str, str]:
     """Would it have saved me labels? A figure, and what it means.
 
-    `sure` says that a test tells the strategy from random.
+    `sure` says that a test tells the strategy from random, and the same way.
 
     >>> answer(Saved(62.0, False, 100, 38.0), "evgp", 100)
     ('38\u202f% fewer', '62 labels by evgp do what 100 by random do')
     """
+    noise = "" if sure else "; it may be noise, as no test says so"
     if saved.at is None:
-        return "no", f"{end:,} labels by {strategy} do not reach what {end:,} by random do"
+        return "no", f"{end:,} labels by {strategy} do not reach what {end:,} by random do{noise}"
     at, own = ceil(saved.at - 1e-9), ceil(saved.own - 1e-9)
     share = abs(own - at) / own
     means = f"{at:,} labels by {strategy} do what {own:,} by random do"
     means += ", from the first batch on" if saved.first else ""
-    means += "" if sure else "; it may be noise, as no test tells the two apart"
     if at == own:
         return "none", means
-    return f"{round(100 * share)}{THIN}% {'fewer' if at < own else 'more'}", means
+    figure = f"{round(100 * share)}{THIN}% {'fewer' if at < own else 'more'}"
+    return figure if sure else f"perhaps {figure}", means + noise
 
 
 def aligned(values: Sequence[float | None]) -> list[str]:

@@ -12,7 +12,7 @@ import typer
 
 from evgp._errors import EvgpWarning, PoolError
 from evgp.cli import _options as options
-from evgp.cli._output import fail, guarded, note, progress, show, show_json, tell
+from evgp.cli._output import clean, fail, guarded, note, progress, show, show_json, tell
 
 if TYPE_CHECKING:
     from evgp.arena import Comparison
@@ -189,10 +189,11 @@ def compare(
     if json:
         show_json(made.as_dict())
     else:
-        show(table(made))
+        show(_narrow(table(made)) if sys.stdout.isatty() else table(made))
     if not quiet:
         for contest in made.contests:
-            tell(f"{contest.dataset}: {contest.verdict}")
+            tell(f"{clean(contest.dataset)}: {clean(contest.verdict)}")
+            note(contest.notes, quiet=quiet)
         spent = perf_counter() - begun
         tell(f"wrote {out / 'rows.csv'}, plots and {out / PAGE} in {spent:,.0f} s")
 
@@ -220,6 +221,17 @@ def table(comparison: "Comparison") -> Mapping[str, Sequence[object]]:
                     )
                 )
     return dict(zip(COLUMNS, zip(*lines, strict=True), strict=True)) if lines else {}
+
+
+def _narrow(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequence[object]]:
+    """What fits a terminal: no deviation, and no name of the only dataset.
+
+    >>> list(_narrow({"dataset": ["a", "a"], "area": [1.0, 2.0], "deviation": [0.1, 0.2]}))
+    ['area']
+    """
+    alone = len(set(columns.get("dataset", ()))) < 2
+    out = {"deviation", *(["dataset"] if alone else [])}
+    return {name: cells for name, cells in columns.items() if name not in out}
 
 
 def _left_out(source: str, drop: Sequence[str]) -> tuple[str, ...]:
