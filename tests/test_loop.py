@@ -183,3 +183,13 @@ def test_pool_labels_are_checked() -> None:
         Pool(X, labelled=torch.tensor([1]), y=torch.zeros(1)).reveal(
             torch.tensor([1]), torch.zeros(1)
         )
+
+
+def test_a_hybrid_within_a_batch_takes_no_copies_of_what_waits_for_labels() -> None:
+    """Also where the second strategy has a fresh random kernel in each round."""
+    x = X[:5].float().repeat(2, 1)
+    for then in (EVGP(EmpiricalNTK(mlp(1, 16))), EVGP(KERNEL, greedy=Exchange())):
+        warm = Hybrid(Seen(), then, after=3)
+        points = x if isinstance(then.kernel, EmpiricalNTK) else x.double()
+        made = warm(Pool(points), 5, generator=torch.Generator().manual_seed(0)).indices
+        assert sorted(row % 5 for row in made.tolist()) == [0, 1, 2, 3, 4]

@@ -132,7 +132,7 @@ class Diverged(TrainingError):
 
     def __init__(self, member: int, step: int, lr: float) -> None:
         super().__init__(
-            f"expected a loss that falls, got inf, NaN or a thousand times the first one for member "
+            "expected a loss that falls, got inf, NaN or a thousand times the first one for member "
             f"{member} at step {step}; lower lr from {lr:g}, to {lr / 10:g} for instance, or set "
             "clip"
         )

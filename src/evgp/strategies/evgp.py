@@ -41,6 +41,11 @@ class EVGP:
     storage: torch.dtype = torch.float64
 
     @property
+    def learns(self) -> bool:
+        """Labels play no part."""
+        return False
+
+    @property
     def ahead(self) -> bool:
         """Rounds change no pick, unless each has a kernel of its own or the whole set is mended."""
         return isinstance(self.greedy, Exact | Lazy) and not is_random(self.kernel)

@@ -9,7 +9,7 @@ from torch import Generator
 
 from evgp._errors import PoolError
 from evgp.pool import Pool, Selection
-from evgp.strategies.strategy import Strategy, is_ahead, renewed, unlabelled
+from evgp.strategies.strategy import Strategy, is_ahead, learns, renewed, unlabelled
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,11 @@ class Hybrid:
             )
 
     @property
+    def learns(self) -> bool:
+        """Labels play a part if they do for one of both."""
+        return learns(self.first) or learns(self.then)
+
+    @property
     def ahead(self) -> bool:
         """Rounds and labels change no pick if they change none of both."""
         return is_ahead(self.first) and is_ahead(self.then)
@@ -55,7 +60,7 @@ class Hybrid:
         made = self.first(pool, early, generator=generator)
         if early == k:
             return made
-        if is_ahead(self.then):  # labels play no part: points that wait for theirs count as known
+        if not learns(self.then):  # points that wait for their labels count as known
             waiting = torch.cat([pool.labelled, torch.from_numpy(made.indices)])
             rest = self.then(
                 replace(pool, labelled=waiting, y=None), k - early, generator=generator

@@ -32,6 +32,11 @@ class MaxVariance:
     noise: float = 1e-6
 
     @property
+    def learns(self) -> bool:
+        """Labels play no part."""
+        return False
+
+    @property
     def ahead(self) -> bool:
         """Neither rounds nor labels change its picks, unless each round has a kernel of its own."""
         return not is_random(self.kernel)

@@ -20,6 +20,11 @@ class Random:
     """
 
     @property
+    def learns(self) -> bool:
+        """Labels play no part."""
+        return False
+
+    @property
     def ahead(self) -> bool:
         """Neither rounds nor labels change its picks."""
         return True

@@ -64,6 +64,11 @@ class KMeansPlusPlus:
     embed: Embed = flat
 
     @property
+    def learns(self) -> bool:
+        """Labels play no part."""
+        return False
+
+    @property
     def ahead(self) -> bool:
         """Neither rounds nor labels change its picks."""
         return True
@@ -95,6 +100,11 @@ class CoreSet:
     """
 
     embed: Embed = flat
+
+    @property
+    def learns(self) -> bool:
+        """Labels play no part."""
+        return False
 
     @property
     def ahead(self) -> bool:

@@ -38,6 +38,11 @@ def is_ahead(strategy: Strategy) -> bool:
     return bool(getattr(strategy, "ahead", False))
 
 
+def learns(strategy: Strategy) -> bool:
+    """Does it look at labels? Who does not say so is taken to."""
+    return bool(getattr(strategy, "learns", True))
+
+
 def unlabelled(pool: Pool, k: int) -> Int[Tensor, " c"]:
     """The rows that may be picked, if there are k of them.
 

@@ -7,7 +7,7 @@ from torch import Generator
 from evgp.pool import Pool, Selection
 from evgp.strategies.checks import thinned
 from evgp.strategies.names import whole
-from evgp.strategies.strategy import Strategy, is_ahead, renewed
+from evgp.strategies.strategy import Strategy, is_ahead, learns, renewed
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,11 @@ class Thinned:
 
     def __post_init__(self) -> None:
         whole(self.points, "points", 1)
+
+    @property
+    def learns(self) -> bool:
+        """As the strategy itself."""
+        return learns(self.inner)
 
     @property
     def ahead(self) -> bool:
