@@ -13,7 +13,7 @@ ROOMS = [  # low to high; rooms on one line do not import each other
     ["pool", "nets", "metrics"],
     ["datasets", "kernels", "ensembles"],
     ["posterior"],
-    ["criteria", "theory"],
+    ["criteria", "theory", "architectures"],
     ["greedy"],
     ["strategies"],
     ["loop"],

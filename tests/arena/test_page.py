@@ -81,7 +81,7 @@ def test_it_says_who_wins_and_what_was_run(page):
     assert "% fewer" in prose
     assert "A test of 3 seeds proves little" in prose
     assert "evgp compare yacht digits" in prose
-    assert "95 % intervals of the mean over seeds" in prose
+    assert "Bands are the range over seeds" in prose
     assert "evgp 9.9" in prose
 
 

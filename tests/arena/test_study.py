@@ -221,3 +221,25 @@ def test_terms_that_are_usual_are_not_part_of_a_name(numbers, tmp_path) -> None:
     compare([numbers], ["random"], out=tmp_path, terms=usual, seeds=[0], jobs=1)
     assert isinstance(next(Path(tmp_path / "cells").iterdir()).stem, str)
     assert "start" not in next((tmp_path / "cells").iterdir()).read_text()
+
+
+def test_a_table_that_has_changed_is_noticed(prices, tmp_path) -> None:
+    own = tmp_path / "own.csv"
+    own.write_bytes(prices.read_bytes())
+    subject, out = Subject(str(own), label="price", drop=("kind",)), tmp_path / "out"
+    compare([subject], ["random"], out=out, terms=QUICK, seeds=[0], jobs=1)
+    compare([subject], ["random"], out=out, terms=QUICK, seeds=[0], jobs=1)
+    own.write_text(own.read_text().replace("-", "", 1))
+    with pytest.raises(EvgpError, match=r"own.csv as it was .*got another content"):
+        compare([subject], ["random"], out=out, terms=QUICK, seeds=[0], jobs=1)
+
+
+def test_a_strategy_of_ones_own_that_fails_is_named(numbers, tmp_path, monkeypatch) -> None:
+    (tmp_path / "failing.py").write_text(
+        "class Fails:\n    def __init__(self, setting):\n        pass\n\n"
+        "    def __call__(self, pool, k, *, generator):\n"
+        "        if pool.y is None:\n            raise ValueError('no labels to start with')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EvgpError, match="failing:Fails stopped: ValueError: no labels to start"):
+        compare([numbers], ["failing:Fails"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)

@@ -59,20 +59,24 @@ def test_paired_tests_against_random(made):
     assert tests["badge"].verdict == "unclear"
 
 
-def test_the_band_is_a_t_interval_from_three_seeds_on(made):
+def test_the_band_is_a_t_interval_from_five_seeds_on():
+    five = [*EVGP, EVGP[0]]
+    (made,) = summarise(curves({"evgp": five})).contests
     curve = made.entrant("evgp").score("mse").curve
-    point = [run[1] for run in EVGP]
-    low, high = stats.t.interval(0.95, 3, loc=np.mean(point), scale=stats.sem(point))
+    point = [run[1] for run in five]
+    low, high = stats.t.interval(0.95, 4, loc=np.mean(point), scale=stats.sem(point))
     assert (curve.low[1], curve.mean[1], curve.high[1]) == pytest.approx(
         (low, np.mean(point), high)
     )
     assert curve.band == "interval"
 
 
-def test_the_band_is_the_range_of_two_seeds_and_nothing_for_one():
-    (two,) = summarise(curves({"evgp": EVGP[:2]})).contests
-    curve = two.entrant("evgp").score("mse").curve
-    assert (curve.band, curve.low[0], curve.high[0]) == ("range", 4.1, 8.0)
+def test_the_band_is_the_range_of_few_seeds_and_nothing_for_one():
+    for count in (2, 3, 4):
+        (few,) = summarise(curves({"evgp": EVGP[:count]})).contests
+        curve = few.entrant("evgp").score("mse").curve
+        first = [run[0] for run in EVGP[:count]]
+        assert (curve.band, curve.low[0], curve.high[0]) == ("range", min(first), max(first))
     (one,) = summarise(curves({"evgp": EVGP[:1]})).contests
     assert one.entrant("evgp").score("mse").curve.band == "none"
 

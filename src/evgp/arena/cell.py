@@ -1,6 +1,6 @@
 """One cell of a comparison: a strategy on a dataset, with a seed, through all rounds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -9,12 +9,14 @@ from jaxtyping import Int
 from torch import Tensor
 
 from evgp import metrics
+from evgp._errors import EvgpError, PoolError
 from evgp.arena.row import Row
 from evgp.arena.terms import Subject, Terms
 from evgp.datasets import Dataset
 from evgp.ensembles import Ensemble
-from evgp.loop import run
+from evgp.loop import Round, run
 from evgp.pool import Pool
+from evgp.strategies import Strategy
 
 Told = Callable[[], object]
 
@@ -39,14 +41,7 @@ class Cell:
         recipe = self.terms.setting(data, self.seed).recipe
         pool = _start(data, self.terms.start, self.seed)
         rows: list[Row] = []
-        for made in run(
-            pool,
-            strategy,
-            lambda picked: data.y[picked],
-            self.terms.rounds,
-            self.terms.batch,
-            seed=self.seed,
-        ):
+        for made in self._rounds(pool, strategy, data):
             begun = perf_counter()
             known = made.pool.labelled
             members = recipe(
@@ -72,6 +67,20 @@ class Cell:
             )
             told()
         return Played(tuple(rows), made.pool.labelled)
+
+    def _rounds(self, pool: Pool, strategy: Strategy, data: Dataset) -> Iterator[Round]:
+        """The rounds of the loop; a strategy of the user's may raise anything."""
+        terms = self.terms
+        try:
+            yield from run(
+                pool, strategy, lambda rows: data.y[rows], terms.rounds, terms.batch, seed=self.seed
+            )
+        except EvgpError:
+            raise
+        except Exception as error:
+            if ":" not in self.strategy:
+                raise
+            raise PoolError(f"{self.strategy} stopped: {type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)

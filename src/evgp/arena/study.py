@@ -30,6 +30,7 @@ Progress = Callable[[str, int, int], None]
 _KINDS: dict[str, Any] = {
     one.name: (float, int, type(None)) if one.type is float else one.type for one in fields(Row)
 }
+_TABLES = "tables.json"
 _TOLD: "SimpleQueue[int] | None" = None  # in a process of its own: where rounds are told
 
 
@@ -86,6 +87,22 @@ class Study:
                 f"{name} {told['terms'].get(name, 'as usual')}; got "
                 f"{other.get(name, 'the usual')}; take another folder"
             )
+
+    def remember(self, subjects: Sequence[Subject]) -> None:
+        """Keep the checksums of the user's tables; refuse one that has changed since."""
+        path = self.folder / _TABLES
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        for subject in subjects:
+            digest = subject.checksum()
+            if digest is None:
+                continue
+            if known.setdefault(subject.name, digest) != digest:
+                raise DatasetError(
+                    f"{self.folder}: expected {subject.source} as it was when the rows there were "
+                    "made, got another content; take another folder"
+                )
+        with atomic(path) as part:
+            part.write_text(json.dumps(known), encoding="utf-8")
 
     def _path(self, cell: Cell) -> Path:
         text = json.dumps(_told(cell), sort_keys=True)
@@ -151,6 +168,7 @@ def compare(
     ]
     left = study.missing(cells)
     study.open()
+    study.remember(subjects)
     most = max(_bytes(one.load(seeds[0])) for one in subjects) if left else 0
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

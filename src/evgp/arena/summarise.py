@@ -124,9 +124,9 @@ def _score(metric: str, runs: Sequence[Run], labels: tuple[int, ...]) -> Score:
 def _curve(runs: Sequence[Sequence[float]]) -> Curve:
     points = list(zip(*runs, strict=True))
     mean = tuple(fmean(point) for point in points)
-    if len(runs) < 3:
+    if len(runs) < words.FEW:  # an interval of so few would be wider than the figure
         low, high = tuple(map(min, points)), tuple(map(max, points))
-        return Curve(mean, low, high, "range" if len(runs) == 2 else "none")
+        return Curve(mean, low, high, "range" if len(runs) > 1 else "none")
     bands = [interval(point) for point in points]
     return Curve(mean, tuple(a for a, _ in bands), tuple(b for _, b in bands), "interval")
 

@@ -12,8 +12,8 @@ LEVEL = 0.05
 class Curve:
     """Mean over seeds after each round, with a band around it.
 
-    `band` says what the band is: "interval" (95 %, of the mean, by Student's t) from three seeds
-    on, "range" (least to most) for two, and "none" for one.
+    `band` says what the band is: "interval" (95 %, of the mean, by Student's t) from five seeds
+    on, "range" (least to most) for fewer, and "none" for one.
     """
 
     mean: tuple[float, ...]

@@ -1,5 +1,6 @@
 """What all strategies of a comparison share: the data, the network, its training, the budget."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,13 @@ class Subject:
     def name(self) -> str:
         """How rows call it."""
         return self.source if self.source in names() else Path(self.source).name.split(".")[0]
+
+    def checksum(self) -> str | None:
+        """Of the user's table, to notice that it has changed; None for a dataset with a name."""
+        if self.source in names():
+            return None
+        with Path(self.source).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def load(self, seed: int) -> Dataset:
         """The pool and the test part of one seed."""

@@ -176,7 +176,7 @@ def band(kinds: set[str]) -> str:
     """What the shaded bands of a figure are."""
     made = {
         "interval": "95 % intervals of the mean over seeds, by Student's t",
-        "range": "the range of two seeds, too few for an interval",
+        "range": "the range over seeds, which are too few for an interval",
     }
     shown = [made[kind] for kind in made if kind in kinds]
     return "Bands are " + "; or ".join(shown) + "." if shown else "One seed, so there is no band."

@@ -50,7 +50,9 @@ Label = Annotated[
 ]
 Task = Annotated[
     str | None,
-    typer.Option("--task", metavar="KIND", help="regression or classification; else seen to."),
+    typer.Option(
+        "--task", metavar="KIND", help="regression or classification; else told from the labels."
+    ),
 ]
 Budget = Annotated[
     int, typer.Option("--budget", metavar="N", min=1, help="Labels to spend, in whole batches.")
@@ -93,7 +95,12 @@ PoolSize = Annotated[
 ]
 TestSize = Annotated[
     int | None,
-    typer.Option("--test", metavar="N", min=1, help="Take only N points to test on."),
+    typer.Option(
+        "--test",
+        metavar="N",
+        min=1,
+        help="Test on N points only; of a table of your own the rest is the pool.",
+    ),
 ]
 Jobs = Annotated[
     int | None,

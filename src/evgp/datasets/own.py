@@ -174,7 +174,7 @@ def _features(
     if not impute:
         # Before the split, so that rows have the numbers they have in the file.
         holes = [hole for name in data.column_names for hole in _holes.in_cells(name, data[name])]
-        _holes.refuse(holes, table.source, "mend them, or fill them with impute=True")
+        _holes.refuse(holes, table.source, "mend them, or have them filled (impute)")
     if not data.column_names:
         raise DatasetError(
             f"{table.source}: expected columns beside the label, got none; nothing tells rows apart"
