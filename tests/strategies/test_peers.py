@@ -6,9 +6,9 @@ import torch
 from skactiveml.base import SkactivemlClassifier
 from skactiveml.pool import Badge, batch_bald
 
-from evgp import mlp
+from evgp import Pool, mlp
 from evgp.ensembles import Recipe
-from evgp.strategies import BatchBALD
+from evgp.strategies import BatchBALD, CoreSet, MaxVariance
 from evgp.strategies._penultimate import Penultimate, penultimate
 from evgp.strategies.badge import factor, squared_distances
 
@@ -73,3 +73,34 @@ def test_batchbald_is_that_of_its_authors() -> None:
     rows, gains = BatchBALD(RECIPE, 4).batch(logs(), 5, generator=torch.Generator())
     assert rows == list(REDUX)
     assert np.cumsum(gains) == pytest.approx(list(REDUX.values()), abs=1e-11)
+
+
+# bmdal-reg 3.0.2, which needs an environment of its own: select(10) of MaxDistSelectionMethod and
+# of MaxDetSelectionMethod(noise_sigma=0.1), both with sel_with_train=True, on IdentityFeatureMap(6)
+# of the rows below; the first five are the train set.
+BMDAL = torch.randn(40, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+MAX_DIST = [3, 22, 13, 31, 29, 21, 5, 6, 18, 4]
+MAX_DET = [3, 22, 13, 4, 31, 7, 29, 5, 21, 34]
+
+
+class Linear:
+    """The kernel of the inputs themselves."""
+
+    def __call__(self, x1, x2=None):
+        return x1 @ (x1 if x2 is None else x2).T
+
+    def diag(self, x):
+        return x.square().sum(1)
+
+
+def test_core_set_is_the_largest_distance_of_bmdal() -> None:
+    pool = Pool(BMDAL, labelled=torch.arange(5))
+    made = CoreSet()(pool, 10, generator=torch.Generator())
+    assert (made.indices - 5).tolist() == MAX_DIST
+
+
+def test_max_variance_is_the_largest_determinant_of_bmdal() -> None:
+    pool = Pool(BMDAL, labelled=torch.arange(5))
+    noise = 0.1**2 / float(Linear().diag(BMDAL).mean())
+    made = MaxVariance(Linear(), noise)(pool, 10, generator=torch.Generator())
+    assert (made.indices - 5).tolist() == MAX_DET
