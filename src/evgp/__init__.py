@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from evgp import strategies as strategies
     from evgp._errors import EvgpError as EvgpError
     from evgp._errors import EvgpWarning as EvgpWarning
+    from evgp.architectures import Choice as Choice
+    from evgp.architectures import candidates as candidates
+    from evgp.architectures import choose as choose
     from evgp.arena import Subject as Subject
     from evgp.arena import Terms as Terms
     from evgp.arena import compare as compare
@@ -56,6 +59,7 @@ __version__ = "0.1.0"
 
 _ROOMS = {
     "_errors": ("EvgpError", "EvgpWarning"),
+    "architectures": ("Choice", "candidates", "choose"),
     "arena": ("Subject", "Terms", "compare"),
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
     "datasets": ("open_pool",),

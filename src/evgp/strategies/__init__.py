@@ -3,6 +3,7 @@
 from evgp.strategies.badge import BADGE as BADGE
 from evgp.strategies.batchbald import BatchBALD as BatchBALD
 from evgp.strategies.evgp import EVGP as EVGP
+from evgp.strategies.evgp_ms import EVGPMS as EVGPMS
 from evgp.strategies.hybrid import Hybrid as Hybrid
 from evgp.strategies.max_variance import MaxVariance as MaxVariance
 from evgp.strategies.mlmoc import MLMOC as MLMOC

@@ -1,0 +1,26 @@
+"""The architectures to choose from.
+
+Hemachandra et al., Training-Free Neural Active Learning with Initialization-Robustness
+Guarantees, ICML 2023, appendix on model selection.
+"""
+
+from evgp.nets import Network, mlp
+
+
+def candidates(
+    depths: tuple[int, ...] = (1, 2, 3, 4),
+    activations: tuple[str, ...] = ("relu", "gelu", "leaky_relu", "erf"),
+    *,
+    width: int = 512,
+    outputs: int = 1,
+) -> dict[str, Network]:
+    """The paper's 16 by name; with "sin" among the activations its 20 for sinusoidal data.
+
+    >>> list(candidates(depths=(1, 2), activations=("relu", "erf")))
+    ['relu-1', 'relu-2', 'erf-1', 'erf-2']
+    """
+    return {
+        f"{activation}-{depth}": mlp(depth, width, activation, outputs=outputs)
+        for activation in activations
+        for depth in depths
+    }

@@ -1,0 +1,93 @@
+"""EV-GP with model selection: the labels so far choose the network, the network the next labels.
+
+Hemachandra et al., Training-Free Neural Active Learning with Initialization-Robustness
+Guarantees, ICML 2023, algorithm 1.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Generator
+
+from evgp._errors import PoolError
+from evgp.architectures import Choice, candidates, choose
+from evgp.criteria import Criterion, ExpectedVariance
+from evgp.greedy import Exact, Greedy
+from evgp.kernels import NTK
+from evgp.nets import Network
+from evgp.pool import Pool, Selection
+from evgp.strategies.evgp import EVGP
+from evgp.strategies.strategy import labels
+
+
+@dataclass(frozen=True)
+class EVGPMS:
+    """Data by the expected variance of the current network, then the network by the labels.
+
+    Before there are labels (or fewer than `least`) the network is `first`. With `one_error` it
+    stays unless another is better by more than one standard error over folds; then the choices of
+    earlier rounds of `batch` labels are made again, since they decide which one is the current. The
+    network comes back in the settings of the selection, and from `choice(pool)`. The cost of `EVGP`
+    and of `choose`.
+
+    >>> x = torch.randn(30, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    >>> pool = Pool(x, labelled=torch.arange(12), y=x[:12, 0].abs())
+    >>> made = EVGPMS(folds=10)(pool, 3, generator=torch.Generator())
+    >>> made.settings["network"]
+    'gelu-1'
+    """
+
+    networks: Mapping[str, Network] = field(default_factory=candidates)
+    first: str = "relu-2"
+    criterion: Criterion = ExpectedVariance()
+    greedy: Greedy = Exact()
+    noise: float = 1e-6
+    folds: int = 100
+    kappa: float = 0.3
+    one_error: bool = False
+    batch: int = 20
+    least: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.first not in self.networks:
+            raise PoolError(
+                f"expected the first network among {', '.join(self.networks)}; got {self.first!r}"
+            )
+
+    def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
+        """k picks by the network that the labels choose."""
+        choice = self.choice(pool)
+        name = self.first if choice is None else choice.chosen.name
+        strategy = EVGP(NTK(self.networks[name]), self.criterion, self.greedy, self.noise)
+        made = strategy(pool, k, generator=generator)
+        scores = {} if choice is None else {one.name: one.score for one in choice.ranked}
+        return replace(made, settings={**made.settings, "network": name, "scores": scores})
+
+    def choice(self, pool: Pool) -> Choice | None:
+        """What the labels of a pool choose; None where they are too few."""
+        y = labels(pool, "EVGPMS")
+        if y is None or len(y) < self.least:
+            return None
+        x = pool.known()
+        if not self.one_error:
+            return self._choose(x, y, self.first)
+        current, made = self.first, None
+        ends = [*range(self.batch, len(y), self.batch), len(y)]
+        for end in (end for end in ends if end >= self.least):
+            made = self._choose(x[:end], y[:end], current)
+            current = made.chosen.name
+        return made
+
+    def _choose(self, x: torch.Tensor, y: torch.Tensor, current: str) -> Choice:
+        return choose(
+            self.networks,
+            x,
+            y,
+            folds=self.folds,
+            kappa=self.kappa,
+            current=current,
+            one_error=self.one_error,
+            seed=self.seed,
+        )

@@ -1,0 +1,130 @@
+"""Scores of architectures against plain loops and other libraries, and how one is taken."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, PairwiseKernel, WhiteKernel
+
+from evgp import NNGP, NTK, mlp, trained
+from evgp._errors import EvgpError
+from evgp.architectures import candidates, choose, evidence, losses, naswot
+from evgp.architectures.folds import split
+
+X = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+Y = torch.sin(X.sum(1, keepdim=True))
+
+
+@pytest.mark.parametrize("network", [mlp(), mlp(1, activation="erf"), mlp(3, activation="gelu")])
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("memory", [None, 1])
+def test_folds_are_networks_trained_on_some_and_tested_on_others(network, outputs, memory) -> None:
+    y = torch.cat([Y * (j + 1) for j in range(outputs)], 1)
+    orders = split(20, 4, 0.3, seed=1)
+    made = losses(network, X, y, orders, 6, noise=1e-3, memory=memory)
+    scale = float(NTK(network).diag(X).mean())
+    for fold, order in enumerate(orders):
+        kept, out = order[:-6], order[-6:]
+        # `trained` takes its noise relative to the test points it is given.
+        noise = 1e-3 * scale / float(NTK(network).diag(X[out]).mean())
+        one = trained(NTK(network), NNGP(network), X[kept], y[kept], X[out], noise=noise)
+        fit = float((y[out] - one.mean).square().sum(1).mean())
+        assert float(made.fit[fold]) == pytest.approx(fit, rel=1e-7)
+        spread = outputs * float(one.variance.mean())
+        assert float(made.spread[fold]) == pytest.approx(spread, rel=1e-6)
+
+
+def test_the_best_has_the_least_expected_loss_and_folds_are_shared() -> None:
+    made = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=30, seed=3)
+    orders = split(20, 30, 0.3, 3)
+    for one in made.ranked:
+        total = losses(one.network, X, Y, orders, 6).total
+        assert one.score == pytest.approx(float(total.mean()))
+        assert one.score == pytest.approx(one.fit + one.spread)
+        assert one.error == pytest.approx(float(total.std() / math.sqrt(30)))
+        gap = total - losses(made.ranked[0].network, X, Y, orders, 6).total
+        assert one.lead == pytest.approx(float(gap.mean()), abs=1e-12)
+        assert one.doubt == pytest.approx(float(gap.std() / math.sqrt(30)), abs=1e-12)
+    assert made.chosen is made.ranked[0] or made.chosen == made.ranked[0]
+    assert [one.score for one in made.ranked] == sorted(one.score for one in made.ranked)
+    assert made.network == made.chosen.network
+    again = choose(list(candidates(depths=(1, 2)).values()), X.numpy(), Y.numpy(), folds=30, seed=3)
+    assert again.network == made.network
+
+
+def test_one_error_keeps_what_is_not_clearly_worse() -> None:
+    nets = candidates(depths=(1, 2, 3))
+    plain = choose(nets, X, Y, folds=20)
+    for one in plain.ranked:
+        kept = choose(nets, X, Y, folds=20, current=one.name, one_error=True)
+        wanted = one if one.lead <= one.doubt else plain.ranked[0]
+        assert kept.chosen == wanted
+        assert choose(nets, X, Y, folds=20, current=one.name).chosen == plain.ranked[0]
+    assert len({one.lead <= one.doubt for one in plain.ranked}) == 2  # both cases are seen
+
+
+def test_classes_are_one_hot_around_their_mean() -> None:
+    labels = (X[:, 0] > 0).long() * 5
+    made = choose({"a": mlp()}, X, labels, folds=5)
+    hot = torch.stack([labels == 0, labels == 5], 1).double()
+    wanted = choose({"a": mlp()}, X, hot - hot.mean(0), folds=5)
+    assert made.ranked[0].score == pytest.approx(wanted.ranked[0].score)
+
+
+def test_evidence_is_that_of_scikit_learn() -> None:
+    kernel = NTK(mlp(1, activation="erf"))
+    noise = 1e-2 * float(kernel.diag(X).mean())
+    matrix = kernel(X) + noise * torch.eye(20, dtype=torch.float64)
+    scale = float((Y.T @ torch.linalg.solve(matrix, Y)).squeeze() / 20)
+    lookup = {tuple(row): i for i, row in enumerate(X.numpy().round(12).tolist())}
+
+    def table(a, b, gamma):
+        return float(kernel(X)[lookup[tuple(a.round(12))], lookup[tuple(b.round(12))]])
+
+    pair = PairwiseKernel(metric=table)
+    whole = ConstantKernel(scale, "fixed") * pair + WhiteKernel(scale * noise, "fixed")
+    gp = GaussianProcessRegressor(whole, alpha=0.0, optimizer=None)
+    gp.fit(X.numpy(), Y.numpy()[:, 0])
+    found = evidence(mlp(1, activation="erf"), X, Y, noise=1e-2)
+    assert found == pytest.approx(gp.log_marginal_likelihood_value_, rel=1e-8)
+
+
+def test_naswot_counts_signs_that_agree() -> None:
+    network = mlp(2, width=64, activation="erf")
+    module = network.build((3,), generator=torch.Generator().manual_seed(4))
+    with torch.no_grad():
+        first = module[1](module[0](X.float()))
+        second = module[3](module[2](first))
+    codes = torch.cat([first > 0, second > 0], 1).numpy()
+    kernel = np.array([[(a == b).sum() for b in codes] for a in codes], dtype=np.float64)
+    assert naswot(network, X, seed=4) == pytest.approx(np.linalg.slogdet(kernel)[1])
+    both = (naswot(network, X, seed=4) + naswot(network, X, seed=5)) / 2
+    assert naswot(network, X, seed=4, draws=2) == pytest.approx(both)
+
+
+def test_the_papers_candidates() -> None:
+    assert len(candidates()) == 16
+    sines = candidates(activations=("relu", "gelu", "leaky_relu", "erf", "sin"))
+    assert len(sines) == 20 and sines["sin-4"] == mlp(4, activation="sin")
+    assert candidates(outputs=3)["relu-2"] == mlp(outputs=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"networks": {}}, "architectures to choose from, got none"),
+        ({"networks": {"net": torch.nn.Linear(3, 1)}}, "exact kernels"),
+        ({"y": Y[:-1]}, "as many labels as points"),
+        ({"y": Y * torch.nan}, "finite numbers in y"),
+        ({"x": X[:3], "y": Y[:3]}, "at least 4 labels"),
+        ({"kappa": 0.95}, "two that stay"),
+        ({"folds": 1}, "two folds"),
+        ({"current": "relu-9", "one_error": True}, "current architecture among relu-2"),
+    ],
+)
+def test_what_cannot_be_chosen_is_refused(change, match) -> None:
+    given = {"networks": {"relu-2": mlp()}, "x": X, "y": Y, **change}
+    with pytest.raises((EvgpError, TypeError), match=match):
+        choose(**given)
