@@ -156,6 +156,8 @@ class Terms:
 
     def fits(self, data: Dataset) -> None:
         """Refuse a pool that is smaller than the budget, or lacks a class of the test part."""
+        if not len(data.x_test):
+            raise PoolError(f"expected points to test on in {data.name}, got none; leave out test")
         if self.budget > len(data.x):
             raise PoolError(
                 f"expected a budget of at most {len(data.x):,}, the points in the pool of "

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from evgp.cli._output import prepare_streams, silence
+from evgp.cli.choose import choose
 from evgp.cli.compare import compare
 from evgp.cli.pick import pick
 from evgp.cli.plan import plan
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command("pick")(pick)
 app.command("plan")(plan)
 app.command("compare")(compare)
+app.command("choose")(choose)
 
 
 def _version(asked: bool) -> bool:

@@ -39,10 +39,10 @@ def load_csv(
 ) -> Dataset:
     """Any table with a column of labels (CSV, Parquet, ...), split by the seed.
 
-    `test` is a share of the rows, or their number. Columns are scaled and words encoded as the
-    pool has them; the test part follows. Labels that are words, or whole numbers of which there
-    are at most 20 with five rows each, are classes; other numbers are targets, with mean 0 and
-    deviation 1 over the pool. `task` says otherwise, and `about` which it was.
+    `test` is a share of the rows, or their number, which may be 0. Columns are scaled and words
+    encoded as the pool has them; the test part follows. Labels that are words, or whole numbers of
+    which there are at most 20 with five rows each, are classes; other numbers are targets, with
+    mean 0 and deviation 1 over the pool. `task` says otherwise, and `about` which it was.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -143,7 +143,7 @@ def _split(
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
     """Rows of the pool and of the test; a half of an odd number leaves the pool one less."""
     share = isinstance(test, float) and 0 < test < 1
-    if not share and (isinstance(test, bool | float) or test < 1):
+    if not share and (isinstance(test, bool | float) or test < 0):
         raise DatasetError(
             f"expected test as a share between 0 and 1 or a number of rows, got {test!r}; use 0.5 "
             "for a half"
@@ -183,6 +183,9 @@ def _features(
     encoder = Encoder.fit(pool, impute=impute, max_categories=most)
     for note in encoder.notes:
         warnings.warn(f"{pool.source}: {note}", DataWarning, stacklevel=3)
+    if not len(rows_test):
+        x = encoder.transform(pool)
+        return x, x[:0]
     other = Table(data.take(rows_test), f"{table.source} (test)")
     return encoder.transform(pool), encoder.transform(other)
 

@@ -1,0 +1,49 @@
+"""A list of architectures in a TOML file."""
+
+import tomllib
+from pathlib import Path
+
+from evgp._errors import NetworkError
+from evgp.nets import Network, mlp
+
+_KNOWN = ("name", "depth", "width", "activation", "w_std", "b_std")
+
+
+def listed(path: str | Path, *, outputs: int = 1) -> dict[str, Network]:
+    """The networks of a file, by name; each `[[network]]` says what differs from `mlp()`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "nets.toml")
+    ...     _ = file.write_text('[[network]]\\nname = "deep"\\ndepth = 4\\nactivation = "gelu"\\n')
+    ...     listed(file)
+    {'deep': Network(depth=4, width=512, activation=gelu, w_std=1, b_std=0.1)}
+    """
+    place = Path(path)
+    try:
+        found = tomllib.loads(place.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise NetworkError(f"{path}: expected a TOML file of networks, got {error}") from error
+    entries = found.get("network")
+    if not isinstance(entries, list) or not entries or set(found) != {"network"}:
+        raise NetworkError(
+            f"{path}: expected a [[network]] for each architecture, got "
+            f"{', '.join(found) or 'none'}"
+        )
+    made: dict[str, Network] = {}
+    for number, entry in enumerate(entries, 1):
+        wrong = [key for key in entry if key not in _KNOWN]
+        if wrong:
+            raise NetworkError(
+                f"{path}: expected {', '.join(_KNOWN)} in network {number}, got {wrong[0]!r}"
+            )
+        told = {key: value for key, value in entry.items() if key != "name"}
+        try:
+            network = mlp(**told, outputs=outputs)
+        except TypeError as error:
+            raise NetworkError(f"{path}: network {number}: {error}") from error
+        name = str(entry.get("name", network))
+        if name in made:
+            raise NetworkError(f"{path}: expected names that differ, got {name!r} twice")
+        made[name] = network
+    return made
