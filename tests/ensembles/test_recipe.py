@@ -1,5 +1,6 @@
 """Recipes: training with settings that are written down once."""
 
+import pickle
 from dataclasses import replace
 from inspect import signature
 
@@ -145,8 +146,10 @@ def test_a_recipe_takes_smaller_steps_where_training_diverges() -> None:
     x = torch.tensor([[0.1], [0.2], [40.0]])
     y = torch.tensor([1.0, -1.0, 0.5])
     plain = Recipe(mlp(1, 16).standard("xavier"), {"lr": 0.1, "steps": 200})
-    with pytest.raises(TrainingError, match=r"lower lr from 0\.1"):
+    with pytest.raises(TrainingError, match=r"lower lr from 0\.1") as caught:
         plain(x, y, members=3)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value) and again.lr == 0.1
     made = replace(plain, gentler=6)(x, y, members=3)
     assert made.lr in [0.1 / 4**times for times in range(1, 7)]
     same = train(plain.network, x, y, members=3, lr=made.lr, steps=200)

@@ -152,7 +152,7 @@ class Terms:
             epochs = self.steps if epochs is not None else None
             if epochs is None:
                 settings["steps"] = self.steps
-        return Recipe(network, settings, epochs)
+        return replace(paper, settings=settings, epochs=epochs)
 
     def fits(self, data: Dataset) -> None:
         """Refuse a pool that is smaller than the budget, or lacks a class of the test part."""

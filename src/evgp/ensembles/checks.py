@@ -137,6 +137,10 @@ class Diverged(TrainingError):
             "clip"
         )
         self.lr = lr
+        self._made_of = (member, step, lr)
+
+    def __reduce__(self) -> tuple[type["Diverged"], tuple[int, int, float]]:
+        return Diverged, self._made_of  # errors travel between processes
 
 
 def raw(name: str, value: Array) -> Tensor:

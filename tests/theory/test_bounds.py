@@ -1,0 +1,158 @@
+"""The constants and theorems of the paper against real kernels, over many inputs and depths."""
+
+import math
+
+import pytest
+import torch
+
+from evgp import NTK, mlp, ntkgp, trained
+from evgp._errors import EvgpError
+from evgp.kernels import NNGP
+from evgp.theory import (
+    error_factor,
+    gain_ratio,
+    measured_ratio,
+    printed_ratio,
+    ratio_bound,
+    rkhs_norm,
+    spread_bound,
+)
+
+DEPTHS = (1, 2, 3, 4, 6)
+
+
+def points(n: int, d: int, seed: int, spread: float = 1.0) -> torch.Tensor:
+    """Points whose mean squares lie between 1 / spread² and spread², some of them opposite."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, d, generator=generator, dtype=torch.float64)
+    x[1::2] = -x[::2] + 0.3 * x[1::2]
+    x /= x.square().mean(1, keepdim=True).sqrt()
+    return x * torch.logspace(-1, 1, n, base=spread, dtype=torch.float64)[:, None]
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize(("w_std", "b_std"), [(1.0, 0.0), (1.0, 0.1), (1.5, 0.5), (2**0.5, 1.0)])
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+def test_no_pair_of_inputs_leaves_the_interval(depth, w_std, b_std, spread) -> None:
+    network = mlp(depth, w_std=w_std, b_std=b_std)
+    bound = ratio_bound(network, (1 / spread**2, spread**2))
+    for d in (1, 2, 8):
+        found = measured_ratio(network, points(60, d, depth, spread))
+        if math.isfinite(found.high):
+            assert bound.low <= found.low * (1 + 1e-9) and found.high <= bound.high * (1 + 1e-9)
+        else:
+            assert bound.high == math.inf
+
+
+@pytest.mark.parametrize("depth", (2, 3, 4))
+def test_the_interval_is_close(depth) -> None:
+    """Points of one size at every angle come near both of its ends."""
+    network = mlp(depth)
+    angle = torch.linspace(0, math.pi, 400, dtype=torch.float64)
+    x = math.sqrt(2) * torch.stack([angle.cos(), angle.sin()], 1)
+    found, bound = measured_ratio(network, x), ratio_bound(network)
+    assert found.low == pytest.approx(bound.low, rel=0.01)
+    assert found.high == pytest.approx(bound.high, rel=0.01)
+
+
+def test_the_printed_lower_bound_with_bias_fails_at_two_layers() -> None:
+    """Ratios of Theta to K go down to about 0.8, where the paper says at least 1.058."""
+    network = mlp(2, w_std=2**0.5, b_std=0.1)  # the paper scales ReLU by the root of two
+    angle = torch.linspace(0, math.pi, 200, dtype=torch.float64)
+    x = math.sqrt(2) * torch.stack([angle.cos(), angle.sin()], 1)
+    least = 1 / measured_ratio(network, x).high
+    assert least < 1 < printed_ratio(2, bias=True)[0]
+    for depth in (2, 3, 4):
+        made = measured_ratio(mlp(depth, w_std=2**0.5, b_std=0.1), x)
+        assert 1 / made.low <= printed_ratio(depth, bias=True)[1]
+        bare = measured_ratio(mlp(depth, w_std=2**0.5, b_std=0.0), x)
+        low, high = printed_ratio(depth, bias=False)
+        assert low <= 1 / bare.high and 1 / bare.low <= high
+
+
+@pytest.mark.parametrize("depth", (2, 3))
+@pytest.mark.parametrize("b_std", (0.0, 0.1, 1.0))
+def test_theorem_1_holds_with_n_squared(depth, b_std) -> None:
+    network = mlp(depth, b_std=b_std)
+    for seed in range(5):
+        x = points(12, 4, seed)
+        made = spread_bound(network, x[:6], x[6:])
+        assert made.worst <= made.beta
+        process = ntkgp(NTK(network), x[:6], torch.zeros(6), x[6:], noise=0).variance
+        ours = trained(NTK(network), NNGP(network), x[:6], torch.zeros(6), x[6:], noise=0).variance
+        assert made.worst == pytest.approx(float((ours - made.alpha * process).abs().max()))
+        assert made.ratio.low <= made.alpha <= made.ratio.high
+        assert made.vacuous == (made.beta >= made.prior)
+        other = spread_bound(network, x[:6], x[6:], alpha=made.ratio.low)
+        assert other.gamma >= made.gamma and other.worst <= other.beta
+    assert spread_bound(network, x[:6], x[6:]).vacuous  # as it mostly is: said in the docs
+
+
+def test_the_ratio_of_gains_lies_within_its_bounds() -> None:
+    for seed in range(20):
+        network = mlp(2, b_std=0.1)
+        x = points(8, 3, seed)
+        low, high = gain_ratio(network, x[:5], ratio=measured_ratio(network, x))
+        ntk, nngp = NTK(network), NNGP(network)
+        zeros = torch.zeros(5)
+        ours = nngp.diag(x[5:]) - trained(ntk, nngp, x[:5], zeros, x[5:], noise=0).variance
+        process = ntk.diag(x[5:]) - ntkgp(ntk, x[:5], zeros, x[5:], noise=0).variance
+        found = ours / process
+        assert low <= float(found.min()) and float(found.max()) <= high
+
+
+def test_the_norm_is_that_of_a_function_of_the_space() -> None:
+    """f = sum a_i Theta(x_i, .) has the norm sqrt(a' Theta a), and fits through its own points."""
+    kernel = NTK(mlp())
+    x = points(10, 3, 0)
+    a = torch.randn(10, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    norm = float((a @ kernel(x) @ a).sqrt())
+    assert rkhs_norm(kernel, x, kernel(x) @ a) == pytest.approx(norm, rel=1e-3)
+    fewer = rkhs_norm(kernel, x[:4], (kernel(x) @ a)[:4])
+    assert fewer <= norm * (1 + 1e-9)  # the least norm through some of the points
+    assert rkhs_norm(kernel, x, kernel(x) @ a, noise=1.0) < norm
+
+
+def test_theorem_2_holds_in_monte_carlo() -> None:
+    """A function of known norm, Gaussian noise, networks of infinite width from their own law."""
+    network, ridge, noise, delta = mlp(), 0.05, 0.2, 0.1
+    ntk, nngp = NTK(network), NNGP(network)
+    x = points(30, 3, 2)
+    random = torch.Generator().manual_seed(3)
+    a = torch.randn(30, generator=random, dtype=torch.float64)
+    truth = ntk(x) @ a
+    norm = float((a @ truth).sqrt())
+    factor = error_factor(norm, noise=noise, ridge=ridge, delta=delta)
+    known, test = torch.arange(10), torch.arange(10, 30)
+    gram = ntk(x[known]) + ridge * torch.eye(10, dtype=torch.float64)
+    weights = torch.linalg.solve(gram, ntk(x[known], x[test])).T
+    deviation = (ntk.diag(x[test]) - (weights * ntk(x[test], x[known])).sum(1)).sqrt()
+    root = torch.linalg.cholesky(nngp(x) + 1e-10 * torch.eye(30, dtype=torch.float64))
+    broken, draws = 0.0, 400
+    for _ in range(draws):
+        y = truth[known] + noise * torch.randn(10, generator=random, dtype=torch.float64)
+        start = root @ torch.randn(30, generator=random, dtype=torch.float64)
+        made = start[test] + weights @ (y - start[known])
+        broken += float(((made - truth[test]).abs() > factor * deviation).double().mean())
+    assert broken / draws <= 2 * delta
+
+
+def test_the_factor_says_nothing_without_a_ridge_unless_labels_are_exact() -> None:
+    assert error_factor(1.0, noise=0.1) == math.inf
+    assert error_factor(1.0) == pytest.approx(1 + math.sqrt(2 * math.log(20)))
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: ratio_bound(mlp(activation="erf")), "a ReLU network"),
+        (lambda: ratio_bound(mlp(), (2.0, 1.0)), "least <= largest"),
+        (lambda: printed_ratio(1, bias=True), "two hidden layers"),
+        (lambda: error_factor(1.0, delta=1.0), "delta between"),
+        (lambda: error_factor(-1.0), "not negative"),
+        (lambda: spread_bound(mlp(), torch.ones(3, 2), torch.ones(1, 2)), "points that differ"),
+    ],
+)
+def test_what_has_no_bound_is_refused(call, match) -> None:
+    with pytest.raises(EvgpError, match=match):
+        call()
