@@ -101,8 +101,9 @@ class Study:
                     f"{self.folder}: expected {subject.source} as it was when the rows there were "
                     "made, got another content; take another folder"
                 )
-        with atomic(path) as part:
-            part.write_text(json.dumps(known), encoding="utf-8")
+        if known:
+            with atomic(path) as part:
+                part.write_text(json.dumps(known), encoding="utf-8")
 
     def _path(self, cell: Cell) -> Path:
         text = json.dumps(_told(cell), sort_keys=True)
