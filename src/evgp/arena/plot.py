@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MARKED = 25
 _STYLE: Any = {"svg.hashsalt": "evgp", "font.size": 9.5, "axes.edgecolor": "#585d6b"}
 _NAME = re.compile(r"[^\w.+-]+")
+_FEW = 8  # numbers of labels that all stand on the axis
 
 
 def plot_curves(
@@ -104,7 +105,10 @@ def _panel(axes: "Axes", contest: Contest, metric: str, styles: dict[str, Look])
     elif made:
         axes.set_ylim(*span(made))
     axes.set(xlabel="labels", ylabel=MEASURES[metric].words)
-    axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+    if len(contest.labels) <= _FEW:
+        axes.set_xticks(contest.labels)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#ecece8", linewidth=0.8)
     axes.set_axisbelow(True)
