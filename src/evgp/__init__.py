@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from evgp.arena import Subject as Subject
     from evgp.arena import Terms as Terms
     from evgp.arena import compare as compare
+    from evgp.audits import Audit as Audit
+    from evgp.audits import audit as audit
     from evgp.criteria import ExpectedVariance as ExpectedVariance
     from evgp.criteria import MutualInformation as MutualInformation
     from evgp.criteria import Percentile as Percentile
@@ -61,6 +63,7 @@ _ROOMS = {
     "_errors": ("EvgpError", "EvgpWarning"),
     "architectures": ("Choice", "candidates", "choose"),
     "arena": ("Subject", "Terms", "compare"),
+    "audits": ("Audit", "audit"),
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
     "datasets": ("open_pool",),
     "ensembles": ("Ensemble", "Recipe", "train"),
