@@ -1,10 +1,15 @@
-"""Where pieces of work run: here, or wherever an executor that is passed in sends them."""
+"""Where pieces of work run, here or wherever an executor sends them, and who hears of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
+Progress = Callable[[str, int, int], None]  # a stage, how much of it is done, and of how much
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Tell nobody."""
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ Hemachandra et al., Training-Free Neural Active Learning with Initialization-Rob
 Guarantees, ICML 2023, section on model selection.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,17 +14,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evgp._errors import PoolError
+from evgp._executor import Progress, silent
 from evgp._linalg import as_tensor
 from evgp._typing import Array
 from evgp.architectures.folds import losses, split
 from evgp.nets import Network
 
-Progress = Callable[[str, int, int], None]
 _LEAST = 4  # labels: fewer cannot be split into folds that differ
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,15 @@
 """From the plain data of a comparison to one HTML file that needs nothing else."""
 
-import base64
-import hashlib
 from collections.abc import Callable, Mapping
-from functools import cache
-from importlib.resources import files
 from math import ceil
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from evgp.arena import figures, words
 from evgp.arena.looks import looks
 from evgp.arena.row import MEASURES
 from evgp.arena.summary import RANDOM, Comparison, Contest, Saved, Score
+from evgp.report.render import asset, digest, environment
 from evgp.report.words import number
 
 _MANY = 3
@@ -25,12 +21,15 @@ def render(comparison: Comparison, settings: Mapping[str, object]) -> str:
     Of the settings, "command" and "version" have places of their own; the rest are listed. Names
     are text here: Jinja escapes them, and a content security policy admits only the page's style.
     """
-    style = _asset("evgp.report", "page.css") + _asset("evgp.arena", "page.css")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return _environment().get_template("page.html").render(
+    style = asset("report", "page.css") + asset("arena", "page.css")
+    known = {
+        "words": words, "figures": figures, "MEASURES": MEASURES, "RANDOM": RANDOM,
+        "central": _central, "further": _further, "table": _table,
+    }  # fmt: skip
+    return environment("arena", **known).get_template("page.html").render(
         c=comparison,
         policy=(
-            f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+            f"default-src 'none'; style-src '{digest(style)}'; base-uri 'none'; form-action 'none'"
         ),
         style=Markup(style),
         looks=looks(comparison.strategies),
@@ -130,24 +129,3 @@ def _best(scores: list[Score], by: Callable[[Score], float | None], lower: bool)
         return set()
     most = min(known.values()) if lower else max(known.values())
     return {i for i, value in known.items() if value == most}
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("evgp", "arena"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.globals.update(
-        words=words, figures=figures, MEASURES=MEASURES, RANDOM=RANDOM,
-        central=_central, further=_further, table=_table,
-    )  # fmt: skip
-    return environment
-
-
-@cache
-def _asset(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text(encoding="utf-8")

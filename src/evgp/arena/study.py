@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from evgp._errors import DatasetError, DataWarning, EvgpError, ExecutorError, PoolError
+from evgp._executor import Progress, silent
 from evgp._machine import available_memory
 from evgp.arena.cell import Cell, Played
 from evgp.arena.row import Row
@@ -26,16 +27,11 @@ from evgp.arena.terms import Subject, Terms
 from evgp.datasets import Dataset, atomic
 from evgp.strategies import whole
 
-Progress = Callable[[str, int, int], None]
 _KINDS: dict[str, Any] = {
     one.name: (float, int, type(None)) if one.type is float else one.type for one in fields(Row)
 }
 _TABLES = "tables.json"
 _TOLD: "SimpleQueue[int] | None" = None  # in a process of its own: where rounds are told
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,16 @@ ArrayName = Annotated[
         "--array", metavar="NAME", help="Which array of an .npz file to read; only those."
     ),
 ]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option("--label", metavar="COLUMN", help="Column of your table that holds the labels."),
+]
+TaskName = Annotated[
+    str | None,
+    typer.Option(
+        "--task", metavar="KIND", help="regression or classification; else told from the labels."
+    ),
+]
 Costs = Annotated[
     str | None,
     typer.Option(

@@ -16,9 +16,9 @@ from typing import ParamSpec, TextIO
 import typer
 
 from evgp._errors import EvgpError
+from evgp._executor import Progress
 
 P = ParamSpec("P")
-Progress = Callable[[str, int, int], None]
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Shaped
 
 from evgp._errors import DatasetError
+from evgp._executor import Progress
 from evgp.cli._inputs import Asked, Inputs, load_table
-from evgp.cli._output import Progress
 from evgp.datasets import (
     Images,
     Labelled,

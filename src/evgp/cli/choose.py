@@ -24,12 +24,6 @@ LabelledTable = Annotated[
 Label = Annotated[
     str, typer.Option("--label", metavar="COLUMN", help="Column that holds the labels.")
 ]
-Task = Annotated[
-    str | None,
-    typer.Option(
-        "--task", metavar="KIND", help="regression or classification; else told from the labels."
-    ),
-]
 Folds = Annotated[
     int, typer.Option("--folds", metavar="N", min=2, help="Random folds; more are more exact.")
 ]
@@ -73,7 +67,7 @@ def choose(
     data: LabelledTable,
     *,
     label: Label,
-    task: Task = None,
+    task: options.TaskName = None,
     id: options.Id = None,
     drop: options.Drop = None,
     impute: options.Impute = False,

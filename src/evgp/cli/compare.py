@@ -44,16 +44,6 @@ Out = Annotated[
         help="Rows, plots and page go here; what is finished there is not run again.",
     ),
 ]
-Label = Annotated[
-    str | None,
-    typer.Option("--label", metavar="COLUMN", help="Column of your table that holds the labels."),
-]
-Task = Annotated[
-    str | None,
-    typer.Option(
-        "--task", metavar="KIND", help="regression or classification; else told from the labels."
-    ),
-]
 Budget = Annotated[
     int, typer.Option("--budget", metavar="N", min=1, help="Labels to spend, in whole batches.")
 ]
@@ -123,8 +113,8 @@ def compare(
     start: Start = 0,
     seeds: Seeds = 5,
     members: Members = 10,
-    label: Label = None,
-    task: Task = None,
+    label: options.LabelColumn = None,
+    task: options.TaskName = None,
     id: options.Id = None,
     drop: options.Drop = None,
     impute: options.Impute = False,

@@ -15,12 +15,12 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from evgp._errors import DatasetError
+from evgp._executor import Progress
 from evgp.datasets._folder import LeftOut, readable, walk
 from evgp.datasets._photos import Header, Unusable, read_header, read_pixels, read_thumbnail
 from evgp.datasets.arrays import check_memory
 from evgp.datasets.pictures import shrunk
 
-Progress = Callable[[str, int, int], None]
 Shape = tuple[int, int, int]
 
 KEPT = 64

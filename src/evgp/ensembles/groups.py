@@ -9,18 +9,14 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from evgp._errors import MemoryPlanError
+from evgp._executor import Progress
 from evgp._machine import available_memory, each_alone
 from evgp.ensembles.roads import Road, Singly
 
-Progress = Callable[[str, int, int], None]
 Tell = Callable[[int], bool]  # the steps of a group so far; whether it is to go on
 
 # Operations in a step of all members below which a second thread costs more than it brings.
 _HEAVY = 2e8
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Tell nobody how far we are."""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from evgp._executor import Progress, silent
 from evgp._typing import Array
 from evgp.ensembles.checks import Diverged, TrainingError
 from evgp.ensembles.ensemble import Ensemble
 from evgp.ensembles.fresh import Source, fresh
-from evgp.ensembles.groups import Progress, silent
 from evgp.ensembles.train import train
 
 

@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Generator, Tensor
 
+from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.greedy.exact import Exact
-from evgp.greedy.greedy import Opens, Progress, Purse, selection, silent, winner
+from evgp.greedy.greedy import Opens, Purse, selection, winner
 from evgp.pool import Selection
 from evgp.posterior import Posterior
 

@@ -10,20 +10,16 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
+from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.pool import Selection
 from evgp.posterior import Posterior
 
 Opens = Callable[[Int[Tensor, " c"]], Posterior]
-Progress = Callable[[str, int, int], None]
 
 # Gains closer than this are a tie, and the lowest index wins. Kernel values of nearly equal points
 # carry noise of 1e-8 (arccos near 1), which must not decide between them.
 TIE = 1e-7
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Tell nobody how far we are."""
 
 
 @dataclass(frozen=True)

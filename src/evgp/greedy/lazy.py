@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
+from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
-from evgp.greedy.greedy import TIE, Opens, Progress, Purse, selection, silent
+from evgp.greedy.greedy import TIE, Opens, Purse, selection
 from evgp.pool import Selection
 
 _LOOK = 16

@@ -14,10 +14,10 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from evgp._errors import PoolError
-from evgp._executor import Executor, Here
+from evgp._executor import Executor, Here, Progress, silent
 from evgp.criteria import Criterion
 from evgp.greedy._round import Call, Found, Opening, Part, Step, advance, close
-from evgp.greedy.greedy import TIE, Opens, Progress, Purse, selection, silent
+from evgp.greedy.greedy import TIE, Opens, Purse, selection
 from evgp.pool import Selection
 from evgp.posterior import FeaturePosterior, FeatureStart
 from evgp.posterior.rows import Some, Stored

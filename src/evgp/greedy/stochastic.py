@@ -10,8 +10,9 @@ from jaxtyping import Int
 from torch import Generator, Tensor
 
 from evgp._errors import PoolError
+from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
-from evgp.greedy.greedy import Opens, Progress, Purse, selection, silent, winner
+from evgp.greedy.greedy import Opens, Purse, selection, winner
 from evgp.pool import Selection
 
 

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
-from evgp._executor import Executor, Here
+from evgp._executor import Executor, Here, Progress, silent
 from evgp.criteria import Criterion
 from evgp.greedy._round import Opening, Part
-from evgp.greedy.greedy import Opens, Progress, Purse, selection, silent
+from evgp.greedy.greedy import Opens, Purse, selection
 from evgp.greedy.sharded import Sharded, Taken, positions, split
 from evgp.pool import Selection
 from evgp.posterior.rows import Stored

@@ -24,14 +24,15 @@ def render(summary: Summary) -> str:
     only this page's own style and script, by hash. Costs O(k) per column shown, and at most 4,000
     points of the pool.
     """
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = asset("report", "page.css"), asset("report", "page.js")
     if summary.pictured:
-        style, script = style + _asset("pictures.css"), _asset("pictures.js") + script
+        style += asset("report", "pictures.css")
+        script = asset("report", "pictures.js") + script
     policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
         f"{'img-src data:; ' if summary.pictured else ''}base-uri 'none'; form-action 'none'"
     )
-    page = _environment().get_template("page.html")
+    page = environment("report", words=words, figures=figures).get_template("page.html")
     return page.render(
         s=summary,
         policy=policy,
@@ -44,17 +45,17 @@ def render(summary: Summary) -> str:
     )
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("evgp", "report"),
+def environment(room: str, **known: object) -> Environment:
+    """Templates of a room, in which every name that comes from outside is escaped."""
+    made = Environment(
+        loader=PackageLoader("evgp", room),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals.update(words=words, figures=figures)
-    return environment
+    made.globals.update(known)
+    return made
 
 
 def _data(summary: Summary) -> Markup:
@@ -100,9 +101,11 @@ def _pictures(summary: Summary) -> dict[str, object]:
 
 
 @cache
-def _asset(name: str) -> str:
-    return files("evgp.report").joinpath(name).read_text(encoding="utf-8")
+def asset(room: str, name: str) -> str:
+    """A file that lies beside the code of a room."""
+    return files(f"evgp.{room}").joinpath(name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def digest(text: str) -> str:
+    """As a content security policy names what it admits."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
