@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
-from evgp import EVGP, NNGP, NTK, Pool, audit, mlp, ntkgp, trained
-from evgp._errors import EvgpError
+from evgp import NNGP, NTK, Recipe, audit, confirm, mlp, ntkgp, pick, trained
+from evgp._errors import EvgpError, MemoryPlanError
+from evgp.audits import fit
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 TRAIN, TEST, POOL = X[:20], X[20:35], X[35:]
@@ -42,12 +44,101 @@ def test_a_copy_is_redundant() -> None:
 
 def test_a_pool_gives_what_would_help_and_random_sets() -> None:
     made = audit(TRAIN, TEST, pool=POOL, k=4, standardise=False)
-    pool = Pool(torch.from_numpy(POOL), torch.from_numpy(TEST), x_labelled=torch.from_numpy(TRAIN))
-    wanted = EVGP(NTK(mlp()))(pool, 4, generator=torch.Generator())
+    wanted = pick(POOL, 4, x_test=TEST, x_labelled=TRAIN, standardise=False)
     assert made.further.indices.tolist() == wanted.indices.tolist()
     assert made.random.shape == (20,) and (made.random > 0).all()
     assert audit(TRAIN, TEST, pool=POOL[:5], k=9).further.indices.shape == (5,)
     assert audit(TRAIN, TEST, pool=POOL[:5]).random.shape == (0,)
+
+
+def test_further_labels_do_what_a_larger_training_set_does() -> None:
+    made = audit(TRAIN, TEST, pool=POOL, k=4, standardise=False, noise=1e-3)
+    for count in range(1, 5):
+        larger = np.concatenate([TRAIN, POOL[made.further.indices[:count]]])
+        refit = audit(larger, TEST, standardise=False, noise=1e-3)
+        assert made.after[count - 1] == pytest.approx(refit.variance, rel=1e-8)
+    assert made.chance.shape == (20, 4) and len(np.unique(made.chance[:, -1])) > 10
+    assert made.after[-1] < made.chance[:, -1].mean() < made.variance
+
+
+def test_random_sets_are_as_good_as_random_sets_are() -> None:
+    made = audit(TRAIN, TEST, pool=POOL, standardise=False)
+    rows = torch.randperm(25, generator=torch.Generator().manual_seed(0))[:20]
+    assert made.random[0] == pytest.approx(audit(POOL[rows], TEST, standardise=False).variance)
+    # All of the pool is the only set of its size.
+    whole = audit(POOL, TEST, pool=POOL[::-1].copy(), standardise=False)
+    np.testing.assert_allclose(whole.random, whole.variance, rtol=1e-6)
+
+
+def test_blocks_of_test_rows_change_nothing(monkeypatch) -> None:
+    given = {"x_train": TRAIN, "x_test": TEST, "pool": POOL, "k": 3}
+    whole = audit(**given)
+    sizes = []
+    real = fit.Fit.variances
+    monkeypatch.setattr(fit, "CELLS", 80)  # four test rows at a time
+    monkeypatch.setattr(fit.Fit, "variances", lambda self, x: sizes.append(len(x)) or real(self, x))
+    parts = audit(**given)
+    assert sizes[:4] == [4, 4, 4, 3]
+    for name in ("deviation", "ceiling", "influence", "random", "after", "chance"):
+        np.testing.assert_allclose(getattr(parts, name), getattr(whole, name), rtol=1e-9)
+
+
+def test_too_many_training_rows_are_refused_with_a_number_that_fits(monkeypatch) -> None:
+    monkeypatch.setattr(fit, "available_memory", lambda: 10_000)
+    with pytest.raises(MemoryPlanError, match=r"got 20 rows .* audit 15 of them at most"):
+        audit(TRAIN, TEST)
+    audit(TRAIN[:15], TEST)
+
+
+def test_progress_comes_to_its_end() -> None:
+    told = []
+    audit(TRAIN, TEST, pool=POOL, k=2, progress=lambda *step: told.append(step))
+    assert ("test rows", 15, 15) in told and told[-1] == ("random sets", 20, 20)
+
+
+def test_a_confirmation_is_the_variance_of_the_members() -> None:
+    found = audit(TRAIN, TEST)
+    outputs = np.random.default_rng(1).normal(size=(6, 15, 2))
+    made = confirm(found, outputs)
+    by_hand = ((outputs - outputs.mean(0)) ** 2).sum(0).mean(1) / 5
+    np.testing.assert_allclose(made.observed, by_hand)
+    np.testing.assert_allclose(made.deviation, np.sqrt(by_hand))
+    predicted = found.deviation**2
+    assert made.pearson == pytest.approx(np.corrcoef(predicted, by_hand)[0, 1])
+    assert made.spearman == pytest.approx(stats.spearmanr(predicted, by_hand)[0])
+    assert made.ratio == pytest.approx(by_hand.mean() / predicted.mean())
+
+
+def test_what_few_members_allow_is_what_exact_predictions_reach() -> None:
+    found = audit(TRAIN, TEST)
+    random = np.random.default_rng(0)
+    drawn = [
+        confirm(found, found.deviation[:, None] * random.normal(size=(30, 15, 1)))
+        for _ in range(200)
+    ]
+    reached = np.mean([one.pearson for one in drawn])
+    assert reached == pytest.approx(drawn[0].attainable, abs=0.03)
+    assert np.mean([one.ratio for one in drawn]) == pytest.approx(1, abs=0.05)
+    assert 0.5 < drawn[0].attainable < 0.98
+
+
+def test_trained_networks_confirm_the_audit() -> None:
+    x, test = torch.from_numpy(TRAIN[:10]), torch.from_numpy(TEST)
+    recipe = Recipe(mlp(width=128), {"optimiser": "adam", "lr": 0.01, "steps": 150}, gentler=3)
+    outputs = recipe(x, x[:, 0].sin(), members=40).predict(test)
+    made = confirm(audit(x, test, standardise=False), outputs)
+    assert made.pearson > 0.7 and 0.7 < made.ratio < 1.4, made
+
+
+@pytest.mark.parametrize("shape", [(5, 14, 1), (1, 15, 1), (5, 15, 0)])
+def test_outputs_elsewhere_confirm_nothing(shape) -> None:
+    with pytest.raises(EvgpError, match=r"\(members, 15, outputs\)"):
+        confirm(audit(TRAIN, TEST), np.zeros(shape))
+
+
+def test_a_correlation_without_spread_is_not_a_number() -> None:
+    made = confirm(audit(TRAIN, TEST), np.zeros((3, 15, 1)))
+    assert np.isnan(made.pearson) and np.isnan(made.spearman) and made.ratio == 0
 
 
 def test_scaling_is_that_of_the_training_set() -> None:
@@ -62,6 +153,7 @@ def test_scaling_is_that_of_the_training_set() -> None:
         ({"pool": POOL[:, :2]}, "pool with 3 columns"),
         ({"x_train": TRAIN * np.nan}, "finite numbers in x_train"),
         ({"x_train": TRAIN[:0]}, "x_train of shape"),
+        ({"noise": -1.0}, "noise >= 0"),
     ],
 )
 def test_what_cannot_be_audited_is_refused(change, match) -> None:

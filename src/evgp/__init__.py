@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from evgp.arena import Terms as Terms
     from evgp.arena import compare as compare
     from evgp.audits import Audit as Audit
+    from evgp.audits import Confirmation as Confirmation
     from evgp.audits import audit as audit
+    from evgp.audits import confirm as confirm
     from evgp.criteria import ExpectedVariance as ExpectedVariance
     from evgp.criteria import MutualInformation as MutualInformation
     from evgp.criteria import Percentile as Percentile
@@ -63,7 +65,7 @@ _ROOMS = {
     "_errors": ("EvgpError", "EvgpWarning"),
     "architectures": ("Choice", "candidates", "choose"),
     "arena": ("Subject", "Terms", "compare"),
-    "audits": ("Audit", "audit"),
+    "audits": ("Audit", "Confirmation", "audit", "confirm"),
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
     "datasets": ("open_pool",),
     "ensembles": ("Ensemble", "Recipe", "train"),
