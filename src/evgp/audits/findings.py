@@ -62,8 +62,8 @@ class Audit:
     def redundant(self) -> Int[np.ndarray, " r"]:
         r"""The training rows that would hardly be missed, each taken alone.
 
-        Those whose influence is below $\frac{1}{10} \bar v / n$, where $\bar v$ is the mean variance
-        of the NTKGP: a tenth of an even share, so that large sets are not redundant by their size.
+        Those whose influence is below $\frac{1}{10} \bar v / n$, with $\bar v$ the mean variance of
+        the NTKGP: a tenth of an even share, so that large sets are not redundant by their size.
         """
         return np.flatnonzero(self.influence < self.limit)
 
