@@ -9,7 +9,7 @@ import evgp
 
 ROOMS = [  # low to high; rooms on one line do not import each other
     ["_typing", "_errors"],
-    ["_linalg", "_machine", "_executor"],
+    ["_linalg", "_machine", "_executor", "_processes"],
     ["pool", "nets", "metrics"],
     ["datasets", "kernels", "ensembles"],
     ["posterior"],
@@ -19,6 +19,7 @@ ROOMS = [  # low to high; rooms on one line do not import each other
     ["loop", "audits"],
     ["report"],
     ["arena"],
+    ["studies"],
     ["integrations"],
     ["cli"],
 ]

@@ -3,24 +3,16 @@
 import hashlib
 import json
 import os
-import warnings
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from math import isfinite, nan
-from multiprocessing import get_context, parent_process
-from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
-import torch
-
-from evgp._errors import DatasetError, DataWarning, EvgpError, ExecutorError, PoolError
+from evgp._errors import DatasetError, EvgpError, PoolError
 from evgp._executor import Progress, silent
 from evgp._machine import available_memory
+from evgp._processes import cores, in_processes, tell
 from evgp.arena.cell import Cell, Played
 from evgp.arena.row import Row
 from evgp.arena.terms import Subject, Terms
@@ -31,7 +23,6 @@ _KINDS: dict[str, Any] = {
     one.name: (float, int, type(None)) if one.type is float else one.type for one in fields(Row)
 }
 _TABLES = "tables.json"
-_TOLD: "SimpleQueue[int] | None" = None  # in a process of its own: where rounds are told
 
 
 @dataclass(frozen=True)
@@ -167,16 +158,13 @@ def compare(
     study.open()
     study.remember(subjects)
     most = max(_bytes(one.load(seeds[0])) for one in subjects) if left else 0
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
     fit = max(1, int(available_memory() * 0.8) // max(1, most))
-    count = min(jobs or cores, len(left), fit)
+    count = min(jobs or cores(), len(left), fit)
     done, total = (len(cells) - len(left)) * terms.rounds, len(cells) * terms.rounds
     meter = _Meter(progress, done, total)
     meter(0)
     if count > 1:
-        _in_processes(study, left, count, max(1, cores // count), meter)
+        in_processes(_work, [(study, cell) for cell in left], count, meter)
     else:
         for cell in left:
             study.add(cell, cell.play(lambda: meter(1)))
@@ -203,65 +191,9 @@ def check(
                 raise DatasetError(f"with seed {seed}: {error}") from error
 
 
-def _in_processes(
-    study: Study, cells: Sequence[Cell], count: int, threads: int, meter: "_Meter"
-) -> None:
-    context = get_context("spawn")
-    told: SimpleQueue[int] = context.SimpleQueue()
-    with _pool(count, context, (threads, told)) as pool:
-        waiting: set[Future[None]] = {pool.submit(_work, study, cell) for cell in cells}
-        while waiting:
-            ready, waiting = wait(waiting, 0.2, FIRST_COMPLETED)
-            while not told.empty():
-                meter(told.get())
-            for one in ready:
-                try:
-                    one.result()
-                except BrokenProcessPool as error:
-                    raise ExecutorError(
-                        "a process was ended from outside, perhaps for want of memory; run again "
-                        "with fewer (--jobs 1): what is finished is kept"
-                    ) from error
-
-
-@contextmanager
-def _pool(count: int, context: Any, given: tuple[Any, ...]) -> Iterator[ProcessPoolExecutor]:
-    """Processes that end at once when the work fails or is stopped."""
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=given)
-    try:
-        yield pool
-    except BaseException:
-        workers = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for worker in workers:
-            with suppress(OSError, ValueError):
-                worker.terminate()
-        raise
-    pool.shutdown()
-
-
-def _begin(threads: int, told: "SimpleQueue[int]") -> None:
-    global _TOLD  # noqa: PLW0603  one a process
-    _TOLD = told
-    torch.set_num_threads(threads)
-    # What the data warns of was told before anything ran; here it would be told for each cell.
-    warnings.simplefilter("ignore", DataWarning)
-    Thread(target=_end_with_the_parent, daemon=True).start()
-
-
-def _end_with_the_parent() -> None:
-    """A process whose parent was killed would wait for work for ever, and keep its memory."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
 def _work(study: Study, cell: Cell) -> None:
     """Play a cell and keep it, in a process of its own."""
-    assert _TOLD is not None
-    queue = _TOLD
-    study.add(cell, cell.play(lambda: queue.put(1)))
+    study.add(cell, cell.play(tell))
 
 
 @dataclass

@@ -1,0 +1,120 @@
+"""`evgp reproduce`: figures and tables of the paper, by name."""
+
+import shlex
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from evgp._errors import DatasetError
+from evgp.cli import _options as options
+from evgp.cli._output import fail, guarded, progress, show, show_json, tell
+
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="The study; --list tells all.", show_default=False),
+]
+Listed = Annotated[bool, typer.Option("--list", help="Tell which studies there are.")]
+ScaleName = Annotated[
+    str,
+    typer.Option(
+        "--scale",
+        metavar="SCALE",
+        help="smoke: seconds, to see that it runs; laptop: up to about an hour on two cores; "
+        "paper: everything, days.",
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="FOLDER",
+        help="Rows and figures go to a folder of the study's name in here; what is finished here "
+        "is not run again.",
+    ),
+]
+DrawOnly = Annotated[
+    bool, typer.Option("--draw", help="Run nothing; draw what is finished.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", metavar="N", min=1, help="Processes at once; else as cores and memory allow."
+    ),
+]
+
+
+@guarded
+def reproduce(
+    name: Name = None,
+    *,
+    listed: Listed = False,
+    scale: ScaleName = "laptop",
+    out: Out = Path("studies"),
+    draw: DrawOnly = False,
+    jobs: Jobs = None,
+    json: options.AsJson = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run a study of the paper, and say of each of its claims whether our rows agree.
+
+    Rows go to rows.csv, figures are drawn from them alone, and how they were made is in study.json.
+    A run that was stopped goes on where it was; studies in one folder share what they have in
+    common. Datasets are looked for in $EVGP_DATA.
+
+    \b
+    Examples:
+      evgp reproduce --list
+      evgp reproduce model-selection --scale smoke --out /tmp/studies
+      evgp reproduce variance-correlation --draw
+    """
+    from evgp.studies import NAMES, SCALES, claims_of, study_named
+    from evgp.studies import reproduce as run
+
+    if listed or name is None:
+        if not listed:
+            raise DatasetError(f"expected a study among {', '.join(NAMES)}; got none")
+        studies = [study_named(one) for one in NAMES]
+        table = {
+            "study": [one.name for one in studies],
+            "paper": [one.paper for one in studies],
+            "shows": [one.title for one in studies],
+        }
+        if json:
+            rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+            show_json({"studies": rows})
+        else:
+            show(table)
+        return
+    wanted = next((one for one in SCALES if one == scale), None)
+    if wanted is None:
+        raise DatasetError(f"expected --scale among {', '.join(SCALES)}; got {scale!r}")
+    begun = perf_counter()
+    try:
+        with progress(quiet) as bar:
+            made = run(
+                name,
+                scale=wanted,
+                out=out,
+                jobs=jobs,
+                draw_only=draw,
+                command=shlex.join(["evgp", *sys.argv[1:]]),
+                progress=bar,
+            )
+    except KeyboardInterrupt:
+        fail(f"stopped; finished cells in {out} are kept, the same command goes on", code=130)
+    claims = claims_of(made.study, made.folder)
+    if json:
+        show_json({"study": made.study.name, "claims": [vars(one) for one in claims]})
+    else:
+        show(
+            {
+                "claim": [one.paper for one in claims],
+                "ours": [one.ours for one in claims],
+                "verdict": [one.verdict for one in claims],
+            }
+        )
+    if not quiet:
+        tell(f"wrote {made.folder} in {perf_counter() - begun:,.0f} s")

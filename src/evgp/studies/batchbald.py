@@ -1,0 +1,68 @@
+"""EV-GP beside BatchBALD, which asks networks with dropout."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from evgp.studies.contests import cells, curves, panels, told, wins
+from evgp.studies.rows import Rows
+from evgp.studies.study import Claim, Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(rows: Rows) -> "dict[str, Figure]":
+    """Entropy and accuracy by the number of labels."""
+    return {"batchbald": curves(panels(rows), ("output_entropy", "accuracy"))}
+
+
+def claims(rows: Rows) -> Sequence[Claim]:
+    """What the paper says of BatchBALD."""
+    return [
+        Claim(
+            "EV-GP outperforms BatchBALD, which is less suitable without initial labels and with "
+            "large batches.",
+            f"Accuracy, mean over the curve: {told(rows, 'accuracy')}; output entropy: "
+            f"{told(rows, 'output_entropy')}.",
+            wins(rows, "accuracy", "evgp", ["batchbald"]),
+        )
+    ]
+
+
+_MLP: dict[str, Any] = {
+    "datasets": ["mnist"], "strategies": ["evgp", "batchbald", "random"], "seeds": 5,
+    "budget": 400, "batch": 100, "members": 25,
+}  # fmt: skip
+_CNN = {**_MLP, "datasets": ["emnist"], "network": "cnn"}
+
+STUDY = Study(
+    name="batchbald",
+    title="BatchBALD",
+    paper="figure results-batchbald",
+    shows="Output entropy and accuracy of EV-GP and of BatchBALD by the number of labels.",
+    scales={
+        "paper": {"contests": [_MLP, _CNN]},
+        "laptop": {
+            "contests": [
+                {**_MLP, "seeds": 2, "budget": 200, "batch": 50, "members": 10},
+                {**_CNN, "seeds": 1, "budget": 200, "batch": 100, "members": 3, "pool": 1000,
+                 "test": 1000, "steps": 15},
+            ]
+        },
+        "smoke": {
+            "contests": [
+                {
+                    **_MLP, "datasets": ["optdigits"], "task": "classification",
+                    "strategies": ["evgp", "batchbald"], "seeds": 1, "budget": 6, "batch": 3,
+                    "members": 2, "width": 8, "steps": 2, "pool": 40, "test": 20,
+                }
+            ]
+        },
+    },
+    departures="MNIST: 10 networks in place of 25, 2 seeds in place of 5, 200 labels in batches of "
+    "50. EMNIST: 3 networks, 1 seed, 200 labels in batches of 100, a pool of 1,000, 15 epochs.",
+    cells=cells,
+    draw=draw,
+    claims=claims,
+    needs=("mnist", "emnist", "optdigits"),
+)  # fmt: skip

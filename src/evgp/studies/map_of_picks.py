@@ -1,0 +1,128 @@
+"""Where picks lie: a map by predictive correlation, with the deviation at initialisation."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from scipy import stats
+
+from evgp.kernels import NNGP, NTK
+from evgp.nets import mlp
+from evgp.pool import Pool
+from evgp.strategies import EVGP
+from evgp.studies.data import dataset
+from evgp.studies.rows import Record, Rows, column
+from evgp.studies.study import Cell, Claim, Settings, Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def placed(*, dataset_name: str, seed: int, pool: int, budget: int) -> list[Record]:
+    """Every point of the pool: its place on the map, its deviation, and its rank if picked."""
+    from sklearn.manifold import TSNE
+
+    x = dataset(dataset_name, seed, pool=pool).x.double()
+    prior = NNGP(mlp())(x)
+    deviation = prior.diagonal().sqrt()
+    apart = (1 - prior / deviation[:, None] / deviation).clamp(min=0).numpy()
+    apart = (apart + apart.T) / 2
+    np.fill_diagonal(apart, 0.0)
+    near = TSNE(
+        metric="precomputed", init="random", perplexity=min(30, len(x) // 4), random_state=seed
+    )
+    places = near.fit_transform(np.sqrt(apart))
+    picks = EVGP(NTK(mlp()))(Pool(x), budget, generator=torch.Generator().manual_seed(seed)).indices
+    order = {int(row): rank for rank, row in enumerate(picks)}
+    # How many others lie closer than the typical nearest neighbours do.
+    crowd = (apart < np.quantile(apart, 0.05)).sum(1)
+    return [
+        {
+            "dataset": dataset_name,
+            "row": i,
+            "across": float(places[i, 0]),
+            "up": float(places[i, 1]),
+            "deviation": float(deviation[i]),
+            "neighbours": int(crowd[i]),
+            "rank": order.get(i),
+        }
+        for i in range(len(x))
+    ]
+
+
+def cells(settings: Settings) -> Sequence[Cell]:
+    """All in one."""
+    return [Cell("evgp.studies.map_of_picks:placed", dict(settings))]
+
+
+def draw(rows: Rows) -> "dict[str, Figure]":
+    """The map: contours of the deviation, points, and crosses on the picks."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 5.2), layout="constrained")
+    axes = figure.subplots()
+    across, up, deviation = (column(rows, name) for name in ("across", "up", "deviation"))
+    shades = axes.tricontourf(across, up, deviation, levels=10, cmap="Blues", alpha=0.8)
+    figure.colorbar(shades, ax=axes, label="deviation at initialisation", shrink=0.8)
+    axes.scatter(across, up, s=3, color="#23262e", linewidth=0, alpha=0.5, label="pool")
+    picks = [row for row in rows if "rank" in row]
+    axes.scatter(
+        column(picks, "across"), column(picks, "up"), marker="x", s=42, color="#d81b60",
+        label="picked", linewidth=1.6,
+    )  # fmt: skip
+    axes.set(xticks=[], yticks=[])
+    axes.spines[["top", "right", "bottom", "left"]].set_visible(False)
+    axes.legend(loc="lower left", frameon=False)
+    return {"map-of-picks": figure}
+
+
+def claims(rows: Rows) -> Sequence[Claim]:
+    """What the paper says of its map."""
+    deviation = column(rows, "deviation")
+    picks = [row for row in rows if "rank" in row]
+    share = [stats.percentileofscore(deviation, row["deviation"]) for row in picks]
+    crowd = [
+        stats.percentileofscore(column(rows, "neighbours"), row["neighbours"]) for row in picks
+    ]
+    ratio = float(deviation.max() / deviation.min())
+    return [
+        Claim(
+            "The variance at initialisation differs between inputs.",
+            f"The largest deviation in the pool is {ratio:.1f} times the smallest.",
+            "holds" if ratio > 1.2 else "does not hold",
+        ),
+        Claim(
+            "Picks prefer regions of high variance, balanced with regions of many points, rather "
+            "than cover the space evenly.",
+            f"Mean percentile of the picks among the pool by deviation: {np.mean(share):.0f}; by "
+            f"how many points lie near: {np.mean(crowd):.0f} (50 is no preference).",
+            "holds"
+            if np.mean(share) > 55 and np.mean(crowd) > 50
+            else "holds in part"
+            if max(np.mean(share), np.mean(crowd)) > 55
+            else "does not hold",
+        ),
+    ]
+
+
+_PAPER: dict[str, Any] = {"dataset_name": "optdigits", "seed": 0, "pool": 2810, "budget": 50}
+
+STUDY = Study(
+    name="map-of-picks",
+    title="A map of picks",
+    paper="figure tsneeoloptdigits",
+    shows="The pool of handwritten digits by t-SNE on predictive correlation, contours of the "
+    "deviation at initialisation, and the points that EV-GP picks.",
+    scales={
+        "paper": _PAPER,
+        "laptop": _PAPER,
+        "smoke": {**_PAPER, "dataset_name": "random-model", "pool": 60, "budget": 5},
+    },
+    departures="none; correlation and deviation are those of networks of infinite width, in closed "
+    "form, where the paper drew networks.",
+    cells=cells,
+    draw=draw,
+    claims=claims,
+    needs=("optdigits",),
+)

@@ -1,0 +1,77 @@
+"""Figures of training sets: criterion against networks, and paths of picks."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from evgp import metrics
+from evgp.arena.looks import looks
+from evgp.studies.contests import NAMES
+from evgp.studies.data import TITLES
+from evgp.studies.rows import Record, Rows, column, distinct, mean_by, where
+from evgp.studies.sets import CRITERIA, correlation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WORDS = {"output_variance_p90": "output variance, 90th percentile", "mse": "test MSE"}
+
+
+def scattered(
+    rows: Rows, pairs: Sequence[tuple[str, str]], strategies: dict[str, str], grows: Sequence[str]
+) -> "Figure":
+    """A line for each dataset: criterion against metric for each pair, then metrics by size.
+
+    `strategies` are the paths to draw, with the criterion that each one raises.
+    """
+    from matplotlib.figure import Figure
+
+    names = distinct(rows, "dataset")
+    wide = len(pairs) + len(grows)
+    figure = Figure(figsize=(3.0 * wide, 2.6 * len(names) + 0.4), layout="constrained")
+    grid = figure.subplots(len(names), wide, squeeze=False)
+    styles = looks([*strategies, "random"])
+    for line, name in zip(grid, names, strict=True):
+        mine = where(rows, dataset=name)
+        for axes, (criterion, metric) in zip(line, pairs, strict=False):
+            _cloud(axes, mine, criterion, metric)
+            for way, raised in strategies.items():
+                if raised == criterion:
+                    path = where(mine, strategy=way, seed=0)
+                    axes.plot(
+                        column(path, criterion), column(path, metric), "o-", ms=3, lw=1.2,
+                        color=styles[way].colour,
+                    )  # fmt: skip
+        for axes, metric in zip(line[len(pairs) :], grows, strict=True):
+            _growth(axes, mine, metric, ["random", *strategies])
+        for axes in line:
+            axes.spines[["top", "right"]].set_visible(False)
+        line[0].annotate(
+            TITLES[name], (0, 0.5), xytext=(-52, 0), xycoords="axes fraction", rotation=90,
+            textcoords="offset points", va="center", ha="center", fontweight="bold",
+        )  # fmt: skip
+    handles, words = grid[0, -1].get_legend_handles_labels()
+    figure.legend(handles, words, loc="outside lower center", ncols=6, frameon=False)
+    return figure
+
+
+def _cloud(axes: "Axes", rows: list[Record], criterion: str, metric: str) -> None:
+    some = where(rows, strategy="random")
+    axes.scatter(column(some, criterion), column(some, metric), s=9, color="#9a9fae", linewidth=0)
+    sp = correlation(rows, criterion, metric)
+    pr = correlation(rows, criterion, metric, metrics.pearson)
+    axes.set_title(f"SP {sp:.2f}, PR {pr:.2f}", fontsize=9)
+    axes.set(xlabel=CRITERIA[criterion], ylabel=WORDS[metric], yscale="log")
+
+
+def _growth(axes: "Axes", rows: list[Record], metric: str, ways: Sequence[str]) -> None:
+    styles = looks(ways)
+    for way in ways:
+        labels, found = mean_by(where(rows, strategy=way), "labels", metric)
+        look = styles[way]
+        axes.plot(
+            labels, found[:, 0], color=look.colour, linewidth=look.width * 0.7, marker=look.marker,
+            markersize=3.5, label=NAMES.get(way, way),
+            linestyle=(0, look.dashes) if look.dashes else "-",
+        )  # fmt: skip
+    axes.set(xlabel="labels", ylabel=WORDS[metric], yscale="log")

@@ -1,0 +1,141 @@
+"""Training sets, random or picked: what criteria say of each, and what trained networks do."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from evgp import metrics
+from evgp._linalg import safe_cholesky
+from evgp.datasets import Dataset
+from evgp.ensembles import Recipe
+from evgp.kernels import NTK
+from evgp.nets import mlp
+from evgp.pool import Pool
+from evgp.strategies import Setting, strategy_named
+from evgp.studies.data import dataset
+from evgp.studies.rows import Record, Rows, column, distinct, where
+from evgp.studies.study import Cell
+
+CRITERIA = {"ev": "expected variance", "mi": "mutual information", "p90": "90V", "max": "100V"}
+_NOISE = 1e-4
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A dataset with its kernel: where sets are valued and networks trained."""
+
+    dataset: str
+    seed: int
+    pool: int | None
+    test: int | None
+    width: int
+    members: int
+    steps: int
+
+    @cached_property
+    def data(self) -> Dataset:
+        return dataset(self.dataset, self.seed, pool=self.pool, test=self.test)
+
+    @cached_property
+    def kernel(self) -> Float[Tensor, "n n"]:
+        return NTK(mlp())(self.data.x.double())
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """As the authors trained: gradient descent with a step of 0.01."""
+        settings = {"optimiser": "gd", "lr": 0.01, "steps": self.steps}
+        return Recipe(mlp(width=self.width).standard("xavier"), settings, gentler=5)
+
+    def values(self, rows: Int[Tensor, " l"]) -> dict[str, float]:
+        """What every criterion says of a set, the pool being the test points; more is better."""
+        matrix, scale = self.kernel, float(self.kernel.diagonal().mean())
+        inner = matrix[rows][:, rows] + _NOISE * scale * torch.eye(len(rows), dtype=torch.float64)
+        factor = safe_cholesky(inner)
+        half = torch.linalg.solve_triangular(factor, matrix[rows], upper=False)
+        variance = (matrix.diagonal() - half.square().sum(0)).clamp(min=0)
+        rest = torch.ones(len(matrix), dtype=torch.bool).index_fill(0, rows, False)
+        before = matrix[rest][:, rest]
+        after = before - half[:, rest].T @ half[:, rest]
+        return {
+            "ev": -float(variance.mean()),
+            "p90": -float(np.percentile(variance.numpy(), 90)),
+            "max": -float(variance.max()),
+            "mi": _half_logdet(before, _NOISE * scale) - _half_logdet(after, _NOISE * scale),
+        }
+
+    def trained(self, rows: Int[Tensor, " l"]) -> dict[str, float]:
+        """What networks trained on a set do at the test points."""
+        data = self.data
+        made = self.recipe(data.x[rows], data.y[rows], members=self.members, seed=self.seed)
+        outputs = made.predict(data.x_test)
+        return {
+            "mse": metrics.mse(outputs, data.y_test),
+            "output_variance": metrics.output_variance(outputs),
+            "output_variance_p90": metrics.output_variance(outputs, 90),
+            "bias": metrics.bias(outputs, data.y_test),
+            "train_loss": float(made.losses.mean()),
+            "lr": made.lr,
+        }
+
+    def sets(self, how: str, sizes: Sequence[int], draws: int) -> Iterator[Int[Tensor, " l"]]:
+        """Random sets of each size, or the beginnings of what a strategy picks."""
+        x = self.data.x
+        if how == "random":
+            generator = torch.Generator().manual_seed(self.seed)
+            for size in sizes:
+                for _ in range(draws):
+                    yield torch.randperm(len(x), generator=generator)[:size]
+            return
+        setting = Setting(x, mlp(width=self.width), self.recipe, 0, max(sizes), 1, self.seed)
+        generator = torch.Generator().manual_seed(self.seed)
+        picks = strategy_named(how, setting)(Pool(x), max(sizes), generator=generator).indices
+        for size in sizes:
+            yield torch.from_numpy(picks[:size].copy())
+
+
+def tried(*, strategy: str, sizes: list[int], draws: int, **ground: Any) -> list[Record]:
+    """Value and train every set of one way to make them."""
+    made = Ground(**ground)
+    return [
+        {"labels": len(rows), **made.values(rows), **made.trained(rows)}
+        for rows in made.sets(strategy, sizes, draws)
+    ]
+
+
+def ways(
+    datasets: Sequence[str], strategies: Sequence[str], *, seeds: int, random: dict[str, Any],
+    **path: Any,
+) -> list[Cell]:  # fmt: skip
+    """Cells of random sets (`random` says sizes and draws) and of the paths of strategies."""
+    return [
+        Cell(
+            "evgp.studies.sets:tried",
+            {"dataset": name, "strategy": way, "seed": seed, "draws": 1, **path}
+            | (random if way == "random" else {}),
+        )
+        for seed in range(seeds)
+        for name in datasets
+        for way in strategies
+    ]
+
+
+def correlation(rows: Rows, criterion: str, metric: str, how: Any = metrics.spearman) -> float:
+    """Of a criterion with a metric over random sets, mean over seeds."""
+    made = []
+    for seed in distinct(rows, "seed"):
+        some = where(rows, seed=seed, strategy="random")
+        pair = column(some, criterion), column(some, metric)
+        if len(some) > 2 and all(np.ptp(one) > 0 for one in pair):
+            made.append(how(*pair))
+    return float(np.mean(made)) if made else float("nan")
+
+
+def _half_logdet(matrix: Float[Tensor, "n n"], noise: float) -> float:
+    noisy = matrix + noise * torch.eye(len(matrix), dtype=torch.float64)
+    return float(safe_cholesky(noisy).diagonal().log().sum())

@@ -1,0 +1,155 @@
+"""How wide must networks be: those whose kernel picks, and those that are trained?"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from evgp import metrics
+from evgp.ensembles import by_the_paper
+from evgp.kernels import EmpiricalNTK
+from evgp.nets import mlp
+from evgp.pool import Pool
+from evgp.strategies import EVGP
+from evgp.studies.data import dataset
+from evgp.studies.rows import Record, Rows, distinct, mean_by, where
+from evgp.studies.study import Cell, Claim, Settings, Study, verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CENTRAL = {"output_entropy": "output entropy", "accuracy": "test accuracy"}
+_COLOURS = ("#b8265e", "#b35c00", "#00785a", "#3d4fd1")
+
+
+def chosen_and_trained(
+    *, dataset_name: str, seed: int, select: int, widths: list[int], budget: int, batch: int,
+    task: str = "classification", **sizes: Any,
+) -> list[Record]:  # fmt: skip
+    """Picks by the empirical kernel of one width; networks of every width trained on them."""
+    data = dataset(dataset_name, seed, pool=sizes["pool"], test=sizes["test"], task=task)
+    pool = Pool(data.x)
+    for turn in range(budget // batch):
+        network = mlp(3, select, outputs=data.classes).standard("xavier")
+        kernel = EmpiricalNTK(network, seed=1000 * seed + turn)
+        generator = torch.Generator().manual_seed(seed)
+        picks = EVGP(kernel)(pool, batch, generator=generator).indices
+        rows = torch.cat([pool.labelled, torch.from_numpy(picks.copy())])
+        pool = Pool(data.x, labelled=rows)
+    known = pool.labelled
+    made = []
+    for width in widths:
+        recipe = by_the_paper(
+            mlp(3, width, outputs=data.classes).standard("xavier"), classes=data.classes
+        )
+        steps = sizes["epochs"] * int(np.ceil(len(known) / 32))
+        trained = recipe(
+            data.x[known], data.y[known], members=sizes["members"], seed=seed, steps=steps
+        )
+        outputs = trained.predict(data.x_test)
+        made.append(
+            {
+                "dataset": dataset_name,
+                "train_width": width,
+                "accuracy": metrics.accuracy(outputs, data.y_test),
+                "output_entropy": metrics.output_entropy(outputs),
+            }
+        )
+    return made
+
+
+def cells(settings: Settings) -> Sequence[Cell]:
+    """Seed by seed, a cell for each width that picks."""
+    shared = {k: v for k, v in settings.items() if k != "seeds"}
+    return [
+        Cell("evgp.studies.width:chosen_and_trained", {"seed": seed, "select": width, **shared})
+        for seed in range(settings["seeds"])
+        for width in settings["widths"]
+    ]
+
+
+def draw(rows: Rows) -> "dict[str, Figure]":
+    """Entropy and accuracy by the width that picks, a line for each width that is trained."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.4, 3.3), layout="constrained")
+    for axes, (metric, words) in zip(figure.subplots(1, 2), CENTRAL.items(), strict=True):
+        for width, colour in zip(distinct(rows, "train_width"), _COLOURS, strict=False):
+            at, found = mean_by(where(rows, train_width=width), "select", metric)
+            axes.errorbar(
+                at, found[:, 0], found[:, 1], marker="o", ms=4, capsize=2, color=colour,
+                label=f"trained at {width}",
+            )  # fmt: skip
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(distinct(rows, "select"), [str(one) for one in distinct(rows, "select")])
+        axes.set(xlabel="width of the network that picks", ylabel=words)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[1].legend(frameon=False)
+    return {"width": figure}
+
+
+def claims(rows: Rows) -> Sequence[Claim]:
+    """What the paper says of widths."""
+    fall = {(by, metric): _change(rows, by, metric) for by in ("train_width", "select")
+            for metric in CENTRAL}  # fmt: skip
+    return [
+        Claim(
+            "A wider network in training improves accuracy and robustness.",
+            f"From the smallest to the largest: accuracy {fall['train_width', 'accuracy']:+.3f}, "
+            f"output entropy {fall['train_width', 'output_entropy']:+.3f}.",
+            verdict(
+                [
+                    fall["train_width", "accuracy"] > 0,
+                    fall["train_width", "output_entropy"] < 0,
+                ]
+            ),
+        ),
+        Claim(
+            "A wider network for the picks improves robustness, with negligible effect on "
+            "accuracy.",
+            f"From the smallest to the largest: accuracy {fall['select', 'accuracy']:+.3f}, output "
+            f"entropy {fall['select', 'output_entropy']:+.3f}.",
+            verdict(
+                [
+                    fall["select", "output_entropy"] < -0.005,
+                    abs(fall["select", "accuracy"]) < 0.02,
+                ]
+            ),
+        ),
+    ]
+
+
+def _change(rows: Rows, by: str, metric: str) -> float:
+    _, found = mean_by(rows, by, metric)
+    return float(found[-1, 0] - found[0, 0])
+
+
+_PAPER: dict[str, Any] = {
+    "dataset_name": "mnist", "seeds": 5, "widths": [128, 256, 512, 1024], "budget": 600,
+    "batch": 200, "pool": 10_000, "test": 10_000, "members": 25, "epochs": 100,
+}  # fmt: skip
+
+STUDY = Study(
+    name="width",
+    title="Width of the network that picks, and of the one that is trained",
+    paper="figure results-fixed-train-width",
+    shows="Output entropy and accuracy of EV-GP-Emp by both widths, a 3-layer MLP on MNIST.",
+    scales={
+        "paper": _PAPER,
+        "laptop": {
+            **_PAPER, "seeds": 2, "widths": [128, 256, 512], "budget": 300, "batch": 100,
+            "pool": 2000, "test": 2000, "members": 5, "epochs": 50,
+        },
+        "smoke": {
+            **_PAPER, "dataset_name": "optdigits", "seeds": 1, "widths": [4, 8], "budget": 4,
+            "batch": 2, "pool": 30, "test": 20, "members": 2, "epochs": 1,
+        },
+    },
+    departures="Widths up to 512, 5 networks in place of 25, 2 seeds in place of 5, pools and test "
+    "parts of 2,000, 300 labels in batches of 100, 50 epochs in place of 100.",
+    cells=cells,
+    draw=draw,
+    claims=claims,
+    needs=("mnist", "optdigits"),
+)  # fmt: skip
