@@ -197,3 +197,9 @@ def test_a_part_is_called_a_part(tmp_path) -> None:
             "command": "evgp", "cores": 2, "versions": {}}  # fmt: skip
     (record / "study.json").write_text(json.dumps(told))
     assert "**1 of 9 cells are finished;**" in page(tmp_path)
+
+
+def test_every_panel_has_a_title() -> None:
+    rows = _contest({"random": [(4.0, 2.0)], "evgp": [(2.0, 1.0)]})
+    figure = contests.curves(contests.panels(rows), ["mse", "bias"])
+    assert [axes.get_title() for axes in figure.axes] == ["Boston", ""]

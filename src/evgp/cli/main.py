@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from evgp.cli._output import prepare_streams, silence
+from evgp.cli.audit import audit
 from evgp.cli.choose import choose
 from evgp.cli.compare import compare
 from evgp.cli.pick import pick
@@ -26,6 +27,7 @@ app.command("pick")(pick)
 app.command("plan")(plan)
 app.command("compare")(compare)
 app.command("choose")(choose)
+app.command("audit")(audit)
 
 
 def _version(asked: bool) -> bool:

@@ -105,8 +105,8 @@ def histogram(summary: Summary) -> Markup:
     if found is None:
         return Markup("")
     x, y = Axis(0, found.edges[-1]), Axis(0, 1.05 * max(*found.before, *found.after), whole=True)
-    before = _bars(found.edges, found.before, x, y, "before")
-    after = _bars(found.edges, found.after, x, y, "after")
+    before = bars(found.edges, found.before, x, y, "before")
+    after = bars(found.edges, found.after, x, y, "after")
     medians = [
         tag(
             "line", class_=f"median {name}", x1=(at := percent(x.at(value))), x2=at, y1=0, y2="100%"
@@ -116,7 +116,7 @@ def histogram(summary: Summary) -> Markup:
     return join([grid(x, y), before, after, *medians, tag("rect", class_="bin", height="100%")])
 
 
-def _bars(edges: Sequence[float], counts: Sequence[int], x: Axis, y: Axis, name: str) -> Markup:
+def bars(edges: Sequence[float], counts: Sequence[int], x: Axis, y: Axis, name: str) -> Markup:
     bars = [
         tag("rect", x=percent(x.at(edges[i])), y=percent(100 - y.at(count)),
             width=percent(100 / len(counts)), height=percent(y.at(count)))

@@ -68,10 +68,10 @@ def summarise(
     start = _finite(selection.start_variance)
     criterion = selection.settings.get("criterion", "")
     return Summary(
-        source=_text(source),
-        network=_text(network),
-        criterion=_text(criterion).removesuffix("()"),
-        command=_text(command, longest=None),
+        source=text(source),
+        network=text(network),
+        criterion=text(criterion).removesuffix("()"),
+        command=text(command, longest=None),
         version=own_version(),
         rows=len(x) if total is None else total,
         inputs=x.shape[1],
@@ -85,15 +85,13 @@ def summarise(
         needs=_needs(selection),
         scatter=scatter,
         histogram=_histogram(selection),
-        columns=tuple(_text(name) for name in list(columns)[:carried]),
+        columns=tuple(text(name) for name in list(columns)[:carried]),
         shown=_shown(cells, carried),
         left_out=len(columns) - carried,
         settings=tuple(
-            (_text(key), _text(item))
-            for key, item in selection.settings.items()
-            if item is not None
+            (text(key), text(item)) for key, item in selection.settings.items() if item is not None
         ),
-        warnings=tuple(dict.fromkeys(map(_text, (*selection.warnings, *notes)))),
+        warnings=tuple(dict.fromkeys(map(text, (*selection.warnings, *notes)))),
     )
 
 
@@ -129,7 +127,7 @@ def _names(
     found = []
     for at in selection.indices.tolist():
         row = at if numbers is None else int(numbers[at])
-        found.append((row, str(row) if ids is None else _text(ids[at])))
+        found.append((row, str(row) if ids is None else text(ids[at])))
     return found
 
 
@@ -166,11 +164,11 @@ def _besides(
     if ids is None:
         return columns
     rows = selection.indices.tolist()
-    names = [_text(ids[row]) for row in rows]
+    names = [text(ids[row]) for row in rows]
     return {
         name: values
         for name, values in columns.items()
-        if [_text(values[row]) for row in rows] != names
+        if [text(values[row]) for row in rows] != names
     }
 
 
@@ -181,7 +179,7 @@ def _cells(
     rows, room = selection.indices.tolist(), CHARACTERS
     kept: list[list[str]] = []
     for values in columns.values():
-        column = [_text(values[row]) for row in rows]
+        column = [text(values[row]) for row in rows]
         room -= sum(len(cell) + 3 for cell in column)
         if kept and room < 0:
             break
@@ -213,7 +211,7 @@ def _scatter(
 
 
 def _sheet(rows: list[int], ids: Sequence[str] | None, pictures: Pictures) -> Sheet | None:
-    names = [str(row) if ids is None else _text(ids[row]) for row in rows]
+    names = [str(row) if ids is None else text(ids[row]) for row in rows]
     # The end of a path tells more than its beginning.
     short = [
         "…" + name[1 - LONGEST_HOVERED :] if len(name) > LONGEST_HOVERED else name for name in names
@@ -251,18 +249,18 @@ def _histogram(selection: Selection) -> Histogram | None:
     return Histogram(tuple(edges.tolist()), tuple(counts[0]), tuple(counts[1]), medians, highest)
 
 
-def _text(value: object, *, longest: int | None = LONGEST) -> str:
+def text(value: object, *, longest: int | None = LONGEST) -> str:
     """A value as it is written, unless it is long: floats keep eight digits, text 200 characters.
 
     Missing is empty, and what UTF-8 cannot hold becomes a question mark.
     """
     plain = value.item() if isinstance(value, np.generic) else value
-    text = "" if plain is None else str(plain)
-    if isinstance(plain, float) and len(text) > 12:
-        text = f"{plain:.8g}"
-    if longest is not None and len(text) > longest:
-        text = text[: longest - 1] + "…"
-    return text.encode("utf-8", "replace").decode()
+    made = "" if plain is None else str(plain)
+    if isinstance(plain, float) and len(made) > 12:
+        made = f"{plain:.8g}"
+    if longest is not None and len(made) > longest:
+        made = made[: longest - 1] + "…"
+    return made.encode("utf-8", "replace").decode()
 
 
 def _finite(value: float) -> float | None:

@@ -102,7 +102,7 @@ def curves(
     for line, metric in zip(grid, metrics, strict=True):
         for axes, (title, rows) in zip(line, panels.items(), strict=True):
             _panel(axes, rows, metric, ways, by)
-            if line is grid[0]:
+            if metric == metrics[0]:
                 axes.set_title(title)
         line[0].set_ylabel(_SHORT.get(metric, MEASURES[metric].words))
     for axes in grid[-1]:

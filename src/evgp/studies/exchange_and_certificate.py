@@ -84,7 +84,7 @@ def draw(rows: Rows) -> "dict[str, Figure]":
             at, found = mean_by(where(mine, way=way), "labels", "left")
             axes.plot(at, found[:, 0], "o-", ms=3.5, color=_COLOURS[way], label=words)
         at, found = mean_by(where(mine, way="exchange"), "labels", "least")
-        axes.fill_between(at, 0, found[:, 0], color="#ecece8", label="no set can")
+        axes.fill_between(at, 0, found[:, 0], color="#ecece8", label="no set leaves less")
         axes.set(title=TITLES[name], xlabel="labels", ylim=(0, None))
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].set_ylabel("mean variance left")

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from scipy import stats
+from scipy.spatial import cKDTree
 
 from evgp.kernels import NNGP, NTK
 from evgp.nets import mlp
@@ -63,9 +65,13 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     figure = Figure(figsize=(6.4, 5.2), layout="constrained")
     axes = figure.subplots()
     across, up, deviation = (column(rows, name) for name in ("across", "up", "deviation"))
-    shades = axes.tricontourf(across, up, deviation, levels=10, cmap="Blues", alpha=0.8)
-    figure.colorbar(shades, ax=axes, label="deviation at initialisation", shrink=0.8)
-    axes.scatter(across, up, s=3, color="#23262e", linewidth=0, alpha=0.5, label="pool")
+    shades = axes.contourf(
+        *_smoothed(np.column_stack([across, up]), deviation), levels=10, cmap="Blues"
+    )
+    figure.colorbar(shades, ax=axes, label="deviation at initialisation, nearby", shrink=0.8)
+    axes.scatter(
+        across, up, s=3, color="#23262e", linewidth=0, alpha=0.5, label="pool", rasterized=True
+    )
     picks = [row for row in rows if "rank" in row]
     axes.scatter(
         column(picks, "across"), column(picks, "up"), marker="x", s=42, color="#d81b60",
@@ -75,6 +81,18 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     axes.spines[["top", "right", "bottom", "left"]].set_visible(False)
     axes.legend(loc="lower left", frameon=False)
     return {"map-of-picks": figure}
+
+
+def _smoothed(
+    places: Float[np.ndarray, "n 2"], values: Float[np.ndarray, " n"]
+) -> tuple[Any, Any, Any]:
+    """Values on a grid, each the median of the nearest points; hidden where there are none near."""
+    low, high = places.min(0), places.max(0)
+    margin = 0.03 * (high - low)
+    x, y = (np.linspace(low[i] - margin[i], high[i] + margin[i], 160) for i in (0, 1))
+    grid = np.stack(np.meshgrid(x, y), -1)
+    apart, near = cKDTree(places).query(grid, k=min(12, len(places)))
+    return x, y, np.ma.masked_where(apart[..., 0] > margin.max(), np.median(values[near], -1))
 
 
 def claims(rows: Rows) -> Sequence[Claim]:

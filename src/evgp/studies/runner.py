@@ -62,7 +62,7 @@ def reproduce(
     left = store.missing(cells)
     if draw_only:
         if len(left) < len(cells):
-            _publish(study, scale, store, cells, command)
+            _publish(study, scale, store, cells, "")
         draw(study, folder)
         return Reproduced(study, folder, len(cells) - len(left), store.seconds(cells))
     done = len(cells) - len(left)
