@@ -24,7 +24,7 @@ class Audit:
     With a pool, `further` are the labels that would help most, `after` the mean variance of trained
     networks once the first, the first two, ... of them are there, and `chance` the same for labels
     drawn at random, a row for each draw. `random` are the mean variances that random sets of the
-    training set's size leave.
+    training set's size leave, drawn from training set and pool together.
     """
 
     deviation: Float[np.ndarray, " m"]

@@ -40,10 +40,11 @@ def audit(
     """How much networks trained on a set will disagree at test points, before any is trained.
 
     With a `pool` of unlabelled points the k of them that would help most are picked, and compared
-    with k drawn at random; random sets of the training set's size are drawn from it to compare the
-    set itself with. Columns are scaled by the training set. `noise` is a fraction of the mean prior
-    variance. O(n³ + n² m) time, twenty times that where random sets are drawn, and the cost of
-    `pick` for the pool; O(n²) memory, however many test points there are.
+    with k drawn at random; random sets of the training set's size, drawn from it and the training
+    set together, say how good the set itself is. Columns are scaled by the training set. `noise` is
+    a fraction of the mean prior variance. O(n³ + n² m) time, twenty times that where random sets
+    are drawn, and the cost of `pick` for the pool; O(n²) memory, however many test points there
+    are.
 
     >>> x = np.random.default_rng(0).normal(size=(60, 3))
     >>> audit(x[:30], x[30:])
@@ -86,7 +87,7 @@ def audit(
     spread, ceiling, influence, after = made
     drawn = np.empty(0)
     if more is not None:
-        drawn = _random(network, more, test, len(points), noise=noise, seed=seed, progress=progress)
+        drawn = _random(network, points, more, test, noise=noise, seed=seed, progress=progress)
     return Audit(
         spread.sqrt().numpy(),
         ceiling.sqrt().numpy(),
@@ -143,23 +144,30 @@ def _sets(pool: Float[Tensor, "p d"], further: Selection, seed: int) -> list[Flo
 
 def _random(
     network: Network,
+    points: Float[Tensor, "n d"],
     pool: Float[Tensor, "p d"],
     test: Float[Tensor, "m d"],
-    count: int,
     *,
     noise: float,
     seed: int,
     progress: Progress,
 ) -> Float[np.ndarray, " r"]:
-    """Mean variances of networks trained on random sets of the pool; none if it is too small."""
-    if count > len(pool):
+    """Mean variances of networks trained on random sets, drawn from training rows and pool.
+
+    From both together: then a training set that was itself drawn at random is one of them, and its
+    place among them is any with the same chance. From the pool alone all would share its quirks.
+    """
+    known = {row.tobytes() for row in points.numpy()}
+    fresh = [i for i, row in enumerate(pool.numpy()) if row.tobytes() not in known]
+    if not fresh:
         return np.empty(0)
+    count, whole = len(points), torch.cat([points, pool[fresh]])
     generator = torch.Generator().manual_seed(seed)
     found = []
     for draw in range(_DRAWS):
         progress("random sets", draw, _DRAWS)
-        rows = torch.randperm(len(pool), generator=generator)[:count]
-        fit = Fit.of(network, pool[rows], test, noise)
+        rows = torch.randperm(len(whole), generator=generator)[:count]
+        fit = Fit.of(network, whole[rows], test, noise)
         total = sum(float(fit.variances(one).networks.sum()) for one in blocks(test, count))
         found.append(total / len(test))
         del fit

@@ -75,8 +75,9 @@ def further(s: AuditSummary) -> str:
 def random(s: AuditSummary) -> str:
     """How the set stands among random ones."""
     return (
-        f"Of {len(s.random)} random sets of as many rows from {s.pool_source or 'the pool'}, "
-        f"{s.beaten} would leave more variance than this set."
+        f"Of {len(s.random)} random sets of as many rows, drawn from "
+        f"{s.source or 'the training rows'} and {s.pool_source or 'the pool'} together, {s.beaten} "
+        "would leave more variance than this set."
     )
 
 
