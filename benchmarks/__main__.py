@@ -20,6 +20,7 @@ NAMES = (
     "scale",
     "rounds",
     "ensembles",
+    "choose",
 )
 
 

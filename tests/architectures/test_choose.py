@@ -37,7 +37,7 @@ def test_folds_are_networks_trained_on_some_and_tested_on_others(network, output
 
 
 def test_the_best_has_the_least_expected_loss_and_folds_are_shared() -> None:
-    made = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=30, seed=3)
+    made = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=30, seed=3, standardise=False)
     orders = split(20, 30, 0.3, 3)
     for one in made.ranked:
         total = losses(one.network, X, Y, orders, 6).total
@@ -50,7 +50,8 @@ def test_the_best_has_the_least_expected_loss_and_folds_are_shared() -> None:
     assert made.chosen is made.ranked[0] or made.chosen == made.ranked[0]
     assert [one.score for one in made.ranked] == sorted(one.score for one in made.ranked)
     assert made.network == made.chosen.network
-    again = choose(list(candidates(depths=(1, 2)).values()), X.numpy(), Y.numpy(), folds=30, seed=3)
+    nets = list(candidates(depths=(1, 2)).values())
+    again = choose(nets, X.numpy(), Y.numpy(), folds=30, seed=3, standardise=False)
     assert again.network == made.network
 
 
@@ -67,9 +68,9 @@ def test_one_error_keeps_what_is_not_clearly_worse() -> None:
 
 def test_classes_are_one_hot_around_their_mean() -> None:
     labels = (X[:, 0] > 0).long() * 5
-    made = choose({"a": mlp()}, X, labels, folds=5)
+    made = choose({"a": mlp()}, X, labels, folds=5, standardise=False)
     hot = torch.stack([labels == 0, labels == 5], 1).double()
-    wanted = choose({"a": mlp()}, X, hot - hot.mean(0), folds=5)
+    wanted = choose({"a": mlp()}, X, hot - hot.mean(0), folds=5, standardise=False)
     assert made.ranked[0].score == pytest.approx(wanted.ranked[0].score)
 
 
@@ -128,3 +129,23 @@ def test_what_cannot_be_chosen_is_refused(change, match) -> None:
     given = {"networks": {"relu-2": mlp()}, "x": X, "y": Y, **change}
     with pytest.raises((EvgpError, TypeError), match=match):
         choose(**given)
+
+
+def test_units_of_points_and_labels_change_nothing() -> None:
+    shift, scale = torch.tensor([5.0, -2.0, 0.0]).double(), torch.tensor([1e3, 1e-3, 2.0]).double()
+    x = torch.randn(24, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    y = x[:, 0].abs() + x[:, 1]
+    nets = candidates(depths=(1, 2), activations=("relu", "erf"))
+    ours = choose(nets, x, y, folds=10)
+    theirs = choose(nets, x * scale + shift, 300 * y - 8, folds=10)
+    assert [one.name for one in ours.ranked] == [one.name for one in theirs.ranked]
+    for one, other in zip(ours.ranked, theirs.ranked, strict=True):
+        assert one.score == pytest.approx(other.score)
+    plain = choose(nets, x, 300 * y, folds=10, standardise=False)
+    assert plain.ranked[0].score > 100 * ours.ranked[0].score
+
+
+def test_labels_that_are_all_one_are_refused() -> None:
+    x = torch.randn(9, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    with pytest.raises(EvgpError, match="labels that differ, got one value only"):
+        choose(candidates(depths=(1,)), x, torch.ones(9))

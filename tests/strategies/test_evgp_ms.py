@@ -15,6 +15,10 @@ NETS = candidates(depths=(1, 2))
 MS = EVGPMS(NETS, folds=10, batch=6, least=6)
 
 
+def scaled(y: torch.Tensor) -> torch.Tensor:
+    return (y - y.mean()) / y.std(correction=0)
+
+
 def labelled(count: int) -> Pool:
     return Pool(X, labelled=torch.arange(count), y=Y[:count])
 
@@ -25,7 +29,7 @@ def test_it_obeys_the_laws() -> None:
 
 def test_picks_are_those_of_the_network_that_the_labels_choose() -> None:
     pool = labelled(12)
-    chosen = choose(NETS, X[:12], Y[:12], folds=10)
+    chosen = choose(NETS, X[:12], scaled(Y[:12]), folds=10, standardise=False)
     made = MS(pool, 4, generator=torch.Generator())
     assert made.settings["network"] == chosen.chosen.name
     assert made.settings["scores"] == {one.name: one.score for one in chosen.ranked}
@@ -46,7 +50,10 @@ def test_one_error_goes_through_the_rounds() -> None:
     careful = EVGPMS(NETS, folds=10, batch=6, least=6, one_error=True)
     current = "relu-2"
     for end in (6, 12, 15):
-        made = choose(NETS, X[:end], Y[:end], folds=10, current=current, one_error=True)
+        made = choose(
+            NETS, X[:end], scaled(Y[:end]), folds=10, current=current, one_error=True,
+            standardise=False,
+        )  # fmt: skip
         current = made.chosen.name
     assert careful.choice(labelled(15)).chosen.name == current
 
@@ -67,3 +74,39 @@ def test_a_first_network_that_is_not_there_is_refused() -> None:
 def test_labels_are_needed_where_rows_are_labelled() -> None:
     with pytest.raises(PoolError, match="labels of the 8 labelled points for EVGPMS"):
         MS(Pool(X, labelled=torch.arange(8)), 2, generator=torch.Generator())
+
+
+def test_the_unit_of_the_labels_changes_nothing() -> None:
+    pool, other = labelled(12), Pool(X, labelled=torch.arange(12), y=1000 * Y[:12] + 7)
+    ours, theirs = MS.choice(pool), MS.choice(other)
+    assert [one.name for one in ours.ranked] == [one.name for one in theirs.ranked]
+    assert ours.chosen.score == pytest.approx(theirs.chosen.score)
+
+
+@pytest.mark.parametrize("one_error", [False, True])
+def test_history_is_what_was_chosen_round_by_round(one_error: bool) -> None:
+    careful = EVGPMS(NETS, folds=10, batch=6, least=6, one_error=one_error)
+    pool, chosen = Pool(X), []
+    for made in run(pool, careful, lambda rows: Y[rows], rounds=3, k=6):
+        chosen.append(careful.choice(made.pool).chosen.name)
+        pool = made.pool
+    assert [one.chosen.name for one in careful.history(pool)] == chosen
+    assert MS.history(Pool(X)) == ()
+
+
+@pytest.mark.parametrize(
+    "y", [torch.stack([Y, -Y + X[:, 1] ** 2], 1), (Y > 0.8).long() + (Y > 1.4).long()]
+)
+def test_several_outputs_and_classes(y: torch.Tensor) -> None:
+    rounds = list(run(Pool(X), MS, lambda rows: y[rows], rounds=3, k=6))
+    picks = rounds[-1].pool.labelled.tolist()
+    assert len(set(picks)) == 18
+    known = rounds[-2].pool.labelled
+    goals = y[known]
+    goals = scaled_columns(goals) if goals.is_floating_point() else goals
+    expected = choose(NETS, X[known], goals, folds=10, standardise=False).chosen
+    assert rounds[-1].selection.settings["network"] == expected.name
+
+
+def scaled_columns(y: torch.Tensor) -> torch.Tensor:
+    return (y - y.mean(0)) / y.std(0, correction=0)

@@ -71,6 +71,7 @@ def choose(
     folds: int = 100,
     kappa: float = 0.3,
     noise: float = 1e-4,
+    standardise: bool = True,
     current: Network | str | None = None,
     one_error: bool = False,
     seed: int = 0,
@@ -82,16 +83,18 @@ def choose(
 
     In each of `folds` random folds a share `kappa` of the labels is left out. `y` are numbers (n,
     or n x outputs), or whole numbers for classes, which become one-hot targets around their mean.
+    With `standardise` columns of `x` and numbers in `y` are scaled to mean 0 and deviation 1, so
+    that scores are in units of the labels' variance; without it networks see them as they are.
     With `one_error` the `current` architecture stays unless the best leads it by more than one
     standard error of their difference over folds. O(f n³) a candidate, all folds at once.
 
     >>> from evgp.architectures import candidates
     >>> x = torch.randn(30, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> choose(candidates(depths=(1, 2)), x, x[:, 0].abs(), folds=20)
-    Choice(leaky_relu-1; leaky_relu-1 0.004991, relu-1 0.005311, leaky_relu-2 0.01411, ...)
+    Choice(gelu-2; gelu-2 0.04487, gelu-1 0.08339, leaky_relu-1 0.08633, ...)
     """
     named = _named(networks)
-    points, goals = _inputs(x, y)
+    points, goals = _inputs(x, y, standardise)
     n = len(points)
     out = max(1, round(kappa * n))
     _check(n, out, folds, kappa)
@@ -142,12 +145,15 @@ def _named(networks: Mapping[str, Any] | Sequence[Any]) -> dict[str, Network]:
     return named
 
 
-def _inputs(x: Array, y: Array) -> tuple[Float[Tensor, " n *d"], Float[Tensor, "n o"]]:
+def _inputs(
+    x: Array, y: Array, standardise: bool
+) -> tuple[Float[Tensor, " n *d"], Float[Tensor, "n o"]]:
     points = as_tensor(x).double()
     given = y if isinstance(y, Tensor) else torch.from_numpy(np.asarray(y))
-    if given.ndim == 1 and not given.is_floating_point() and not given.is_complex():
-        classes = torch.unique(given.long(), return_inverse=True)[1]
-        targets = torch.nn.functional.one_hot(classes).double()
+    classes = given.ndim == 1 and not given.is_floating_point() and not given.is_complex()
+    if classes:
+        codes = torch.unique(given.long(), return_inverse=True)[1]
+        targets = torch.nn.functional.one_hot(codes).double()
         targets = targets - targets.mean(0)
     else:
         targets = given.double() if given.ndim > 1 else given.double()[:, None]
@@ -158,7 +164,18 @@ def _inputs(x: Array, y: Array) -> tuple[Float[Tensor, " n *d"], Float[Tensor, "
     for name, part in (("x", points), ("y", targets)):
         if not bool(torch.isfinite(part).all()):
             raise PoolError(f"expected finite numbers in {name}, got NaN or inf; mend or drop them")
-    return points, targets
+    if not standardise or len(points) < _LEAST:
+        return points, targets
+    if bool((targets == targets[0]).all()):
+        raise PoolError("expected labels that differ, got one value only; label more points")
+    return _scaled(points), targets if classes else _scaled(targets)
+
+
+def _scaled(values: Float[Tensor, " n *d"]) -> Float[Tensor, " n *d"]:
+    """Columns with mean 0 and deviation 1; those that are constant become zeros."""
+    centred = values - values.mean(0)
+    scale = centred.std(0, correction=0)
+    return centred / torch.where(scale > 0, scale, 1.0)
 
 
 def _check(n: int, out: int, folds: int, kappa: float) -> None:

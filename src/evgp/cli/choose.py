@@ -115,7 +115,8 @@ def choose(
     if len(x) < len(table.x) and not quiet:
         tell(f"note: looked at {len(x):,} of {len(table.x):,} rows (--most)")
     with progress(quiet) as bar:
-        made = run(nets, x, y, folds=folds, kappa=kappa, seed=seed, progress=bar)
+        # The table is scaled already, by all of its rows.
+        made = run(nets, x, y, folds=folds, kappa=kappa, standardise=False, seed=seed, progress=bar)
     if plot is not None:
         _draw(made, plot)
     if json:

@@ -28,8 +28,10 @@ class EVGPMS:
     Before there are labels (or fewer than `least`) the network is `first`. With `one_error` it
     stays unless another is better by more than one standard error over folds; then the choices of
     earlier rounds of `batch` labels are made again, since they decide which one is the current. The
-    network comes back in the settings of the selection, and from `choice(pool)`. The cost of `EVGP`
-    and of `choose`.
+    network and all scores come back in the settings of the selection; `choice(pool)` says what all
+    labels choose, `history(pool)` what they chose round by round. Numbers are scaled to mean 0 and
+    deviation 1 by the labels there are; the points are taken as they are. The cost of `EVGP` and of
+    `choose`.
 
     >>> x = torch.randn(30, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> pool = Pool(x, labelled=torch.arange(12), y=x[:12, 0].abs())
@@ -70,21 +72,34 @@ class EVGPMS:
         y = labels(pool, "EVGPMS")
         if y is None or len(y) < self.least:
             return None
-        x = pool.known()
-        if not self.one_error:
-            return self._choose(x, y, self.first)
-        current, made = self.first, None
-        ends = [*range(self.batch, len(y), self.batch), len(y)]
-        for end in (end for end in ends if end >= self.least):
-            made = self._choose(x[:end], y[:end], current)
-            current = made.chosen.name
-        return made
+        return (
+            self._choose(pool.known(), y, self.first)
+            if not self.one_error
+            else self.history(pool)[-1]
+        )
+
+    def history(self, pool: Pool) -> tuple[Choice, ...]:
+        """What the labels chose after each round of `batch`, and choose now, in order."""
+        y = labels(pool, "EVGPMS")
+        made: list[Choice] = []
+        if y is None:
+            return ()
+        x, current = pool.known(), self.first
+        for end in [*range(self.batch, len(y), self.batch), len(y)]:
+            if end >= self.least:
+                made.append(self._choose(x[:end], y[:end], current))
+                current = made[-1].chosen.name
+        return tuple(made)
 
     def _choose(self, x: torch.Tensor, y: torch.Tensor, current: str) -> Choice:
+        if y.is_floating_point():
+            scale = y.std(0, correction=0)
+            y = (y - y.mean(0)) / torch.where(scale > 0, scale, 1.0)
         return choose(
             self.networks,
             x,
             y,
+            standardise=False,
             folds=self.folds,
             kappa=self.kappa,
             current=current,

@@ -73,7 +73,9 @@ class Trial:
 
     def scored(self, x: Tensor, y: Tensor, **rule: Any) -> Choice:
         """Every architecture by the paper's score."""
-        return choose(self.networks, x, y, folds=self.folds, seed=self.seed, **rule)
+        return choose(
+            self.networks, x, y, folds=self.folds, standardise=False, seed=self.seed, **rule
+        )
 
     def trained(self, name: str, known: Int[Tensor, " l"]) -> Record:
         """As the authors trained for this: Adam with a step of 0.01, all labels at once."""
