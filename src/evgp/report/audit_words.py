@@ -155,8 +155,8 @@ def _is_number(cell: str) -> bool:
 
 LIMITS = (
     "The prediction is for wide networks in the NTK parametrisation, trained to a small loss on "
-    "squared error. Narrow ones, early stopping, strong weight decay, dropout and cross-entropy "
-    "change how much networks disagree, and may change where.",
+    "squared error. Narrow ones that must fit noisy labels disagree by more, mostly at the same "
+    "rows; early stopping, strong weight decay, dropout and cross-entropy are not in it.",
     "It knows the inputs, not the labels. It says where networks will differ, not where all of "
     "them are wrong: noise in the labels, and what the inputs do not tell, come on top.",
 )
