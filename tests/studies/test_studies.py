@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,17 +10,18 @@ import torch
 
 from evgp import mlp
 from evgp._errors import DatasetError
+from evgp.datasets import names
 from evgp.kernels import NTK
 from evgp.studies import NAMES, SCALES, claims_of, contests, reproduce, study_named
 from evgp.studies import rows as table
 from evgp.studies.page import page
+from evgp.studies.runner import data_of
 from evgp.studies.sets import Ground
 from evgp.studies.store import Store
 from evgp.studies.study import Cell, verdict
 from tests.conftest import data_folder, missing
 
 VERDICTS = ("holds", "holds in part", "does not hold", "not measured")
-SMOKE_DATA = ("boston", "optdigits", "mnist")
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +32,11 @@ def made(tmp_path_factory):
 
     def run(name):
         if name not in done:
-            used = json.dumps(study_named(name).scales["smoke"])
-            for one in SMOKE_DATA:
+            study = study_named(name)
+            for one in {data_of(cell) for cell in study.cells(study.scales["smoke"])} & {*names()}:
                 folder = data_folder()
-                if f'"{one}"' in used and (folder is None or not (folder / f"{one}.npz").exists()):
-                    missing(f"{one}.npz")
+                if folder is None or not (folder / names()[one].file).exists():
+                    missing(names()[one].file)
             done[name] = reproduce(name, scale="smoke", out=out, jobs=1)
         return done[name]
 
@@ -170,6 +172,9 @@ def test_standing_is_the_mean_height_best_first() -> None:
     assert contests.ahead(rows, "mse", "evgp", "random") == pytest.approx((45.0, 5.0))
     assert contests.wins(rows, "mse", "evgp", ["random"]) == "holds"
     assert contests.wins(rows, "mse", "random", ["evgp"]) == "does not hold"
+    close = _contest({"random": [(4.0, 2.0), (1.0, 1.0)], "evgp": [(2.0, 1.0), (2.0, 1.0)]})
+    assert contests.wins(close, "mse", "evgp", ["random"]) == "holds in part"
+    assert contests.wins(close, "mse", "badge", ["random"]) == "not measured"
     assert contests.told(rows, "mse") == "Boston: EV-GP 2.25 ± 1.1, Random 4 ± 1.4"
 
 
@@ -203,3 +208,9 @@ def test_every_panel_has_a_title() -> None:
     rows = _contest({"random": [(4.0, 2.0)], "evgp": [(2.0, 1.0)]})
     figure = contests.curves(contests.panels(rows), ["mse", "bias"])
     assert [axes.get_title() for axes in figure.axes] == ["Boston", ""]
+
+
+def test_the_committed_page_is_that_of_the_committed_rows() -> None:
+    root = Path(__file__).parents[2]
+    said = (root / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert said == page(root / "studies"), "run: python -m evgp.studies.page"

@@ -14,6 +14,7 @@ from evgp.cli.choose import choose
 from evgp.cli.compare import compare
 from evgp.cli.pick import pick
 from evgp.cli.plan import plan
+from evgp.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="evgp",
@@ -28,6 +29,7 @@ app.command("plan")(plan)
 app.command("compare")(compare)
 app.command("choose")(choose)
 app.command("audit")(audit)
+app.command("reproduce")(reproduce)
 
 
 def _version(asked: bool) -> bool:

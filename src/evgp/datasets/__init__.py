@@ -26,6 +26,7 @@ from evgp.datasets.labelled import Labelled as Labelled
 from evgp.datasets.labelled import ids as ids
 from evgp.datasets.labelled import read_labelled as read_labelled
 from evgp.datasets.named import load as load
+from evgp.datasets.named import locate as locate
 from evgp.datasets.own import load_csv as load_csv
 from evgp.datasets.pictures import ArrayPictures as ArrayPictures
 from evgp.datasets.pictures import pictures_of as pictures_of

@@ -6,6 +6,7 @@ Guarantees, ICML 2023, appendix on the experiments.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from evgp._errors import DatasetError
 from evgp.datasets import _parts
-from evgp.datasets._archive import read_known
+from evgp.datasets._archive import find, read_known
 from evgp.datasets.arrays import check_memory
 from evgp.datasets.dataset import Dataset, Kind
 from evgp.datasets.known import Known, known
@@ -51,6 +52,11 @@ def load(
     if kind == "regression":
         return _halved(about, arrays, seed, pool, test)
     return _drawn(about, arrays, seed, pool, test)
+
+
+def locate(name: str) -> Path:
+    """Where the file of a dataset lies; what is missing says how to get it."""
+    return find(known(name))
 
 
 def _kind(about: Known, task: str | None) -> Kind:

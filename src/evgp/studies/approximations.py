@@ -131,5 +131,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("boston", "naval", "kin8nm", "protein"),
 )  # fmt: skip

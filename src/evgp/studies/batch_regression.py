@@ -72,5 +72,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("kin8nm", "protein", "boston", "naval"),
 )  # fmt: skip

@@ -113,5 +113,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("mnist", "optdigits"),
 )  # fmt: skip

@@ -73,5 +73,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("emnist", "svhn", "cifar100", "mnist"),
 )  # fmt: skip

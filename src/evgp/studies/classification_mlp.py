@@ -101,5 +101,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("mnist", "emnist", "optdigits"),
 )  # fmt: skip

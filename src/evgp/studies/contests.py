@@ -13,7 +13,7 @@ from evgp.arena.looks import looks
 from evgp.metrics import area
 from evgp.studies.data import TITLES
 from evgp.studies.rows import Record, Rows, column, distinct, mean_by, where
-from evgp.studies.study import Cell, Settings, Verdict, verdict
+from evgp.studies.study import Cell, Settings, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,10 +190,18 @@ def told(rows: Rows, metric: str) -> str:
 
 
 def wins(rows: Rows, metric: str, ours: str, others: Sequence[str]) -> Verdict:
-    """Is one strategy's mean the best, on all datasets, on some, or on none?"""
-    found = []
+    """Holds: ahead of every other on every dataset by more than a standard error over seeds.
+
+    In part: so on some dataset, or the best mean there without being clear of the rest.
+    """
+    clear, best = [], []
     for some in panels(rows).values():
         order = standing(some, metric)
-        if ours in order:
-            found.append(next(way for way in order if way == ours or way in others) == ours)
-    return verdict(found)
+        if ours not in order:
+            continue
+        best.append(next(way for way in order if way == ours or way in others) == ours)
+        gaps = [ahead(some, metric, ours, way) for way in others if way in order]
+        clear.append(all(gap > error for gap, error in gaps))
+    if clear and all(clear):
+        return "holds"
+    return "not measured" if not best else "holds in part" if any(best) else "does not hold"

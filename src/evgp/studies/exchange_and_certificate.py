@@ -147,5 +147,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("kin8nm", "optdigits"),
 )

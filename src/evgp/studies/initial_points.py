@@ -97,5 +97,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("mnist", "optdigits"),
 )  # fmt: skip

@@ -142,5 +142,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("optdigits",),
 )

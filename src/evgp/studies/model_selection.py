@@ -295,5 +295,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("kin8nm", "naval", "protein"),
 )  # fmt: skip

@@ -14,8 +14,10 @@ _HEAD = """# The paper's figures and tables, reproduced
 Made by `python -m evgp.studies.page` from the rows in `studies/`; every figure is drawn from the
 rows alone. `evgp reproduce --list` names the studies, `evgp reproduce NAME --scale laptop --out
 studies` runs one: it goes on where it was stopped, and studies share cells they have in common.
-Numbers behind ± are deviations or standard errors over seeds, as each line says. A verdict speaks
-of our runs at the scale that is told, no more.
+Numbers behind ± are deviations over seeds. Where strategies are compared, "holds" means that the
+paper's is ahead of each other one, on every dataset, by more than one standard error of their
+paired difference over seeds; "holds in part" that it has the best mean on some dataset at least.
+A verdict speaks of our runs at the scale that is told, no more.
 
 """
 

@@ -16,7 +16,7 @@ import torch
 from evgp._executor import Progress, silent
 from evgp._machine import available_memory
 from evgp._processes import cores, in_processes, tell
-from evgp.datasets import atomic, write_text
+from evgp.datasets import atomic, locate, names, write_text
 from evgp.studies import rows as table
 from evgp.studies.named import study_named
 from evgp.studies.store import Store
@@ -65,6 +65,8 @@ def reproduce(
             _publish(study, scale, store, cells, "")
         draw(study, folder)
         return Reproduced(study, folder, len(cells) - len(left), store.seconds(cells))
+    for data in sorted({data_of(cell) for cell in left} & {*names()}):
+        locate(data)  # what is missing is told before anything runs
     done = len(cells) - len(left)
     progress("cells", done, len(cells))
 
@@ -104,6 +106,11 @@ def _save(figure: "Figure", folder: Path, name: str) -> None:
     for kind, dated in (("png", "Software"), ("svg", "Date")):
         with atomic(folder / f"{name}.{kind}") as part:
             figure.savefig(part, format=kind, dpi=140, metadata={dated: None})
+
+
+def data_of(cell: Cell) -> str:
+    """The dataset that a cell works on; made-up data has a name too."""
+    return str(cell.settings.get("dataset") or cell.settings.get("dataset_name") or "")
 
 
 def _elsewhere(store: Store, cell: Cell) -> None:

@@ -179,5 +179,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("mnist", "svhn", "optdigits"),
 )  # fmt: skip

@@ -118,5 +118,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("protein", "boston", "naval", "optdigits", "kin8nm"),
 )

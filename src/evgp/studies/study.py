@@ -1,7 +1,7 @@
 """What a study is: cells that can run alone, figures and claims that are made of their rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evgp.studies.rows import Rows
@@ -67,4 +67,3 @@ class Study:
     cells: Callable[[Settings], Sequence[Cell]]
     draw: Callable[[Rows], "Mapping[str, Figure]"]
     claims: Callable[[Rows], Sequence[Claim]]
-    needs: tuple[str, ...] = field(default=())

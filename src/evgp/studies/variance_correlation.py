@@ -217,5 +217,4 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
-    needs=("kin8nm", "protein", "naval", "optdigits"),
 )  # fmt: skip
