@@ -35,9 +35,7 @@ Out = Annotated[
         "is not run again.",
     ),
 ]
-DrawOnly = Annotated[
-    bool, typer.Option("--draw", help="Run nothing; draw what is finished.")
-]
+DrawOnly = Annotated[bool, typer.Option("--draw", help="Run nothing; draw what is finished.")]
 Jobs = Annotated[
     int | None,
     typer.Option(
