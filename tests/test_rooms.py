@@ -16,7 +16,7 @@ ROOMS = [  # low to high; rooms on one line do not import each other
     ["criteria", "theory", "architectures"],
     ["greedy"],
     ["strategies"],
-    ["loop", "audits"],
+    ["loop", "audits", "campaign"],
     ["report"],
     ["arena"],
     ["studies"],

@@ -29,6 +29,18 @@ class ExecutorError(EvgpError, RuntimeError):
     """The place where the work runs cannot go on."""
 
 
+class CampaignError(EvgpError, ValueError):
+    """A campaign cannot be opened, or cannot take what it was given."""
+
+
+class Conflict(CampaignError):
+    """The same key was used for something else."""
+
+
+class NoRoom(CampaignError):
+    """The disk is full; nothing that was acknowledged is lost."""
+
+
 class EvgpWarning(UserWarning):
     """Everything this package warns of on purpose."""
 

@@ -10,6 +10,8 @@ import typer
 
 from evgp.cli._output import prepare_streams, silence
 from evgp.cli.audit import audit
+from evgp.cli.campaign import export, label, new, status, undo
+from evgp.cli.campaign import next as next_rows
 from evgp.cli.choose import choose
 from evgp.cli.compare import compare
 from evgp.cli.pick import pick
@@ -30,6 +32,12 @@ app.command("compare")(compare)
 app.command("choose")(choose)
 app.command("audit")(audit)
 app.command("reproduce")(reproduce)
+app.command("new")(new)
+app.command("next")(next_rows)
+app.command("label")(label)
+app.command("undo")(undo)
+app.command("status")(status)
+app.command("export")(export)
 
 
 def _version(asked: bool) -> bool:

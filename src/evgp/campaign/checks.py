@@ -1,0 +1,53 @@
+"""What people may say, and call themselves."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+from evgp._errors import CampaignError
+from evgp.campaign.events import Value
+
+_LONGEST = 200
+
+
+def checked_classes(classes: Sequence[str], number: bool) -> tuple[str, ...]:
+    """Two different classes at least, or none where a number is asked for."""
+    names = tuple(checked_name(one, "a class") for one in classes)
+    if number == bool(names):
+        raise CampaignError(
+            "expected classes (such as spam,ham), or number=True for a regression; got "
+            + ("both" if number else "neither")
+        )
+    if names and (len(names) < 2 or len(set(names)) < len(names)):
+        raise CampaignError(f"expected two different classes at least, got {', '.join(names)}")
+    return names
+
+
+def checked_name(text: str, what: str) -> str:
+    """A name on one line, its spaces made single.
+
+    >>> checked_name("  Ann   Lee ", "a person")
+    'Ann Lee'
+    """
+    made = " ".join(str(text).split())
+    if not made or len(made) > _LONGEST or not made.isprintable():
+        raise CampaignError(
+            f"expected {what} of 1 to {_LONGEST} printable letters, got {str(text)[:40]!r}"
+        )
+    return made
+
+
+def checked_value(value: Value | None, classes: Sequence[str]) -> Value:
+    """One of the classes, or a finite number where there are none."""
+    if classes:
+        if str(value) not in classes:
+            raise CampaignError(
+                f"expected a label among {', '.join(classes)}; got {value!r}; check the spelling"
+            )
+        return str(value)
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise CampaignError(f"expected a number as label, got {value!r}") from error
+    if not isfinite(found):
+        raise CampaignError(f"expected a finite number as label, got {value!r}")
+    return found

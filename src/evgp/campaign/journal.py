@@ -1,0 +1,243 @@
+"""The file of a campaign: an append-only list of events in SQLite, on the disk before it is told.
+
+Each event carries a digest of itself and all before it, so that a file that was changed, cut short
+or damaged is noticed. `journal_mode=DELETE` and `synchronous=EXTRA`: a commit that returned
+survives the end of the process and of the machine's power.
+"""
+
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from evgp._errors import CampaignError, Conflict, NoRoom
+from evgp.campaign.events import Event, read, written
+
+APPLICATION = 0x65766770  # "evgp": what `file` and we know the file by
+_FIRST = "0" * 64
+_WAIT = 30.0  # seconds for another process that writes
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An event with its number, its key, and when it came."""
+
+    number: int
+    key: str
+    at: str
+    event: Event
+
+
+def m001_events(connection: sqlite3.Connection) -> None:
+    """The list of events, which can only grow."""
+    connection.execute(
+        "CREATE TABLE event (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, "
+        "at TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, digest TEXT NOT NULL)"
+    )
+    for change in ("UPDATE", "DELETE"):
+        connection.execute(
+            f"CREATE TRIGGER no_{change.lower()} BEFORE {change} ON event BEGIN "
+            "SELECT RAISE(ABORT, 'events are never changed'); END"
+        )
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (m001_events,)
+Wanted: TypeAlias = tuple[str, Event]  # its key, and what is to be added
+
+
+class Journal:
+    """Events in order, in one file; several processes and threads may add to it at once."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = threading.RLock()
+        self._seen: list[Entry] = []
+        self._digest = _FIRST
+
+    @classmethod
+    def create(cls, path: Path, first: Event) -> "Journal":
+        """A new file with its first event; refused where one is."""
+        try:
+            path.open("xb").close()
+        except FileExistsError as error:
+            raise CampaignError(
+                f"{path}: expected a new campaign, got a file that is there; take another name"
+            ) from error
+        try:
+            with _told(path):
+                connection = _connected(path)
+                connection.execute(f"PRAGMA application_id={APPLICATION}")
+                made = cls(path, connection)
+                with made._writing():
+                    for change in MIGRATIONS:
+                        change(connection)
+                    connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+                    made._append([("created", first)])
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        return made
+
+    @classmethod
+    def open(cls, path: Path) -> "Journal":
+        """A file that is there, whole, and not newer than this program; else it is refused."""
+        if not path.is_file():
+            raise CampaignError(f"{path}: expected a campaign, got no file; make it with evgp new")
+        with _told(path):
+            connection = _connected(path)
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if application != APPLICATION:
+                raise CampaignError(f"{path}: expected a campaign, got another file")
+            if version > len(MIGRATIONS):
+                raise CampaignError(
+                    f"{path}: expected a campaign of schema {len(MIGRATIONS)} at most, got "
+                    f"{version}; a newer evgp made it: update evgp"
+                )
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise _damaged(path, found)
+            made = cls(path, connection)
+            made.events()
+            if not made._seen or made._seen[0].event.name != "created":
+                raise _damaged(path, "its beginning is missing")
+        return made
+
+    def events(self) -> Sequence[Entry]:
+        """All events so far, those of other processes too; O(what is new)."""
+        with self._lock, _told(self.path):
+            self._read()
+            return tuple(self._seen)
+
+    def add(self, wanted: Callable[[Sequence[Entry]], Sequence[Wanted]]) -> list[Entry]:
+        """Decide on what is there, and add to it, in one transaction; give the entries.
+
+        A key that is there with the same event is answered with what is there; with another event
+        it is a `Conflict`, and nothing is added.
+        """
+        with self._lock, _told(self.path), self._writing():
+            self._read()
+            return self._append(wanted(tuple(self._seen)))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One transaction; what is not committed leaves no trace, here or in the file."""
+        seen, digest = len(self._seen), self._digest
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            del self._seen[seen:]
+            self._digest = digest
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _append(self, wanted: Sequence[Wanted]) -> list[Entry]:
+        made = []
+        for key, event in wanted:
+            before = self._with_key(key)
+            if before is not None:
+                if written(before.event) != written(event):
+                    raise Conflict(
+                        f"expected a new key, or what {key!r} was used for before; got another "
+                        "content; take a key of its own for each submission"
+                    )
+                made.append(before)
+                continue
+            entry = Entry(
+                len(self._seen) + 1,
+                key,
+                datetime.now(UTC).isoformat(timespec="milliseconds"),
+                event,
+            )
+            self._digest = _digest(self._digest, entry)
+            self._connection.execute(
+                "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)",
+                (entry.number, key, entry.at, event.name, written(event), self._digest),
+            )
+            self._seen.append(entry)
+            made.append(entry)
+        return made
+
+    def _with_key(self, key: str) -> Entry | None:
+        found = self._connection.execute("SELECT number FROM event WHERE key = ?", (key,))
+        row = found.fetchone()
+        return None if row is None else self._seen[row[0] - 1]
+
+    def _read(self) -> None:
+        """What came since the last look, with its digests checked."""
+        rows = self._connection.execute(
+            "SELECT number, key, at, name, body, digest FROM event WHERE number > ? "
+            "ORDER BY number",
+            (len(self._seen),),
+        )
+        for number, *told in rows:
+            wrong = _damaged(self.path, f"event {len(self._seen) + 1} is not as it was written")
+            if number != len(self._seen) + 1 or not all(isinstance(one, str) for one in told):
+                raise wrong
+            key, at, name, body, digest = told
+            try:
+                entry = Entry(number, key, at, read(name, body))
+            except CampaignError as error:
+                raise wrong from error
+            self._digest = _digest(self._digest, entry)
+            if digest != self._digest or written(entry.event) != body:
+                raise wrong
+            self._seen.append(entry)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{path.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode=rw",
+        uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False,
+    )  # fmt: skip
+    connection.execute("PRAGMA journal_mode=DELETE")
+    connection.execute("PRAGMA synchronous=EXTRA")
+    return connection
+
+
+def _digest(before: str, entry: Entry) -> str:
+    parts = (before, str(entry.number), entry.key, entry.at, entry.event.name, written(entry.event))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What SQLite raises, as one sentence."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            raise NoRoom(
+                f"{path}: the disk is full; nothing that was acknowledged is lost: make room and "
+                "submit again"
+            ) from error
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise CampaignError(
+                f"{path}: another process has been writing for {_WAIT:.0f} s; try again"
+            ) from error
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            raise CampaignError(f"{path}: the file may not be written to ({error})") from error
+        if code == sqlite3.SQLITE_IOERR:
+            raise CampaignError(f"{path}: the disk failed ({error}); try again") from error
+        raise _damaged(path, str(error)) from error
+
+
+def _damaged(path: Path, why: str) -> CampaignError:
+    return CampaignError(
+        f"{path}: expected a whole campaign, got a damaged file ({why}); restore it from a copy"
+    )

@@ -1,0 +1,118 @@
+"""The pool of a campaign: a table or a folder of images, its checksum, and its encoded rows."""
+
+import hashlib
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Shaped
+
+from evgp._errors import CampaignError, DatasetError
+from evgp.datasets import Encoder, Images, Table, atomic, ids, plain, read_images, read_table
+
+_PART = 1 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows that people can read, with a name for each."""
+
+    path: Path
+    names: tuple[str, ...]
+    table: Table | None = None
+    images: Images | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def card(self, row: int) -> dict[str, object]:
+        """What a person is shown of a row: its columns, or the name of its image."""
+        if self.table is None:
+            return {"image": self.names[row]}
+        table = self.table
+        return {name: plain(table.column(name).slice(row, 1))[0].as_py() for name in table.names}
+
+    def row_of(self, name: str) -> int:
+        """The row of a name; O(1) after the first."""
+        found = self._rows().get(name)
+        if found is None:
+            raise CampaignError(
+                f"expected the id of a row in {self.path.name}, got {name!r}; check it"
+            )
+        return found
+
+    def _rows(self) -> Mapping[str, int]:
+        known = self.__dict__.get("_index")
+        if known is None:
+            known = {name: row for row, name in enumerate(self.names)}
+            object.__setattr__(self, "_index", known)
+        assert isinstance(known, dict)
+        return known
+
+
+def open_source(path: Path, *, id: str | None = None, size: int | None = None) -> Source:
+    """Read a table, or a folder of images, for people to look at."""
+    if path.is_dir():
+        images = read_images(path, size=size)
+        return Source(path, images.names, images=images)
+    table = read_table(path, text=() if id is None else (id,))
+    names = range(len(table)) if id is None else ids(table, id)
+    return Source(path, tuple(str(name) for name in names), table=table)
+
+
+def encoded(
+    source: Source, *, id: str | None, drop: Sequence[str], impute: bool
+) -> tuple[Shaped[np.ndarray, " n *d"], list[str]]:
+    """The rows as numbers, scaled, and what there is to say about that."""
+    if source.images is not None:
+        return source.images.x, list(source.images.notes)
+    assert source.table is not None
+    encoder = Encoder.fit(source.table, id=id, drop=tuple(drop), impute=impute)
+    return encoder.transform(source.table), list(encoder.notes)
+
+
+def checksum(path: Path) -> str:
+    """Of a file's content; of a folder, of the names and contents of all files in it."""
+    if not path.exists():
+        raise DatasetError(f"{path}: expected the pool of the campaign, got no such file")
+    total = hashlib.sha256()
+    if path.is_dir():
+        for folder, inner, files in os.walk(path):
+            inner.sort()
+            for name in sorted(files):
+                place = Path(folder, name)
+                total.update(place.relative_to(path).as_posix().encode() + b"\0")
+                total.update(_of_file(place).digest())
+    else:
+        total = _of_file(path)
+    return total.hexdigest()
+
+
+def _of_file(path: Path) -> "hashlib._Hash":
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256")
+
+
+def keep_array(folder: Path, array: Shaped[np.ndarray, "..."]) -> str:
+    """Write an array to a file that is named by its content; give the name."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    content = buffer.getbuffer()
+    name = f"{hashlib.sha256(content).hexdigest()[:32]}.npy"
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic(folder / name) as part:
+        part.write_bytes(content)
+    return name
+
+
+def kept_array(folder: Path, name: str) -> Shaped[np.ndarray, "..."]:
+    """The array of a name, mapped; refused where it is not what the name says."""
+    path = folder / name
+    if not path.exists():
+        raise CampaignError(f"{path}: expected the encoded pool, got no file; restore it")
+    if _of_file(path).hexdigest()[:32] != path.stem:
+        raise CampaignError(f"{path}: expected the encoded pool, got a damaged file; restore it")
+    return np.load(path, mmap_mode="r", allow_pickle=False)

@@ -1,0 +1,226 @@
+"""Rounds of picks and answers: what comes next, what counts, what is written."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+import evgp
+from evgp._errors import CampaignError, EvgpError
+from evgp.campaign import Campaign, campaign_path, export
+from evgp.campaign.events import Answered
+from evgp.campaign.hint import Hint, hint
+from evgp.campaign.state import resolved
+
+
+def test_the_first_round_is_what_pick_picks(spam) -> None:
+    items = spam.next(5)
+    alone = evgp.pick(np.array(spam.x()), 5, standardise=False)
+    assert [one.row for one in items] == alone.indices.tolist()
+    assert [one.rank for one in items] == [1, 2, 3, 4, 5]
+    assert [one.name for one in items] == [f"m{row}" for row in alone.indices]
+    assert spam.next(5) == items  # they still wait
+    assert spam.next(3) == items[:3]
+
+
+def test_further_rounds_know_what_is_labelled_and_what_waits(spam) -> None:
+    first = [one.row for one in spam.next(4)]
+    for row in first[:2]:
+        spam.answer(row, "label", "ham")
+    spam.answer(first[2], "skip")
+    more = [one.row for one in spam.next(5)]
+    assert more[0] == first[3]  # waits still
+    others = evgp.pick(
+        np.array(spam.x()), 4, labelled=[*first[:2], first[3]], standardise=False,
+        candidates=[row for row in range(30) if row not in first],
+    ).indices.tolist()  # fmt: skip
+    assert more[1:] == others
+    assert spam.state.passed == [first[2]] and spam.state.pending == more
+
+
+def test_replaying_gives_the_same_picks(spam, mails, tmp_path) -> None:
+    other = Campaign.create(tmp_path / "again", mails, id="key", classes=["spam", "ham"])
+    for campaign in (spam, other):
+        for _ in range(3):
+            for item in campaign.next(4):
+                campaign.answer(item.row, "label", "ham")
+    assert spam.state.picked == other.state.picked and len(set(spam.state.picked)) == 12
+
+
+def test_it_ends_when_every_row_was_seen(spam) -> None:
+    assert len(spam.next(100)) == 30
+    for row in range(30):
+        spam.answer(row, "unsure")
+    assert spam.next(3) == []
+
+
+def test_labels_choose_the_network(mails, tmp_path) -> None:
+    made = Campaign.create(tmp_path / "n", mails, id="key", number=True, choose_network=True)
+    for item in made.next(12):
+        made.answer(item.row, "label", float(item.row))
+    made.next(3)
+    assert made.state.rounds[0].network == "given"
+    rows, y = made.targets()
+    x = np.array(made.x())[rows]
+    wanted = evgp.choose(evgp.candidates(), x, y, standardise=False)
+    assert made.state.rounds[1].network == wanted.chosen.name
+
+
+def label(value, who="a", kind="label"):
+    return Answered(0, who, kind, value)
+
+
+@pytest.mark.parametrize(
+    ("answers", "value", "disputed"),
+    [
+        ([label("x")], "x", False),
+        ([label("x", "a"), label("y", "b"), label("y", "c")], "y", True),
+        ([label("x", "a"), label("y", "b")], "x", True),
+        ([label(1.0, "a"), label(4.0, "b")], 2.5, True),
+        ([label(None, "a", "skip"), label("y", "b")], "y", False),
+        ([label(None, "a", "skip"), label(None, "b", "unsure")], None, False),
+    ],
+)
+def test_the_rule_that_resolves(answers, value, disputed) -> None:
+    made = resolved({one.who: one for one in answers})
+    assert (made.value, made.disputed, made.labelled) == (value, disputed, value is not None)
+
+
+def test_a_later_answer_of_the_same_person_counts_and_both_are_kept(spam) -> None:
+    spam.answer(4, "label", "ham", who="ann")
+    spam.answer(4, "label", "spam", who="ann")
+    assert spam.state.labels == {4: "spam"} and not spam.state.verdicts[4].disputed
+    assert sum(isinstance(one.event, Answered) for one in spam.log()) == 2
+    spam.undo("ann")
+    assert spam.state.labels == {4: "ham"}
+
+
+def test_an_undo_with_a_key_is_taken_once(spam) -> None:
+    spam.answer(4, "label", "ham", who="ann")
+    spam.answer(5, "label", "ham", who="ann")
+    assert spam.undo("ann", key="u") == spam.undo("ann", key="u")
+    assert spam.state.labels == {4: "ham"}
+
+
+def test_exports_hold_all_columns_and_how_labels_came_to_be(spam, tmp_path) -> None:
+    spam.answer("m7", "label", "spam", who="ann")
+    spam.answer("m7", "label", "ham", who="bob")
+    spam.answer("m2", "skip", who="ann")
+    for name in ("out.csv", "out.parquet", "out.jsonl"):
+        assert export(spam, tmp_path / name) == 1
+    (row,) = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert row["key"] == "m7" and row["label"] == "spam" and row["disputed"] and row["answers"] == 2
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        (line,) = csv.DictReader(stream)
+    assert line["key"] == "m7" and line["label"] == "spam"
+    assert json.loads((tmp_path / "out.jsonl").read_text())["evgp_row"] == 7
+
+
+def test_a_changed_pool_is_noticed(spam, mails) -> None:
+    mails.write_text(mails.read_text().replace("m3,", "m99,"))
+    with pytest.raises(CampaignError, match=r"expected the pool as it was when spam\.evgp began"):
+        Campaign.open(spam.path)
+    mails.unlink()
+    with pytest.raises(EvgpError, match="expected the pool of the campaign, got no such file"):
+        Campaign.open(spam.path)
+
+
+def test_a_damaged_array_is_refused(spam) -> None:
+    (array,) = spam.path.with_name("spam.evgp-arrays").iterdir()
+    content = bytearray(array.read_bytes())
+    content[-3] ^= 4
+    array.write_bytes(content)
+    with pytest.raises(CampaignError, match="expected the encoded pool, got a damaged file"):
+        spam.next(2)
+
+
+def test_it_moves_with_its_pool(spam, mails, tmp_path) -> None:
+    spam.answer(1, "label", "ham")
+    spam.close()
+    there = tmp_path / "elsewhere"
+    there.mkdir()
+    for one in ("spam.evgp", "spam.evgp-arrays", "mails.csv"):
+        shutil.move(tmp_path / one, there / one)
+    made = Campaign.open(there / "spam")
+    assert made.state.labels == {1: "ham"} and len(made.next(3)) == 3
+
+
+def test_images_can_be_labelled(tmp_path) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    random = np.random.default_rng(0)
+    for i in range(8):
+        Image.fromarray(random.integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(
+            folder / f"{i}.png"
+        )
+    made = Campaign.create(tmp_path / "birds", folder, classes=["finch", "other"])
+    items = made.next(3)
+    made.answer(items[0].name, "label", "finch")
+    assert made.state.labels == {items[0].row: "finch"}
+    assert made.source.card(2) == {"image": "2.png"}
+    (folder / "9.png").write_bytes((folder / "1.png").read_bytes())
+    with pytest.raises(CampaignError, match="got another content"):
+        Campaign.open(tmp_path / "birds")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "or number=True for a regression; got neither"),
+        ({"classes": ["a", "b"], "number": True}, "got both"),
+        ({"classes": ["a"]}, "two different classes at least, got a"),
+        ({"classes": ["a", "a"]}, "two different classes at least"),
+        ({"classes": ["a", "\x00"]}, "printable letters"),
+        ({"number": True, "network": {"activation": "cube"}}, "cube"),
+        ({"number": True, "id": "nokey"}, "nokey"),
+    ],
+)
+def test_what_cannot_begin_leaves_nothing(mails, tmp_path, given, words) -> None:
+    with pytest.raises(EvgpError, match=words):
+        Campaign.create(tmp_path / "bad", mails, **given)
+    assert not campaign_path(tmp_path / "bad").exists()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda c: c.answer(99, "label", "ham"), "a row from 0 to 29, got 99"),
+        (lambda c: c.answer("m99", "label", "ham"), "expected the id of a row in mails.csv"),
+        (lambda c: c.answer(1, "label", None), "a label among spam, ham; got None"),
+        (lambda c: c.answer(1, "skip", "ham"), "expected no label with skip"),
+        (lambda c: c.answer(1, "label", "ham", who=" "), "the name of a person of 1 to 200"),
+        (lambda c: c.next(0), "a number of rows from 1, got 0"),
+        (lambda c: c.undo("nobody"), "an answer of nobody to take back, got none"),
+    ],
+)
+def test_what_cannot_be_taken_is_told_and_changes_nothing(spam, call, words) -> None:
+    with pytest.raises(CampaignError, match=words):
+        call(spam)
+    assert len(spam.log()) == 1
+
+
+def test_numbers_are_numbers(mails, tmp_path) -> None:
+    made = Campaign.create(tmp_path / "n", mails, id="key", number=True)
+    made.answer(1, "label", "2.5")
+    assert made.state.labels == {1: 2.5}
+    for value, words in (("two", "a number as label, got 'two'"), (float("inf"), "finite")):
+        with pytest.raises(CampaignError, match=words):
+            made.answer(2, "label", value)
+
+
+def test_the_hint_speaks_of_picks_and_then_of_errors(mails, tmp_path) -> None:
+    made = Campaign.create(tmp_path / "n", mails, id="key", number=True)
+    assert hint(made) == Hint() and "ask for the first picks" in hint(made).words
+    made.next(10)
+    found = hint(made)
+    last = made.state.rounds[-1]
+    assert found.left == pytest.approx(last.left[-1] / last.prior) and found.error is None
+    for item in made.next(20):
+        made.answer(item.row, "label", float(made.x()[item.row, 0]))
+    found = hint(made)
+    assert 0 <= found.error < found.half < 1, found
+    assert "Labels still help" in found.words

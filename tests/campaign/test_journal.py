@@ -1,0 +1,237 @@
+"""Nothing that was acknowledged is lost, and nothing that was damaged is believed."""
+
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evgp._errors import CampaignError, Conflict, NoRoom
+from evgp.campaign import Campaign, fold
+from evgp.campaign.events import Answered
+from evgp.campaign.journal import MIGRATIONS, Journal
+
+
+def filled(spam, count=12):
+    for i in range(count):
+        spam.answer(i, "label", "spam" if i % 3 else "ham", who="ann", key=f"k{i}")
+    return spam.path
+
+
+def test_the_same_key_is_taken_once(spam) -> None:
+    first = spam.answer("m3", "label", "ham", key="a")
+    again = spam.answer("m3", "label", "ham", key="a")
+    assert (first.number, first.repeated, again) == (2, False, type(first)(2, True))
+    with pytest.raises(Conflict, match="what 'answer a' was used for before"):
+        spam.answer("m3", "label", "spam", key="a")
+    assert len(spam.log()) == 2 and spam.state.labels == {3: "ham"}
+
+
+def test_several_are_taken_together_or_not_at_all(spam) -> None:
+    with pytest.raises(CampaignError, match="a label among spam, ham; got 'eggs'"):
+        spam.answers([(1, "label", "ham"), (2, "label", "eggs")])
+    spam.answer(2, "label", "spam", key="x")
+    with pytest.raises(Conflict):
+        spam.answers([(1, "label", "ham"), (2, "label", "ham")], keys=["y", "x"])
+    assert spam.state.labels == {2: "spam"}
+    made = Campaign.open(spam.path)
+    assert made.state.labels == {2: "spam"}
+
+
+def test_events_cannot_be_changed(spam) -> None:
+    path = filled(spam)
+    other = sqlite3.connect(path)
+    for command in ("UPDATE event SET body = '{}'", "DELETE FROM event"):
+        with pytest.raises(sqlite3.IntegrityError, match="events are never changed"):
+            other.execute(command)
+    other.close()
+
+
+def test_reopening_gives_the_same_state(spam) -> None:
+    path = filled(spam)
+    assert Campaign.open(path).state == spam.state == fold(spam.log())
+
+
+def test_two_processes_see_each_other(spam) -> None:
+    other = Campaign.open(spam.path)
+    spam.answer(1, "label", "ham", who="ann")
+    other.answer(1, "label", "spam", who="bob")
+    assert spam.state == other.state
+    assert set(spam.state.verdicts[1].answers) == {"ann", "bob"}
+    other.close()
+
+
+def test_what_is_no_campaign_is_refused(tmp_path, mails, spam) -> None:
+    with pytest.raises(CampaignError, match="got no file; make it with evgp new"):
+        Campaign.open(tmp_path / "none")
+    assert not (tmp_path / "none.evgp").exists()
+    (tmp_path / "text.evgp").write_text("not a database, but long enough to be taken for one" * 9)
+    with pytest.raises(CampaignError, match=r"text\.evgp.*damaged file"):
+        Campaign.open(tmp_path / "text")
+    sqlite3.connect(tmp_path / "other.evgp").execute("CREATE TABLE a (b)").connection.close()
+    with pytest.raises(CampaignError, match="expected a campaign, got another file"):
+        Campaign.open(tmp_path / "other")
+    with pytest.raises(CampaignError, match="a file that is there"):
+        Campaign.create(spam.path, mails, number=True)
+
+
+def test_a_newer_schema_is_refused(spam) -> None:
+    path = filled(spam)
+    spam.close()
+    other = sqlite3.connect(path)
+    other.execute(f"PRAGMA user_version={len(MIGRATIONS) + 1}")
+    other.close()
+    with pytest.raises(CampaignError, match="a newer evgp made it: update evgp"):
+        Campaign.open(path)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 0.6, 0.95])
+def test_a_truncated_file_is_refused(spam, part) -> None:
+    path = filled(spam)
+    spam.close()
+    content = path.read_bytes()
+    path.write_bytes(content[: int(part * len(content))])
+    with pytest.raises(CampaignError, match=r"spam\.evgp"):
+        Campaign.open(path)
+    assert path.stat().st_size == int(part * len(content))
+
+
+def test_a_flipped_bit_is_refused_or_changes_nothing(spam, tmp_path) -> None:
+    path = filled(spam)
+    state = spam.state
+    spam.close()
+    content = path.read_bytes()
+    body = content.index(b'"who":"ann"')
+    refused = 0
+    for place in [*random.Random(0).sample(range(len(content)), 150), body + 7, body + 8]:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << (place % 8)
+        copy = tmp_path / "copy.evgp"
+        copy.write_bytes(damaged)
+        try:
+            journal = Journal.open(copy)
+        except CampaignError as error:
+            assert "copy.evgp" in str(error)
+            refused += 1
+            continue
+        assert fold(journal.events()) == state, f"byte {place}"
+        journal.close()
+    assert refused >= 2
+    damaged = bytearray(content)
+    damaged[body + 7] ^= 1
+    (tmp_path / "copy.evgp").write_bytes(damaged)
+    with pytest.raises(CampaignError, match="is not as it was written"):
+        Journal.open(tmp_path / "copy.evgp")
+
+
+def test_a_full_disk_loses_nothing(spam) -> None:
+    connection = spam._journal._connection
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count={pages + 1}")
+    taken = 0
+    with pytest.raises(NoRoom, match="disk is full; nothing that was acknowledged is lost"):
+        for i in range(10_000):
+            spam.answer(i % 30, "label", "spam", who=f"{'x' * 100}{i}")
+            taken += 1
+    assert taken
+    answers = [one for one in Campaign.open(spam.path).log() if isinstance(one.event, Answered)]
+    assert len(answers) == taken
+    assert spam.state == Campaign.open(spam.path).state
+    connection.execute("PRAGMA max_page_count=10000")
+    spam.answer(0, "label", "ham", who="me")
+    assert Campaign.open(spam.path).state == spam.state
+
+
+KILLS = """
+import os, random, signal, sys, time
+from evgp.campaign.journal import Journal
+from evgp.campaign.events import Answered
+from pathlib import Path
+
+path, rounds = Path(sys.argv[1]), int(sys.argv[2])
+chance, acknowledged = random.Random(1), set()
+
+def writes(name, pipe):
+    journal = Journal.open(path)
+    i = 0
+    while True:
+        key = f"{name} {i}"
+        journal.add(lambda entries: [(key, Answered(i % 30, name, "label", "spam"))])
+        os.write(pipe, (key + "\\n").encode())
+        i += 1
+
+for turn in range(rounds):
+    pids, pipes = [], []
+    for writer in range(3):
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(read)
+            try:
+                writes(f"{turn}.{writer}", write)
+            finally:
+                os._exit(1)
+        os.close(write)
+        pids.append(pid)
+        pipes.append(read)
+    time.sleep(chance.uniform(0.02, 0.4))
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    for pipe in pipes:
+        with os.fdopen(pipe) as stream:
+            acknowledged |= {line.rstrip("\\n") for line in stream if line.endswith("\\n")}
+    journal = Journal.open(path)
+    keys = {entry.key for entry in journal.events()}
+    journal.close()
+    assert acknowledged <= keys, sorted(acknowledged - keys)
+print(len(acknowledged))
+"""
+
+
+def killed(path: Path, rounds: int) -> int:
+    script = path.with_name("kills.py")
+    script.write_text(KILLS)
+    made = subprocess.run(
+        [sys.executable, script, path, str(rounds)], capture_output=True, text=True, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    return int(made.stdout)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_an_acknowledged_label_survives_a_kill(spam) -> None:
+    assert killed(spam.path, 6) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+def test_an_acknowledged_label_survives_a_hundred_kills(spam) -> None:
+    assert killed(spam.path, 100) > 100
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_the_disk_has_it_before_the_answer(spam, tmp_path) -> None:
+    script = tmp_path / "one.py"
+    script.write_text(
+        "import os, sys\nfrom pathlib import Path\nfrom evgp.campaign.journal import Journal\n"
+        "from evgp.campaign.events import Answered\njournal = Journal.open(Path(sys.argv[1]))\n"
+        "os.write(1, b'begin')\n"
+        "journal.add(lambda entries: [('k', Answered(1, 'me', 'label', 'spam'))])\n"
+        "os.write(1, b'acknowledged')\n"
+    )
+    made = subprocess.run(
+        ["strace", "-f", "-e", "trace=fsync,fdatasync,write,unlink", sys.executable, script,
+         spam.path],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = made.stderr.splitlines()
+    begin = next(i for i, line in enumerate(lines) if '"begin"' in line)
+    end = next(i for i, line in enumerate(lines) if '"acknowledged"' in line)
+    synced = [line for line in lines[begin:end] if "fsync(" in line or "fdatasync(" in line]
+    assert len(synced) >= 2  # the journal of the transaction, and the file itself

@@ -1,0 +1,77 @@
+"""A campaign as a person runs it."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def mails(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    rows = [f"m{i},{random.normal():.4f},{random.normal():.4f}" for i in range(20)]
+    (tmp_path / "mails.csv").write_text("key,length,links\n" + "\n".join(rows) + "\n")
+    return tmp_path
+
+
+def lines(text):
+    return list(csv.DictReader(text.splitlines(), delimiter="\t"))
+
+
+def test_from_the_first_pick_to_the_export(run, mails) -> None:
+    ran = run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
+    assert ran.code == 0 and "20 rows" in ran.err, ran.err
+    first = lines(run("next", "spam", "-k", 4).out)
+    assert [one["rank"] for one in first] == ["1", "2", "3", "4"]
+    told = json.loads(run("next", "spam", "-k", 4, "--json").out)
+    assert [one["name"] for one in told["items"]] == [one["id"] for one in first]
+    assert told["items"][0]["card"]["key"] == first[0]["id"]
+    ids = [one["id"] for one in first]
+    said = ["spam", "ham", "skip", ""]
+    text = "key,label\n" + "".join(f"{id},{one}\n" for id, one in zip(ids, said, strict=True))
+    (mails / "labels.csv").write_text(text)
+    assert "3 answers taken" in run("label", "spam", "labels.csv", "--who", "ann").err
+    assert "0 answers taken; 3 were there" in run("label", "spam", "labels.csv", "--who", "ann").err
+    status = json.loads(run("status", "spam", "--json").out)
+    assert (status["labelled"], status["waiting"], status["skipped or unsure"]) == (2, 1, 1)
+    assert status["people"] == {"ann": 3} and "variance is left" in status["hint"]["words"]
+    assert f"{ids[2]} is no longer skip by ann" in run("undo", "spam", "--who", "ann").err
+    assert lines(run("next", "spam", "-k", 2).out)[0]["id"] == ids[2]
+    ran = run("export", "spam", "-o", "out.csv")
+    assert "2 labelled rows written to out.csv" in ran.err
+    with (mails / "out.csv").open(newline="") as stream:
+        assert {row["key"]: row["label"] for row in csv.DictReader(stream)} == {
+            ids[0]: "spam", ids[1]: "ham",
+        }  # fmt: skip
+
+
+def test_numbers_by_row(run, mails) -> None:
+    run("new", "n", "mails.csv", "--drop", "key", "--number")
+    (mails / "labels.csv").write_text("row,y\n3,1.5\n4,2\n")
+    assert run("label", "n", "labels.csv", "--label", "y").code == 0
+    assert json.loads(run("status", "n", "--json").out)["labelled"] == 2
+    table = run("status", "n").out
+    assert "answers of me\t2" in table
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (("new", "spam", "mails.csv", "--classes", "a,b"), "got a file that is there"),
+        (("new", "x", "none.csv", "--number"), "none.csv"),
+        (("new", "x", "mails.csv"), "got neither"),
+        (("next", "none"), "expected a campaign, got no file"),
+        (("label", "spam", "odd.csv"), "a label among spam, ham; got 'eggs'"),
+        (("label", "spam", "mails.csv"), "label"),
+        (("undo", "spam"), "an answer of me to take back, got none"),
+        (("export", "spam", "-o", "out.exe"), "out.exe"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(run, mails, call, words) -> None:
+    run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
+    (mails / "odd.csv").write_text("key,label\nm1,spam\nm2,eggs\n")
+    ran = run(*call)
+    assert ran.code == 1 and words in ran.err and len(ran.err.strip().splitlines()) == 1
+    assert json.loads(run("status", "spam", "--json").out)["labelled"] == 0
