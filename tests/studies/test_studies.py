@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -214,3 +217,22 @@ def test_the_committed_page_is_that_of_the_committed_rows() -> None:
     root = Path(__file__).parents[2]
     said = (root / "docs" / "reproduction.md").read_text(encoding="utf-8")
     assert said == page(root / "studies"), "run: python -m evgp.studies.page"
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on(tmp_path) -> None:
+    """Finished cells are there after SIGKILL, and are not made again."""
+    call = [sys.executable, "-m", "evgp.cli.main", "reproduce", "fit-and-bias", "--scale", "smoke",
+            "--jobs", "1", "--out", str(tmp_path)]  # fmt: skip
+    running = subprocess.Popen(call)
+    cells = tmp_path / "cells"
+    while running.poll() is None and not (cells.exists() and list(cells.glob("*.json"))):
+        time.sleep(0.02)
+    running.kill()
+    running.wait()
+    before = {path.name: path.stat().st_mtime_ns for path in cells.glob("*.json")}
+    assert before
+    made = reproduce("fit-and-bias", scale="smoke", out=tmp_path, jobs=1)
+    assert made.cells == 4
+    for name, at in before.items():
+        assert (cells / name).stat().st_mtime_ns == at
