@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from evgp._errors import CampaignError, Conflict, NoRoom
-from evgp.campaign import Campaign, fold
+from evgp.campaign import Campaign, Receipt, Submission, fold
 from evgp.campaign.events import Answered
 from evgp.campaign.journal import MIGRATIONS, Journal
+from evgp.campaign.state import Folding
 
 
 def filled(spam, count=12):
@@ -235,3 +236,41 @@ def test_the_disk_has_it_before_the_answer(spam, tmp_path) -> None:
     end = next(i for i, line in enumerate(lines) if '"acknowledged"' in line)
     synced = [line for line in lines[begin:end] if "fsync(" in line or "fdatasync(" in line]
     assert len(synced) >= 2  # the journal of the transaction, and the file itself
+
+
+def test_a_conflict_of_one_does_not_fail_the_others(spam) -> None:
+    spam.answer(1, "label", "ham", who="ann", key="a")
+    made = spam.submit(
+        [
+            Submission(2, "bob", "b", "label", "spam"),
+            Submission(1, "ann", "a", "label", "spam"),  # the key was used for ham
+            Submission(1, "ann", "a", "label", "ham"),  # the same again
+            Submission(99, "bob", "c", "skip"),
+            Submission("m4", "cem", "d", "unsure"),
+            Submission(2, "bob", "b", "label", "spam"),  # twice in one transaction
+            Submission(3, "bob", "b", "label", "spam"),
+        ]
+    )
+    assert [type(one).__name__ for one in made] == [
+        "Receipt", "Conflict", "Receipt", "CampaignError", "Receipt", "Receipt", "Conflict",
+    ]  # fmt: skip
+    numbers = [(one.number, one.repeated) for one in made if isinstance(one, Receipt)]
+    assert numbers == [(3, False), (2, True), (4, False), (3, True)]
+    assert spam.state.labels == {1: "ham", 2: "spam"} and spam.state.passed == [4]
+    assert Campaign.open(spam.path).state == spam.state
+    assert spam.submit([]) == []
+
+
+def test_the_state_is_folded_as_events_come(spam) -> None:
+    chance, folding = random.Random(0), Folding()
+    for i in range(120):
+        who = chance.choice(["ann", "bob"])
+        if i > 5 and chance.random() < 0.3:
+            spam.undo(who)
+        else:
+            spam.answer(chance.randrange(9), "label", chance.choice(["spam", "ham"]), who=who)
+        folding.add(spam.log())
+        whole = fold(spam.log())
+        assert folding.state == whole == spam.state
+        rows = dict.fromkeys(one.row for one in whole.standing.values())
+        assert list(folding.state.verdicts) == list(whole.verdicts) == list(rows)

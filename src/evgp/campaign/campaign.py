@@ -1,6 +1,7 @@
 """A campaign: people label what EV-GP picks, round after round, and nothing is lost."""
 
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from evgp.campaign.checks import checked_classes, checked_name, checked_value
 from evgp.campaign.events import KINDS, Answered, Created, Kind, Picked, Undone, Value
 from evgp.campaign.journal import Entry, Journal, Wanted
 from evgp.campaign.source import Source, checksum, encoded, keep_array, kept_array, open_source
-from evgp.campaign.state import State, fold
+from evgp.campaign.state import Folding, State, fold
 from evgp.nets import Network, mlp
 from evgp.strategies import pick
 
@@ -43,6 +44,17 @@ class Receipt:
     repeated: bool
 
 
+@dataclass(frozen=True)
+class Submission:
+    """An answer of a person on its way, with the key that makes sending it twice harmless."""
+
+    row: int | str
+    who: str
+    key: str
+    kind: Kind = "label"
+    value: Value | None = None
+
+
 class Campaign:
     """One SQLite file, and beside it the encoded pool in a file named by its content.
 
@@ -52,7 +64,8 @@ class Campaign:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._folded: tuple[int, State] | None = None
+        self._folding = Folding()
+        self._lock = threading.Lock()
         self._source: Source | None = None
 
     @classmethod
@@ -119,9 +132,9 @@ class Campaign:
     def state(self) -> State:
         """What all events so far lead to, those of other processes too."""
         entries = self._journal.events()
-        if self._folded is None or self._folded[0] != len(entries):
-            self._folded = len(entries), fold(entries)
-        return self._folded[1]
+        with self._lock:
+            self._folding.add(entries[self._folding.count :])
+            return self._folding.state
 
     @property
     def created(self) -> Created:
@@ -216,6 +229,26 @@ class Campaign:
 
         made = self._journal.add(wanted)
         return [Receipt(entry.number, entry.number <= before) for entry in made]
+
+    def submit(self, given: Sequence[Submission]) -> list[Receipt | CampaignError]:
+        """Answers of several people in one transaction; each gets its receipt, or its own error.
+
+        When this returns all that have a receipt are on the disk. Where the disk is full, or the
+        file fails, this raises and none is taken.
+        """
+        found: dict[int, Wanted] = {}
+        made: dict[int, Receipt | CampaignError] = {}
+        for i, one in enumerate(given):
+            try:
+                person = checked_name(one.who, "the name of a person")
+                event = self._event(one.row, one.kind, one.value, person)
+                found[i] = f"answer {checked_name(one.key, 'a key')}", event
+            except CampaignError as error:
+                made[i] = error
+        told = self._journal.add_each(list(found.values())) if found else []
+        for i, entry in zip(found, told, strict=True):
+            made[i] = entry if isinstance(entry, Conflict) else Receipt(entry[0].number, entry[1])
+        return [made[i] for i in range(len(given))]
 
     def undo(self, who: str = "me", *, key: str | None = None) -> Answered:
         """Take back the latest answer of a person that stands; give what it was."""

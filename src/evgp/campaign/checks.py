@@ -46,7 +46,7 @@ def checked_value(value: Value | None, classes: Sequence[str]) -> Value:
         return str(value)
     try:
         found = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise CampaignError(f"expected a number as label, got {value!r}") from error
     if not isfinite(found):
         raise CampaignError(f"expected a finite number as label, got {value!r}")

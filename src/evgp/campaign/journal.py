@@ -125,6 +125,23 @@ class Journal:
             self._read()
             return self._append(wanted(tuple(self._seen)))
 
+    def add_each(self, wanted: Sequence[Wanted]) -> list[tuple[Entry, bool] | Conflict]:
+        """Add events in one transaction; each is told with whether it was there already.
+
+        A key that conflicts costs its own event alone.
+        """
+        made: list[tuple[Entry, bool] | Conflict] = []
+        with self._lock, _told(self.path), self._writing():
+            self._read()
+            for one in wanted:
+                before = len(self._seen)
+                try:
+                    (entry,) = self._append([one])
+                    made.append((entry, entry.number <= before))
+                except Conflict as error:
+                    made.append(error)
+        return made
+
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from evgp.campaign.events import Answered, Created, Picked, Undone, Value
+from evgp.campaign.events import Answered, Created, Picked, Value
 from evgp.campaign.journal import Entry
 
 
@@ -58,27 +58,60 @@ class State:
         return [row for row, one in self.verdicts.items() if not one.labelled]
 
 
-def fold(entries: Sequence[Entry]) -> State:
-    """The state that events lead to; the same events, the same state."""
-    first = entries[0].event
-    assert isinstance(first, Created)
-    rounds: list[Picked] = []
-    standing: dict[int, Answered] = {}
-    for entry in entries[1:]:
-        event = entry.event
-        if isinstance(event, Picked):
-            rounds.append(event)
-        elif isinstance(event, Answered):
-            standing[entry.number] = event
-        elif isinstance(event, Undone):
-            standing.pop(event.of, None)
-    by_row: dict[int, dict[str, Answered]] = {}
-    for answer in standing.values():
-        people = by_row.setdefault(answer.row, {})
+class Folding:
+    """Events folded as they come, at the cost of what is new; an answer taken back costs a fold."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._created: Created | None = None
+        self._rounds: list[Picked] = []
+        self._standing: dict[int, Answered] = {}
+        self._people: dict[int, dict[str, Answered]] = {}
+        self._verdicts: dict[int, Verdict] = {}
+        self._state: State | None = None
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Take further events, in order; those that were taken already are left out."""
+        for entry in entries:
+            if entry.number <= self.count:
+                continue
+            self.count, self._state, event = entry.number, None, entry.event
+            if isinstance(event, Created):
+                self._created = event
+            elif isinstance(event, Picked):
+                self._rounds.append(event)
+            elif isinstance(event, Answered):
+                self._standing[entry.number] = event
+                self._answered(event)
+            elif self._standing.pop(event.of, None) is not None:
+                # The order of rows is that of the first answers which stand: begin again.
+                self._people.clear()
+                self._verdicts.clear()
+                for answer in self._standing.values():
+                    self._answered(answer)
+
+    @property
+    def state(self) -> State:
+        """What all events so far lead to."""
+        if self._state is None:
+            assert self._created is not None
+            self._state = State(
+                self._created, tuple(self._rounds), dict(self._verdicts), dict(self._standing)
+            )
+        return self._state
+
+    def _answered(self, answer: Answered) -> None:
+        people = self._people.setdefault(answer.row, {})
         people.pop(answer.who, None)  # so that the order is that of what counts
         people[answer.who] = answer
-    verdicts = {row: resolved(people) for row, people in by_row.items()}
-    return State(first, tuple(rounds), verdicts, standing)
+        self._verdicts[answer.row] = resolved(people)
+
+
+def fold(entries: Sequence[Entry]) -> State:
+    """The state that events lead to; the same events, the same state."""
+    made = Folding()
+    made.add(entries)
+    return made.state
 
 
 def resolved(people: Mapping[str, Answered]) -> Verdict:
