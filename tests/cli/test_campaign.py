@@ -47,6 +47,21 @@ def test_from_the_first_pick_to_the_export(run, mails) -> None:
         }  # fmt: skip
 
 
+def test_a_page_shows_picks_and_answers(run, mails) -> None:
+    text = (mails / "mails.csv").read_text().replace("m4,", "<script>alert(1)</script>,")
+    (mails / "mails.csv").write_text(text)
+    run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
+    assert run("report", "spam", "-o", "empty.html").code == 0  # before the first round too
+    run("next", "spam", "-k", 20)
+    (mails / "labels.csv").write_text("key,label\nm1,spam\nm2,ham\nm3,ham\n")
+    run("label", "spam", "labels.csv", "--who", "ann")
+    ran = run("report", "spam", "-o", "page.html")
+    assert ran.code == 0 and "written: page.html" in ran.err, ran.err
+    page = (mails / "page.html").read_text()
+    assert "1 round: 3 labels, 17 waiting" in page and "Labels by class: spam 1, ham 2." in page
+    assert "<script>alert" not in page and "&lt;script&gt;alert" in page
+
+
 def test_numbers_by_row(run, mails) -> None:
     run("new", "n", "mails.csv", "--drop", "key", "--number")
     (mails / "labels.csv").write_text("row,y\n3,1.5\n4,2\n")

@@ -1,6 +1,8 @@
 """`evgp new`, `next`, `label`, `undo`, `status`, `export`: a campaign from the command line."""
 
 import hashlib
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,6 +55,9 @@ LabelledAs = Annotated[
 ExportFile = Annotated[
     Path,
     typer.Option("-o", "--output", metavar="FILE", help="Write .csv, .tsv, .jsonl or .parquet."),
+]
+PageFile = Annotated[
+    Path, typer.Option("-o", "--output", metavar="FILE", help="Write the page here: .html.")
 ]
 _SKIP = {"skip": "skip", "skipped": "skip", "unsure": "unsure", "cannot tell": "unsure"}
 
@@ -234,6 +239,27 @@ def export(name: Name, *, output: ExportFile, quiet: options.Quiet = False) -> N
     count = write(Campaign.open(name), output)
     if not quiet:
         tell(f"{count:,} labelled rows written to {output}")
+
+
+@guarded
+def report(name: Name, *, output: PageFile, quiet: options.Quiet = False) -> None:
+    """Write a page that shows all picks so far, what people said of them, and what is left.
+
+    \b
+    Example:
+      evgp report spam -o spam.html
+    """
+    from evgp.campaign import Campaign
+    from evgp.datasets import check_writable, write_text
+    from evgp.report import render
+    from evgp.report.of_campaign import summarise_campaign
+
+    check_writable(output, (".html", ".htm"))
+    campaign = Campaign.open(name)
+    command = shlex.join(["evgp", *sys.argv[1:]])
+    write_text(output, render(summarise_campaign(campaign, command=command)))
+    if not quiet:
+        tell(f"written: {output}")
 
 
 def _given(

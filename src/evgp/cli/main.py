@@ -10,7 +10,7 @@ import typer
 
 from evgp.cli._output import prepare_streams, silence
 from evgp.cli.audit import audit
-from evgp.cli.campaign import export, label, new, status, undo
+from evgp.cli.campaign import export, label, new, report, status, undo
 from evgp.cli.campaign import next as next_rows
 from evgp.cli.choose import choose
 from evgp.cli.compare import compare
@@ -38,6 +38,7 @@ app.command("label")(label)
 app.command("undo")(undo)
 app.command("status")(status)
 app.command("export")(export)
+app.command("report")(report)
 
 
 def _version(asked: bool) -> bool:

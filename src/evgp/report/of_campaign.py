@@ -1,0 +1,89 @@
+"""The report of a campaign: all picks so far, with what people said of them."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from evgp.campaign import Campaign
+from evgp.campaign.hint import hint
+from evgp.campaign.source import Source
+from evgp.datasets import ArrayPictures, Images, plain
+from evgp.pool import Selection
+from evgp.report.summarise import Column, summarise
+from evgp.report.summary import Summary
+from evgp.report.words import several
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the pool's table, read cell by cell."""
+
+    source: Source
+    name: str
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, index: int, /) -> object:
+        assert self.source.table is not None
+        return plain(self.source.table.column(self.name).slice(index, 1))[0].as_py()
+
+
+def summarise_campaign(campaign: Campaign, *, command: str = "") -> Summary:
+    """Everything a page says of a campaign; of what is picked, not of the whole pool."""
+    state, source = campaign.state, campaign.source
+    rounds = state.rounds
+    selection = Selection(
+        np.array(state.picked, dtype=np.int64),
+        np.array([gain for one in rounds for gain in one.gains]),
+        prior_variance=rounds[0].prior if rounds else np.nan,
+        start_variance=rounds[0].start if rounds else np.nan,
+        variance_left=np.array([left for one in rounds for left in one.left]),
+        settings={"rounds": len(rounds), **state.created.settings},
+    )
+    x = np.asarray(campaign.x(), dtype=np.float64).reshape(len(source), -1)
+    pictures: Images | ArrayPictures | None = source.images
+    return summarise(
+        selection,
+        x=x,
+        ids=source.names,
+        columns=_columns(campaign),
+        network=rounds[-1].network if rounds else "",
+        source=campaign.path.name,
+        command=command,
+        notes=_notes(campaign),
+        pictures=pictures,
+    )
+
+
+def _columns(campaign: Campaign) -> Mapping[str, Column]:
+    source, verdicts = campaign.source, campaign.state.verdicts
+    said = [""] * len(source)
+    for row, one in verdicts.items():
+        kinds = {answer.kind for answer in one.answers.values()}
+        said[row] = str(one.value) if one.labelled else " and ".join(sorted(kinds))
+        said[row] += " (disputed)" if one.disputed else ""
+    columns: dict[str, Column] = {"answer": said}
+    if source.table is not None:
+        for name in source.table.names:
+            columns[name if name not in columns else f"{name} "] = _Column(source, name)
+    return columns
+
+
+def _notes(campaign: Campaign) -> list[str]:
+    state = campaign.state
+    counts = Counter(str(value) for value in state.labels.values())
+    people = Counter(one.who for one in state.standing.values())
+    notes = [
+        f"{several(len(state.rounds), 'round')}: {several(len(state.labels), 'label')}, "
+        f"{len(state.pending)} waiting, {len(state.passed)} without a label, "
+        f"{sum(one.disputed for one in state.verdicts.values())} disputed."
+    ]
+    if campaign.created.classes and counts:
+        listed = ", ".join(f"{name} {counts[name]}" for name in campaign.created.classes)
+        notes.append(f"Labels by class: {listed}.")
+    if people:
+        notes.append(f"Answers: {', '.join(f'{who} {count}' for who, count in people.items())}.")
+    return [*notes, hint(campaign).words]
