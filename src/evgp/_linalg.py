@@ -17,6 +17,8 @@ JITTER = 1e-10
 _TRIES = 6
 # Sums over rows run over blocks of this many, whatever the shards, chunks or threads.
 BLOCK = 4096
+# A column that varies by less than this share of its largest magnitude is constant up to rounding.
+CONSTANT = 1e-12
 
 T = TypeVar("T")
 
@@ -93,6 +95,33 @@ def safe_cholesky(a: Float[Tensor, "l l"]) -> Float[Tensor, "l l"]:
         f"expected a positive definite covariance of {a.shape[0]} points, got one that fails even "
         f"with jitter {JITTER * 10 ** (_TRIES - 1):.0e}; raise noise, or check the kernel"
     )
+
+
+def standardised(
+    values: Float[Tensor, " n *d"], by: Float[Tensor, " m *d"] | None = None
+) -> Float[Tensor, " n *d"]:
+    """Columns with mean 0 and deviation 1, in float64; of other values `by` theirs.
+
+    A column is divided by a power of two near its largest magnitude first, so that no square
+    over- or underflows. One whose deviation is below 1e-12 of that magnitude counts as constant and
+    becomes zeros. What lies more than 1e308 deviations away becomes infinite.
+
+    >>> x = torch.tensor([[2.0**900, 5.0], [3 * 2.0**900, 5.0]], dtype=torch.float64)
+    >>> standardised(x).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    >>> standardised(x + x[0], by=x).tolist()
+    [[0.0, 0.0], [2.0, 0.0]]
+    """
+    known = (values if by is None else by).double()
+    exponent = np.frexp(known.abs().amax(0).numpy())[1]
+    unit = torch.as_tensor(np.ldexp(1.0, exponent - 1), dtype=torch.float64)
+    inside = known / unit
+    mean = inside.mean(0)
+    mean = mean + (inside - mean).mean(0)  # what the first pass rounded off
+    deviation = (inside - mean).square().mean(0).sqrt()
+    constant = deviation <= CONSTANT * inside.abs().amax(0)
+    scaled = (values.double() / unit - mean) / torch.where(constant, 1.0, deviation)
+    return torch.where(constant, 0.0, scaled)
 
 
 def mirror_of(u: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
