@@ -9,7 +9,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, PairwiseKernel, WhiteKernel
 
 from evgp import NNGP, NTK, mlp, trained
-from evgp._errors import EvgpError
+from evgp._errors import DataWarning, EvgpError, MemoryPlanError
 from evgp.architectures import candidates, choose, evidence, losses, naswot
 from evgp.architectures.folds import split
 
@@ -43,10 +43,11 @@ def test_the_best_has_the_least_expected_loss_and_folds_are_shared() -> None:
         total = losses(one.network, X, Y, orders, 6).total
         assert one.score == pytest.approx(float(total.mean()))
         assert one.score == pytest.approx(one.fit + one.spread)
-        assert one.error == pytest.approx(float(total.std() / math.sqrt(30)))
+        assert one.error == pytest.approx(float(total.std()) * math.sqrt(1 / 30 + 6 / 14))
         gap = total - losses(made.ranked[0].network, X, Y, orders, 6).total
         assert one.lead == pytest.approx(float(gap.mean()), abs=1e-12)
-        assert one.doubt == pytest.approx(float(gap.std() / math.sqrt(30)), abs=1e-12)
+        doubt = float(gap.std()) * math.sqrt(1 / 30 + 6 / 14)
+        assert one.doubt == pytest.approx(doubt, abs=1e-12)
     assert made.chosen is made.ranked[0] or made.chosen == made.ranked[0]
     assert [one.score for one in made.ranked] == sorted(one.score for one in made.ranked)
     assert made.network == made.chosen.network
@@ -122,6 +123,11 @@ def test_the_papers_candidates() -> None:
         ({"x": X[:3], "y": Y[:3]}, "at least 4 labels"),
         ({"kappa": 0.95}, "two that stay"),
         ({"folds": 1}, "two folds"),
+        ({"kappa": math.nan}, "kappa between 0 and 1"),
+        ({"kappa": 5.0}, "kappa between 0 and 1"),
+        ({"noise": math.nan}, "noise >= 0"),
+        ({"noise": -1.0}, "noise >= 0"),
+        ({"seed": -1}, "a seed from 0, got -1"),
         ({"current": "relu-9", "one_error": True}, "current architecture among relu-2"),
     ],
 )
@@ -149,3 +155,55 @@ def test_labels_that_are_all_one_are_refused() -> None:
     x = torch.randn(9, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     with pytest.raises(EvgpError, match="labels that differ, got one value only"):
         choose(candidates(depths=(1,)), x, torch.ones(9))
+
+
+def test_the_doubt_is_what_fresh_data_show() -> None:
+    """The deviation over data sets, which folds of one data set alone understate several times."""
+    nets = {"relu": mlp(2), "erf": mlp(1, activation="erf")}
+    leads, doubts, naive = [], [], []
+    for seed in range(40):
+        x = torch.randn(24, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        y = torch.sin(2 * x[:, 0]) + x[:, 1] ** 2
+        totals = [
+            losses(net, x, y[:, None], split(24, 60, 0.3, seed), 7).total for net in nets.values()
+        ]
+        leads.append(float((totals[0] - totals[1]).mean()))
+        naive.append(float((totals[0] - totals[1]).std()) / 60**0.5)
+        made = choose(nets, x, y, folds=60, seed=seed, standardise=False)
+        doubts.append(made.ranked[1].doubt)
+    real = float(np.std(leads, ddof=1))
+    assert 0.5 < real / np.mean(doubts) < 2
+    assert real / np.mean(naive) > 3
+
+
+def test_words_are_classes_and_many_numbers_are_warned_of() -> None:
+    words = np.where(X[:, 0] > 0, "up", "down")
+    codes = (X[:, 0] > 0).long()
+    assert choose({"a": mlp()}, X, words, folds=5).ranked[0].score == pytest.approx(
+        choose({"a": mlp()}, X, codes, folds=5).ranked[0].score
+    )
+    with pytest.warns(DataWarning, match="took 30 different whole numbers as classes"):
+        many = torch.randn(30, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        choose({"a": mlp()}, many, torch.arange(30), folds=5)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_extreme_units_change_nothing(scale: float) -> None:
+    nets = candidates(depths=(1, 2), activations=("relu", "erf"))
+    plain = choose(nets, X, Y, folds=10)
+    for x, y in ((X * scale, Y), (X, Y * scale), (X * scale, Y * scale)):
+        made = choose(nets, x, y, folds=10)
+        assert [one.score for one in made.ranked] == pytest.approx(
+            [one.score for one in plain.ranked], rel=1e-6
+        )
+
+
+def test_rivals_take_arrays() -> None:
+    assert naswot(mlp(width=32), X.numpy()) == naswot(mlp(width=32), X)
+    assert evidence(mlp(), X.numpy(), Y[:, 0].numpy()) == pytest.approx(evidence(mlp(), X, Y))
+
+
+def test_more_labels_than_fit_are_refused_before_anything_runs(monkeypatch) -> None:
+    monkeypatch.setattr("evgp.architectures.checks.available_memory", lambda: 10_000)
+    with pytest.raises(MemoryPlanError, match=r"at most 10 labels in the 0\.0 GB .* got 20"):
+        choose({"a": mlp()}, X, Y)

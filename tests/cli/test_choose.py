@@ -81,3 +81,26 @@ def test_files_of_networks_are_checked(run, waves, tmp_path, text, said) -> None
     ran = run("choose", waves, "--label", "y", "--drop", "kind", "--networks",
               tmp_path / "nets.toml")  # fmt: skip
     assert ran.code == 1 and said in ran.err, ran.err
+
+
+def test_what_only_the_command_meets(run, waves, tmp_path) -> None:
+    other = tmp_path / "semi.csv"
+    other.write_text(waves.read_text().replace(",", ";"))
+    given = ("--label", "y", "--drop", "kind", "--folds", 5, "--depths", "1")
+    assert run("choose", other, *given, "--delimiter", ";").code == 0
+    early = run("choose", waves, *given, "--plot", tmp_path / "none" / "x.png")
+    assert early.code == 1 and "none" in early.err and "best" not in early.err
+    nets = tmp_path / "nets.toml"
+    nets.write_text('[[network]]\nname = "$\\\\frac{a$"\ndepth = 1\n')
+    ran = run("choose", waves, *given, "--networks", nets, "--plot", tmp_path / "x.png")
+    assert ran.code == 0 and (tmp_path / "x.png").exists(), ran.err
+    assert "took the labels as numbers in column 'y'" in ran.err and "others" not in ran.err
+    for text, words in (
+        ("network = [1]\n", "expected a [[network]] for each architecture, got 1"),
+        ('[[network]]\ndepth = "x"\n', "in network 1, got depth = 'x'"),
+        ('[[network]]\nactivation = "cube"\n', "in network 1, got activation = 'cube'"),
+    ):
+        nets.write_text(text)
+        ran = run("choose", waves, *given, "--networks", nets)
+        assert ran.code == 1 and words in ran.err and len(ran.err.splitlines()) == 1
+    assert "kappa between 0 and 1" in run("choose", waves, *given, "--kappa", "nan").err

@@ -12,7 +12,7 @@ from tests.laws import strategy as law
 X = torch.randn(40, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 Y = X[:, 0].abs() + 0.3 * X[:, 1]
 NETS = candidates(depths=(1, 2))
-MS = EVGPMS(NETS, folds=10, batch=6, least=6)
+MS = EVGPMS(NETS, folds=10, least=6)
 
 
 def scaled(y: torch.Tensor) -> torch.Tensor:
@@ -32,14 +32,15 @@ def test_picks_are_those_of_the_network_that_the_labels_choose() -> None:
     chosen = choose(NETS, X[:12], scaled(Y[:12]), folds=10, standardise=False)
     made = MS(pool, 4, generator=torch.Generator())
     assert made.settings["network"] == chosen.chosen.name
-    assert made.settings["scores"] == {one.name: one.score for one in chosen.ranked}
+    scores = {one.name: one.score for one in chosen.ranked}
+    assert made.settings["scores"] == pytest.approx(scores)
     plain = EVGP(NTK(chosen.network))(pool, 4, generator=torch.Generator())
     assert made.indices.tolist() == plain.indices.tolist()
 
 
 def test_without_enough_labels_the_first_network_picks() -> None:
     for pool in (Pool(X), labelled(5)):
-        assert MS.choice(pool) is None
+        assert MS.choice(pool, 4) is None
         made = MS(pool, 4, generator=torch.Generator())
         assert made.settings["network"] == "relu-2"
         plain = EVGP(NTK(NETS["relu-2"]))(pool, 4, generator=torch.Generator())
@@ -47,15 +48,15 @@ def test_without_enough_labels_the_first_network_picks() -> None:
 
 
 def test_one_error_goes_through_the_rounds() -> None:
-    careful = EVGPMS(NETS, folds=10, batch=6, least=6, one_error=True)
+    careful = EVGPMS(NETS, folds=10, least=6, one_error=True)
     current = "relu-2"
-    for end in (6, 12, 15):
+    for end in (9, 15):
         made = choose(
             NETS, X[:end], scaled(Y[:end]), folds=10, current=current, one_error=True,
             standardise=False,
         )  # fmt: skip
         current = made.chosen.name
-    assert careful.choice(labelled(15)).chosen.name == current
+    assert careful.choice(labelled(15), 6).chosen.name == current
 
 
 def test_it_runs_in_the_loop() -> None:
@@ -78,20 +79,23 @@ def test_labels_are_needed_where_rows_are_labelled() -> None:
 
 def test_the_unit_of_the_labels_changes_nothing() -> None:
     pool, other = labelled(12), Pool(X, labelled=torch.arange(12), y=1000 * Y[:12] + 7)
-    ours, theirs = MS.choice(pool), MS.choice(other)
+    ours, theirs = MS.choice(pool, 6), MS.choice(other, 6)
     assert [one.name for one in ours.ranked] == [one.name for one in theirs.ranked]
     assert ours.chosen.score == pytest.approx(theirs.chosen.score)
 
 
 @pytest.mark.parametrize("one_error", [False, True])
 def test_history_is_what_was_chosen_round_by_round(one_error: bool) -> None:
-    careful = EVGPMS(NETS, folds=10, batch=6, least=6, one_error=one_error)
+    careful = EVGPMS(NETS, folds=10, least=6, one_error=one_error)
     pool, chosen = Pool(X), []
     for made in run(pool, careful, lambda rows: Y[rows], rounds=3, k=6):
-        chosen.append(careful.choice(made.pool).chosen.name)
+        chosen.append(careful.choice(made.pool, 6).chosen.name)
         pool = made.pool
-    assert [one.chosen.name for one in careful.history(pool)] == chosen
-    assert MS.history(Pool(X)) == ()
+    assert [one.chosen.name for one in careful.history(pool, 6)] == chosen
+    again = run(Pool(X), careful, lambda rows: Y[rows], rounds=4, k=6)
+    used = [made.selection.settings["network"] for made in again]
+    assert used == ["relu-2", *chosen]
+    assert MS.history(Pool(X), 6) == ()
 
 
 @pytest.mark.parametrize(
@@ -110,3 +114,8 @@ def test_several_outputs_and_classes(y: torch.Tensor) -> None:
 
 def scaled_columns(y: torch.Tensor) -> torch.Tensor:
     return (y - y.mean(0)) / y.std(0, correction=0)
+
+
+def test_rounds_are_of_labels() -> None:
+    with pytest.raises(PoolError, match="rounds of one label at least, got 0"):
+        MS.history(labelled(12), 0)

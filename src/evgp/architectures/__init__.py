@@ -1,6 +1,7 @@
 """Which network? Architectures ranked without training any of them."""
 
 from evgp.architectures.candidates import candidates as candidates
+from evgp.architectures.checks import named_networks as named_networks
 from evgp.architectures.choose import Choice as Choice
 from evgp.architectures.choose import Scored as Scored
 from evgp.architectures.choose import choose as choose

@@ -3,7 +3,7 @@
 import tomllib
 from pathlib import Path
 
-from evgp._errors import NetworkError
+from evgp._errors import EvgpError, NetworkError
 from evgp.nets import Network, mlp
 
 _KNOWN = ("name", "depth", "width", "activation", "w_std", "b_std")
@@ -32,6 +32,10 @@ def listed(path: str | Path, *, outputs: int = 1) -> dict[str, Network]:
         )
     made: dict[str, Network] = {}
     for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict):
+            raise NetworkError(
+                f"{path}: expected a [[network]] for each architecture, got {entry!r}"
+            )
         wrong = [key for key in entry if key not in _KNOWN]
         if wrong:
             raise NetworkError(
@@ -40,8 +44,11 @@ def listed(path: str | Path, *, outputs: int = 1) -> dict[str, Network]:
         told = {key: value for key, value in entry.items() if key != "name"}
         try:
             network = mlp(**told, outputs=outputs)
-        except TypeError as error:
-            raise NetworkError(f"{path}: network {number}: {error}") from error
+        except (TypeError, EvgpError) as error:
+            raise NetworkError(
+                f"{path}: expected what evgp.mlp takes in network {number}, got "
+                f"{', '.join(f'{key} = {value!r}' for key, value in told.items())}: {error}"
+            ) from error
         name = str(entry.get("name", network))
         if name in made:
             raise NetworkError(f"{path}: expected names that differ, got {name!r} twice")

@@ -20,15 +20,15 @@ def plot_choice(choice: Choice) -> "Figure":
     ranked = choice.ranked[::-1]
     figure = Figure(figsize=(7, 1.2 + 0.28 * len(ranked)), dpi=160, layout="constrained")
     axes = figure.subplots()
-    names = [one.name for one in ranked]
+    places = range(len(ranked))
     fits, spreads = [one.fit for one in ranked], [one.spread for one in ranked]
-    axes.barh(names, fits, color=FIT, height=0.7, label="fit: error of the mean prediction")
+    axes.barh(places, fits, color=FIT, height=0.7, label="fit: error of the mean prediction")
     axes.barh(
-        names, spreads, left=fits, color=SPREAD, height=0.7, label="spread between initialisations"
+        places, spreads, left=fits, color=SPREAD, height=0.7, label="spread between initialisations"
     )
     axes.errorbar(
         [one.score for one in ranked],
-        names,
+        places,
         xerr=[one.error for one in ranked],
         fmt="none",
         ecolor=INK,
@@ -39,5 +39,7 @@ def plot_choice(choice: Choice) -> "Figure":
     axes.set_xlim(0, None)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
+    # A name may hold a "$", which would be read as mathematics.
+    axes.set_yticks(places, [one.name for one in ranked], parse_math=False)
     figure.legend(loc="outside upper right", frameon=False, ncols=2, fontsize="small")
     return figure

@@ -11,12 +11,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from evgp._errors import NetworkError
-from evgp._linalg import JITTER, safe_cholesky
+from evgp._linalg import JITTER, as_tensor, safe_cholesky
+from evgp._typing import Array
 from evgp.kernels import NTK
 from evgp.nets import Activation, Network
 
 
-def naswot(network: Network, x: Float[Tensor, " n *d"], *, seed: int = 0, draws: int = 1) -> float:
+def naswot(network: Network, x: Array, *, seed: int = 0, draws: int = 1) -> float:
     r"""How well the signs inside untrained networks tell points apart: more is better.
 
     $$ \log |\det K_H|, \qquad K_H(i, j) = N - d_H(c_i, c_j) $$
@@ -30,6 +31,7 @@ def naswot(network: Network, x: Float[Tensor, " n *d"], *, seed: int = 0, draws:
     >>> naswot(mlp(width=64), x) > naswot(mlp(width=64), x / x.norm(dim=1, keepdim=True) + 5)
     True
     """
+    x = as_tensor(x).double()
     found = []
     for draw in range(draws):
         generator = torch.Generator().manual_seed(seed + draw)
@@ -56,9 +58,7 @@ def _codes(module: nn.Module, x: Float[Tensor, " n *d"]) -> Float[Tensor, "n c"]
     return torch.cat([one.flatten(1) for one in seen], 1).double()
 
 
-def evidence(
-    network: Network, x: Float[Tensor, " n *d"], y: Float[Tensor, "n o"], *, noise: float = 1e-4
-) -> float:
+def evidence(network: Network, x: Array, y: Array, *, noise: float = 1e-4) -> float:
     r"""Log marginal likelihood of the labels under the NTKGP, at its best scale: more is better.
 
     $$ \log p = -\frac{n}{2} \left( \log \frac{2 \pi e\, y^\top A^{-1} y}{n} \right)
@@ -72,6 +72,8 @@ def evidence(
     >>> evidence(mlp(1), x, x.abs()) > evidence(mlp(1), x, torch.sin(40 * x))
     True
     """
+    x, y = as_tensor(x).double(), as_tensor(y).double()
+    y = y[:, None] if y.ndim == 1 else y
     matrix = NTK(network)(x)
     matrix.diagonal().add_(max(noise, JITTER) * float(matrix.diagonal().mean()))
     factor = safe_cholesky(matrix)

@@ -31,6 +31,7 @@ class Subject:
     impute: bool = False
     pool: int | None = None
     test: int | None = None
+    delimiter: str | None = None
 
     @property
     def name(self) -> str:
@@ -72,6 +73,7 @@ class Subject:
             id=self.id,
             drop=self.drop,
             impute=self.impute,
+            delimiter=self.delimiter,
             test=0.5 if self.test is None else self.test,
         )
         return data if self.pool is None else _fewer(data, self.pool)

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,7 +25,7 @@ Label = Annotated[
     str, typer.Option("--label", metavar="COLUMN", help="Column that holds the labels.")
 ]
 Folds = Annotated[
-    int, typer.Option("--folds", metavar="N", min=2, help="Random folds; more are more exact.")
+    int, typer.Option("--folds", metavar="N", min=2, help="Random folds of the labels.")
 ]
 Kappa = Annotated[
     float,
@@ -70,13 +70,14 @@ def choose(
     task: options.TaskName = None,
     id: options.Id = None,
     drop: options.Drop = None,
+    delimiter: options.Delimiter = None,
     impute: options.Impute = False,
     depths: Depths = "1,2,3,4",
     activations: ActivationNames = "relu,gelu,leaky_relu,erf",
     networks: Listed = None,
     folds: Folds = 100,
     kappa: Kappa = 0.3,
-    most: Most = 1000,
+    most: Most = 500,
     plot: PlotFile = None,
     seed: options.Seed = 0,
     json: options.AsJson = False,
@@ -86,7 +87,9 @@ def choose(
 
     No network is trained: for each random fold the error of the mean prediction (fit) and the
     spread between initialisations are those of networks of infinite width, in closed form. The
-    score is their sum, in units of the variance of the labels; less is better.
+    score is their sum; less is better. A score of 1 is that of the mean of the labels (for classes
+    scores are squared errors of zeros and ones, summed over classes). Errors are standard errors
+    that allow for folds sharing rows.
 
     \b
     Examples:
@@ -97,13 +100,14 @@ def choose(
     from evgp.architectures import candidates, listed
     from evgp.architectures import choose as run
     from evgp.cli._inputs import noted
-    from evgp.datasets import load_csv
+    from evgp.datasets import check_writable, load_csv
 
+    if plot is not None:
+        check_writable(plot, (".png", ".svg", ".pdf"))
     left_out = [name.strip() for part in drop or () for name in part.split(",")]
+    about: dict[str, Any] = {"task": task or "auto", "id": id, "drop": left_out, "impute": impute}
     table, notes = noted(
-        lambda: load_csv(
-            data, label, task=task or "auto", test=0, seed=seed, id=id, drop=left_out, impute=impute
-        )
+        lambda: load_csv(data, label, test=0, seed=seed, delimiter=delimiter, **about)
     )
     note(notes, quiet=quiet)
     outputs = table.classes or 1
@@ -127,6 +131,7 @@ def choose(
             del table_of["behind_error"]
         show(table_of)
     if not quiet:
+        tell(f"took the labels as {table.about}; --task says otherwise")
         tell(_told(made))
 
 
@@ -161,15 +166,16 @@ def document(choice: "Choice") -> dict[str, object]:
 def _told(choice: "Choice") -> str:
     best, close = choice.ranked[0], [one for one in choice.ranked[1:] if one.lead <= one.doubt]
     near = ", ".join(clean(one.name) for one in close)
-    within = f"; within one standard error of it: {near}" if close else "; the others are behind"
+    within = f"; within one standard error of it: {near}" if close else ""
+    if not close and len(choice.ranked) > 1:
+        within = "; the others are behind by more than one standard error"
     return f"best: {clean(best.name)}, expected squared error {best.score:.3g}{within}"
 
 
 def _draw(choice: "Choice", path: Path) -> None:
     from evgp.architectures.plot import plot_choice
-    from evgp.datasets import atomic, check_writable
+    from evgp.datasets import atomic
 
-    check_writable(path, (".png", ".svg", ".pdf"))
     figure = plot_choice(choice)
     with atomic(path) as part:
         figure.savefig(part, format=path.suffix.lower().removeprefix("."))

@@ -4,6 +4,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -117,6 +118,7 @@ def compare(
     task: options.TaskName = None,
     id: options.Id = None,
     drop: options.Drop = None,
+    delimiter: options.Delimiter = None,
     impute: options.Impute = False,
     pool: PoolSize = None,
     test: TestSize = None,
@@ -152,9 +154,9 @@ def compare(
     if not names:
         raise PoolError("expected strategies to compare, got none; such as evgp,random")
     terms = Terms(budget, batch, start, members, network, depth, width, lr, steps)
+    left_out = partial(_left_out, drop=drop or (), delimiter=delimiter)
     subjects = [
-        Subject(one, label, task, id, _left_out(one, drop or ()), impute, pool, test)
-        for one in data
+        Subject(one, label, task, id, left_out(one), impute, pool, test, delimiter) for one in data
     ]
     begun = perf_counter()
     try:
@@ -231,14 +233,14 @@ def _narrow(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequence[ob
     return {name: cells for name, cells in columns.items() if name not in out}
 
 
-def _left_out(source: str, drop: Sequence[str]) -> tuple[str, ...]:
+def _left_out(source: str, drop: Sequence[str], delimiter: str | None) -> tuple[str, ...]:
     """Columns divided by commas, unless the whole is the name of a column itself."""
     if not any("," in part for part in drop) or not Path(source).is_file():
         return tuple(name.strip() for part in drop for name in part.split(","))
     from evgp.cli._inputs import split
     from evgp.datasets import read_table
 
-    return split(drop, read_table(source).names)
+    return split(drop, read_table(source, delimiter=delimiter).names)
 
 
 def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:

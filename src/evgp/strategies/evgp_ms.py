@@ -11,7 +11,8 @@ import torch
 from torch import Generator
 
 from evgp._errors import PoolError
-from evgp.architectures import Choice, candidates, choose
+from evgp._linalg import standardised
+from evgp.architectures import Choice, candidates, choose, named_networks
 from evgp.criteria import Criterion, ExpectedVariance
 from evgp.greedy import Exact, Greedy
 from evgp.kernels import NTK
@@ -26,12 +27,12 @@ class EVGPMS:
     """Data by the expected variance of the current network, then the network by the labels.
 
     Before there are labels (or fewer than `least`) the network is `first`. With `one_error` it
-    stays unless another is better by more than one standard error over folds; then the choices of
-    earlier rounds of `batch` labels are made again, since they decide which one is the current. The
-    network and all scores come back in the settings of the selection; `choice(pool)` says what all
-    labels choose, `history(pool)` what they chose round by round. Numbers are scaled to mean 0 and
-    deviation 1 by the labels there are; the points are taken as they are. The cost of `EVGP` and of
-    `choose`.
+    stays unless another is better by more than one standard error; then the choices of earlier
+    rounds are made again, since they decide which one is the current: rounds of as many labels as
+    are asked for now, counted back from the last label. The network and all scores come back in the
+    settings of the selection; `choice(pool, k)` says what all labels choose, `history(pool, k)`
+    what they chose after each round of k. Numbers are scaled to mean 0 and deviation 1 by the
+    labels there are; the points are taken as they are. The cost of `EVGP` and of `choose`.
 
     >>> x = torch.randn(30, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> pool = Pool(x, labelled=torch.arange(12), y=x[:12, 0].abs())
@@ -48,11 +49,11 @@ class EVGPMS:
     folds: int = 100
     kappa: float = 0.3
     one_error: bool = False
-    batch: int = 20
     least: int = 10
     seed: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "networks", named_networks(self.networks))
         if self.first not in self.networks:
             raise PoolError(
                 f"expected the first network among {', '.join(self.networks)}; got {self.first!r}"
@@ -60,45 +61,45 @@ class EVGPMS:
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks by the network that the labels choose."""
-        choice = self.choice(pool)
+        choice = self.choice(pool, k)
         name = self.first if choice is None else choice.chosen.name
         strategy = EVGP(NTK(self.networks[name]), self.criterion, self.greedy, self.noise)
         made = strategy(pool, k, generator=generator)
         scores = {} if choice is None else {one.name: one.score for one in choice.ranked}
         return replace(made, settings={**made.settings, "network": name, "scores": scores})
 
-    def choice(self, pool: Pool) -> Choice | None:
-        """What the labels of a pool choose; None where they are too few."""
+    def choice(self, pool: Pool, k: int) -> Choice | None:
+        """What the labels of a pool choose, after rounds of k; None where they are too few."""
         y = labels(pool, "EVGPMS")
         if y is None or len(y) < self.least:
             return None
-        return (
-            self._choose(pool.known(), y, self.first)
-            if not self.one_error
-            else self.history(pool)[-1]
-        )
+        if self.one_error:
+            return self.history(pool, k)[-1]
+        return self._choose(pool.known(), y, self.first)
 
-    def history(self, pool: Pool) -> tuple[Choice, ...]:
-        """What the labels chose after each round of `batch`, and choose now, in order."""
+    def history(self, pool: Pool, k: int) -> tuple[Choice, ...]:
+        """What the labels chose after each round of k, in order; the last is what they choose now.
+
+        Rounds with fewer than `least` labels chose nothing and are left out.
+        """
         y = labels(pool, "EVGPMS")
+        if k < 1:
+            raise PoolError(f"expected rounds of one label at least, got {k}")
         made: list[Choice] = []
         if y is None:
             return ()
         x, current = pool.known(), self.first
-        for end in [*range(self.batch, len(y), self.batch), len(y)]:
+        for end in reversed(range(len(y), 0, -k)):
             if end >= self.least:
                 made.append(self._choose(x[:end], y[:end], current))
                 current = made[-1].chosen.name
         return tuple(made)
 
     def _choose(self, x: torch.Tensor, y: torch.Tensor, current: str) -> Choice:
-        if y.is_floating_point():
-            scale = y.std(0, correction=0)
-            y = (y - y.mean(0)) / torch.where(scale > 0, scale, 1.0)
         return choose(
             self.networks,
             x,
-            y,
+            standardised(y) if y.is_floating_point() else y,
             standardise=False,
             folds=self.folds,
             kappa=self.kappa,

@@ -118,7 +118,6 @@ def ladder(*, sizes: list[int], **trial: Any) -> list[Record]:
         for one in made.scored(x, y).ranked:
             scores = {
                 "score": one.score,
-                "score_error": one.error,
                 "fit": one.fit,
                 "spread": one.spread,
                 "naswot": naswot(one.network, x, seed=made.seed),
@@ -172,7 +171,7 @@ def areas(rows: Rows, name: str, way: str) -> dict[int, float]:
 
 
 def paired(rows: Rows, name: str, way: str, other: str) -> tuple[float, float]:
-    """By how many percent one way's error is below the other's (a geometric mean), and its error."""
+    """By how many percent one way's error is below the other's, and the standard error."""
     ours, theirs = areas(rows, name, way), areas(rows, name, other)
     gaps = np.array([theirs[seed] - ours[seed] for seed in ours if seed in theirs])
     if not len(gaps):
