@@ -205,5 +205,5 @@ def test_rivals_take_arrays() -> None:
 
 def test_more_labels_than_fit_are_refused_before_anything_runs(monkeypatch) -> None:
     monkeypatch.setattr("evgp.architectures.checks.available_memory", lambda: 10_000)
-    with pytest.raises(MemoryPlanError, match=r"at most 10 labels in the 0\.0 GB .* got 20"):
+    with pytest.raises(MemoryPlanError, match=r"at most 12 labels in the 0\.0 GB .* got 20"):
         choose({"a": mlp()}, X, Y)

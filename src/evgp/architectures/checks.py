@@ -58,9 +58,9 @@ def check_folds(n: int, folds: int, kappa: float, noise: float, seed: int) -> No
             f"expected at least {_LEAST} labels, and two that stay in each fold; got {n} labels of "
             f"which {out} are left out (kappa={kappa})"
         )
-    need, free = 8 * 12 * n**2, available_memory()
+    need, free = 8 * 8 * n**2, available_memory()
     if need > free:
-        fits = int((free / 96) ** 0.5)
+        fits = int((free / 64) ** 0.5)
         raise MemoryPlanError(
             f"expected at most {fits:,} labels in the {free / 1e9:.1f} GB that are free, got "
             f"{n:,}; a random part of them ranks networks as well"
