@@ -77,7 +77,7 @@ def choose(
     networks: Listed = None,
     folds: Folds = 100,
     kappa: Kappa = 0.3,
-    most: Most = 500,
+    most: Most = 1000,
     plot: PlotFile = None,
     seed: options.Seed = 0,
     json: options.AsJson = False,
