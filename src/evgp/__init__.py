@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from evgp import datasets as datasets
     from evgp import metrics as metrics
     from evgp import strategies as strategies
+    from evgp import theory as theory
     from evgp._errors import EvgpError as EvgpError
     from evgp._errors import EvgpWarning as EvgpWarning
     from evgp.architectures import Choice as Choice
@@ -87,7 +88,7 @@ _ROOMS = {
     "strategies": ("EVGP", "Plan", "pick", "plan"),
 }
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
-_WHOLE = ("datasets", "metrics", "strategies")  # rooms that are public as they are
+_WHOLE = ("datasets", "metrics", "strategies", "theory")  # rooms that are public as they are
 __all__ = sorted((*_WHERE, *_WHOLE))  # noqa: PLE0605  every name above, once
 
 

@@ -1,7 +1,10 @@
 """The constants and theorems of the paper against real kernels, over many inputs and depths."""
 
 import math
+import subprocess
+import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -41,7 +44,25 @@ def test_no_pair_of_inputs_leaves_the_interval(depth, w_std, b_std, spread) -> N
         if math.isfinite(found.high):
             assert bound.low <= found.low * (1 + 1e-9) and found.high <= bound.high * (1 + 1e-9)
         else:
-            assert bound.high == math.inf
+            assert (bound.low, bound.high) == (-math.inf, math.inf)
+
+
+def test_one_hidden_layer_has_no_finite_constants() -> None:
+    """Between opposed points K is above 0 and Theta below: the ratio passes through infinity."""
+    angle = torch.linspace(0, math.pi, 2000, dtype=torch.float64)
+    x = math.sqrt(2) * torch.stack([angle.cos(), angle.sin()], 1)
+    found = NNGP(mlp(1))(x)[0] / NTK(mlp(1))(x)[0]
+    assert float(found[-1]) == pytest.approx(-0.497, abs=1e-3) and float(found.max()) > 100
+    for b_std in (0.0, 0.1):
+        made = ratio_bound(mlp(1, b_std=b_std))
+        assert (made.low, made.high) == (-math.inf, math.inf)
+    # A bias as large as the weights outweighs what opposed points have in common.
+    assert ratio_bound(mlp(1, b_std=1.0)).high < 1.01
+
+
+def test_sizes_do_not_matter_without_bias() -> None:
+    network = mlp(2, b_std=0.0)
+    assert ratio_bound(network, (0.1, 10.0)) == ratio_bound(network)
 
 
 @pytest.mark.parametrize("depth", (2, 3, 4))
@@ -88,11 +109,35 @@ def test_theorem_1_holds_with_n_squared(depth, b_std) -> None:
     assert spread_bound(network, x[:6], x[6:]).vacuous  # as it mostly is: said in the docs
 
 
+def test_theorem_1_needs_no_ratio_where_there_is_none() -> None:
+    """Opposed points and one hidden layer: what bounds K - alpha Theta is its largest entry."""
+    network = mlp(1)
+    for seed in range(5):
+        x = points(12, 4, seed)
+        x[7] = -x[0]
+        for alpha in (None, 0.5):
+            made = spread_bound(network, x[:6], x[6:], alpha=alpha)
+            assert (made.ratio.low, made.ratio.high) == (-math.inf, math.inf)
+            assert alpha is None or made.alpha == alpha
+            k, theta = NNGP(network)(x), NTK(network)(x)
+            assert made.gamma == pytest.approx(float((k - made.alpha * theta).abs().max()))
+            assert 0 < made.worst <= made.beta < math.inf
+
+
+def test_the_ratio_of_gains_is_measured_between_labelled_and_test_points_too() -> None:
+    network = mlp(2, b_std=0.1)
+    x = points(8, 3, 0)
+    both = gain_ratio(network, x[:5], ratio=measured_ratio(network, x))
+    assert gain_ratio(network, x[:5], x[5:]) == both
+    assert gain_ratio(network, x[:5], ratio=measured_ratio(network, x[:5])) != both
+    assert gain_ratio(mlp(1), x[:5], -x[:5]) == (-math.inf, math.inf)
+
+
 def test_the_ratio_of_gains_lies_within_its_bounds() -> None:
     for seed in range(20):
         network = mlp(2, b_std=0.1)
         x = points(8, 3, seed)
-        low, high = gain_ratio(network, x[:5], ratio=measured_ratio(network, x))
+        low, high = gain_ratio(network, x[:5], x[5:])
         ntk, nngp = NTK(network), NNGP(network)
         zeros = torch.zeros(5)
         ours = nngp.diag(x[5:]) - trained(ntk, nngp, x[:5], zeros, x[5:], noise=0).variance
@@ -142,6 +187,9 @@ def test_the_factor_says_nothing_without_a_ridge_unless_labels_are_exact() -> No
     assert error_factor(1.0) == pytest.approx(1 + math.sqrt(2 * math.log(20)))
 
 
+X = points(4, 3, 0)
+
+
 @pytest.mark.parametrize(
     ("call", "match"),
     [
@@ -149,10 +197,32 @@ def test_the_factor_says_nothing_without_a_ridge_unless_labels_are_exact() -> No
         (lambda: ratio_bound(mlp(), (2.0, 1.0)), "least <= largest"),
         (lambda: printed_ratio(1, bias=True), "two hidden layers"),
         (lambda: error_factor(1.0, delta=1.0), "delta between"),
-        (lambda: error_factor(-1.0), "not negative"),
+        (lambda: error_factor(-1.0), "not negative, got -1.0"),
+        (lambda: error_factor(math.nan), "a norm that is finite and not negative, got nan"),
+        (lambda: error_factor(1.0, noise=math.nan), "a noise that is finite"),
+        (lambda: error_factor(1.0, ridge=math.inf), "a ridge that is finite"),
+        (lambda: error_factor(1.0, delta=math.nan), "delta between"),
         (lambda: spread_bound(mlp(), torch.ones(3, 2), torch.ones(1, 2)), "points that differ"),
+        (lambda: spread_bound(mlp(), X[:0], X), r"x of shape \(rows, columns\).*got \(0, 3\)"),
+        (lambda: spread_bound(mlp(), X, X[:0]), r"x_test of shape"),
+        (lambda: spread_bound(mlp(), X, X[:, :2]), "x_test with 3 columns, as x; got 2"),
+        (lambda: spread_bound(mlp(), X * math.nan, X), "finite numbers in x, got NaN"),
+        (lambda: spread_bound(mlp(), X[:2], X, alpha=math.nan), "a finite alpha, got nan"),
+        (lambda: measured_ratio(mlp(), X[:0]), "x of shape"),
+        (lambda: gain_ratio(mlp(), X), "test points or a ratio, got neither"),
+        (lambda: gain_ratio(mlp(), X, X[:, :2]), "x_test with 3 columns"),
+        (lambda: gain_ratio(mlp(), np.ones((3, 2)), np.eye(2)), "points that differ"),
+        (lambda: rkhs_norm(NTK(mlp()), X, X[:, 0] * math.nan), "finite labels in y"),
+        (lambda: rkhs_norm(NTK(mlp()), X * math.nan, X[:, 0]), "finite numbers in x"),
+        (lambda: rkhs_norm(NTK(mlp()), X, X[:3, 0]), r"y of 4 labels.*got shape \(3,\)"),
+        (lambda: rkhs_norm(NTK(mlp()), X, X[:, 0], noise=math.nan), "a noise that is finite"),
     ],
 )
 def test_what_has_no_bound_is_refused(call, match) -> None:
     with pytest.raises(EvgpError, match=match):
         call()
+
+
+def test_the_room_is_there_once_the_package_is() -> None:
+    code = "import evgp; assert evgp.theory.ratio_bound and 'theory' in evgp.__all__"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -18,6 +18,7 @@ from evgp._errors import PoolError
 from evgp._linalg import JITTER, as_tensor, safe_cholesky
 from evgp._typing import Array
 from evgp.kernels import Kernel
+from evgp.theory._given import at_least_zero, points
 
 
 def error_factor(
@@ -30,8 +31,8 @@ def error_factor(
     """
     if not 0 < delta < 1:
         raise PoolError(f"expected delta between 0 and 1, got {delta}")
-    if norm < 0 or noise < 0 or ridge < 0:
-        raise PoolError("expected a norm, a noise and a ridge that are not negative")
+    for value, name in ((norm, "norm"), (noise, "noise"), (ridge, "ridge")):
+        at_least_zero(value, name)
     if noise == 0:
         second = 0.0
     else:
@@ -51,8 +52,15 @@ def rkhs_norm(kernel: Kernel, x: Array, y: Array, *, noise: float = 0.0) -> floa
     >>> rkhs_norm(NTK(mlp()), x, torch.zeros(3))
     0.0
     """
-    points, targets = as_tensor(x).double(), as_tensor(y).double().reshape(len(x), -1)
-    theta = kernel(points)
+    given, targets = points(x, "x"), as_tensor(y).double()
+    if targets.ndim not in (1, 2) or len(targets) != len(given) or targets.numel() == 0:
+        raise PoolError(
+            f"expected y of {len(given)} labels, one a row of x; got shape {tuple(targets.shape)}"
+        )
+    if not bool(torch.isfinite(targets).all()):
+        raise PoolError("expected finite labels in y, got NaN or inf; leave those rows out")
+    at_least_zero(noise, "noise")
+    targets, theta = targets.reshape(len(given), -1), kernel(given)
     matrix = theta.clone()
     matrix.diagonal().add_(max(noise, JITTER * float(theta.diagonal().mean())))
     weights = torch.cholesky_solve(targets, safe_cholesky(matrix))

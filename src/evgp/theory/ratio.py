@@ -8,7 +8,9 @@ $$ \frac{\Theta}{K} = 1 + \sum_{l=1}^{L} \frac{K^{(l)}}{K^{(L+1)}} \prod_{j=l}^{
    \dot K^{(j)} $$
 
 in which all but the first term are positive; the first is negative where points lie opposite each
-other, which the printed lower bound with bias overlooks.
+other, which the printed lower bound with bias overlooks. With one hidden layer that term outweighs
+the others there, unless biases are as large as weights: $\Theta$ changes its sign, and no finite
+constants exist.
 """
 
 from dataclasses import dataclass
@@ -19,10 +21,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evgp._errors import NetworkError
-from evgp._linalg import as_tensor
 from evgp._typing import Array
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Dense, LeakyRelu, Network
+from evgp.theory._given import points
 
 _ANGLES, _SIZES = 4000, 24  # cells of the correlation, and of each of both variances
 Interval = tuple[Float[Tensor, " c"], Float[Tensor, " c"]]
@@ -30,7 +32,7 @@ Interval = tuple[Float[Tensor, " c"], Float[Tensor, " c"]]
 
 @dataclass(frozen=True)
 class Ratio:
-    """Bounds on K / Theta; `high` is infinite where Theta may vanish or change its sign."""
+    """Bounds on K / Theta; both are infinite where Theta may change its sign."""
 
     low: float
     high: float
@@ -44,8 +46,8 @@ def measured_ratio(network: Network, x: Array) -> Ratio:
     >>> round(made.low, 3), round(made.high, 3)
     (0.333, 0.72)
     """
-    points = as_tensor(x).double()
-    k, theta = NNGP(network)(points), NTK(network)(points)
+    given = points(x, "x")
+    k, theta = NNGP(network)(given), NTK(network)(given)
     if bool((theta <= 0).any()):
         return Ratio(-inf, inf)
     found = k / theta
@@ -56,7 +58,9 @@ def ratio_bound(network: Network, sizes: tuple[float, float] = (1.0, 1.0)) -> Ra
     """Bounds for all pairs of inputs whose mean squares lie within `sizes`, by interval arithmetic.
 
     Without bias, sizes do not matter. Cells of angle and size are enclosed one by one; a bound
-    holds however coarse they are, and is close if they are fine.
+    holds however coarse they are, and is close if they are fine. With one hidden layer and
+    small biases Theta changes its sign as points come to lie opposite each other: both ends are
+    infinite.
 
     >>> from evgp import mlp
     >>> made = ratio_bound(mlp(b_std=0.0))
@@ -68,7 +72,8 @@ def ratio_bound(network: Network, sizes: tuple[float, float] = (1.0, 1.0)) -> Ra
     if not 0 < low <= high < inf:
         raise NetworkError(f"expected 0 < least <= largest mean square, got {sizes}")
     edges = torch.linspace(-1, 1, _ANGLES + 1, dtype=torch.float64)
-    cells = 1 if high == low or not _biased(network) else _SIZES
+    low, high = (low, high) if _biased(network) else (1.0, 1.0)
+    cells = 1 if high == low else _SIZES
     grid = torch.logspace(0, 1, cells + 1, base=high / low, dtype=torch.float64) * low
     least, most = inf, -inf
     for i in range(cells):
@@ -77,7 +82,9 @@ def ratio_bound(network: Network, sizes: tuple[float, float] = (1.0, 1.0)) -> Ra
             second = (float(grid[j]), float(grid[j + 1]))
             below, above = _enclosed(network, edges, first, second)
             least, most = min(least, below), max(most, above)
-    if least <= 0:
+    if least < 0:
+        return Ratio(-inf, inf)  # K / Theta passes through both where Theta vanishes
+    if least == 0:
         return Ratio(1 / most, inf)
     return Ratio(1 / most, 1 / least)
 

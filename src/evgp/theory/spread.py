@@ -5,19 +5,22 @@ $$ \left| \sigma^2_{NN}(x) - \alpha \sigma^2_{NTKGP}(x) \right| \le \beta = \gam
    \gamma = B \max(\alpha - a_-, a_+ - \alpha) $$
 
 The paper prints n in the middle term; $\lambda_{max}(K - \alpha \Theta) \le n \gamma$ makes it n².
+All that the proof asks of $\gamma$ is $|K - \alpha \Theta| \le \gamma$ for every pair of points. Where
+$a_-$ and $a_+$ are infinite, as with one hidden layer and points that lie opposite each other, it
+is the largest $|K - \alpha \Theta|$ among the points.
 """
 
 from dataclasses import dataclass
-from math import inf
+from math import isfinite
 
 import torch
 
 from evgp._errors import PoolError
-from evgp._linalg import as_tensor
 from evgp._typing import Array
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Network
 from evgp.posterior import ntkgp, trained
+from evgp.theory._given import least_eigenvalue, points
 from evgp.theory.ratio import Ratio, measured_ratio
 
 
@@ -53,7 +56,8 @@ def spread_bound(
     """The theorem on labelled points x and test points, with what it bounds beside it.
 
     `ratio` is that of all the points unless given (such as `ratio_bound`), `alpha` its middle,
-    which is the best choice. O(n³ + n² m).
+    which is the best choice; where the ratio is infinite, the slope of K over Theta through zero
+    by least squares. O(n³ + n² m).
 
     >>> from evgp import mlp
     >>> x = torch.eye(4, dtype=torch.float64)
@@ -61,40 +65,64 @@ def spread_bound(
     >>> made.worst < made.beta
     True
     """
-    points, test = as_tensor(x).double(), as_tensor(x_test).double()
-    every = torch.cat([points, test])
+    known = points(x, "x")
+    test = points(x_test, "x_test", known.shape[1])
+    every = torch.cat([known, test])
     ratio = measured_ratio(network, every) if ratio is None else ratio
-    alpha = (ratio.low + ratio.high) / 2 if alpha is None else alpha
     ntk, nngp = NTK(network), NNGP(network)
-    n, theta = len(points), ntk(every)
+    n, theta, k = len(known), ntk(every), nngp(every)
+    finite = isfinite(ratio.low) and isfinite(ratio.high)
+    if alpha is None:
+        slope = float((k * theta).sum() / theta.square().sum())
+        alpha = (ratio.low + ratio.high) / 2 if finite else slope
+    if not isfinite(alpha):
+        raise PoolError(f"expected a finite alpha, got {alpha}; leave it out for the usual one")
     largest = float(theta.abs().max())
-    least = float(torch.linalg.eigvalsh(theta[:n, :n])[0])
-    if least <= 0:
-        raise PoolError("expected labelled points that differ, got a singular kernel matrix")
-    gamma = largest * max(alpha - ratio.low, ratio.high - alpha)
+    least = least_eigenvalue(theta[:n, :n])
+    if finite:
+        gamma = largest * max(alpha - ratio.low, ratio.high - alpha)
+    else:
+        gamma = float((k - alpha * theta).abs().max())
     per = n * largest / least
-    beta = gamma * (1 + per**2 + 2 * per) if gamma < inf else inf
+    beta = gamma * (1 + per**2 + 2 * per)
     zeros = torch.zeros(n, dtype=torch.float64)
-    ours = trained(ntk, nngp, points, zeros, test, noise=0).variance
-    process = ntkgp(ntk, points, zeros, test, noise=0).variance
+    ours = trained(ntk, nngp, known, zeros, test, noise=0).variance
+    process = ntkgp(ntk, known, zeros, test, noise=0).variance
     worst = float((ours - alpha * process).abs().max())
     return Spread(ratio, alpha, gamma, beta, worst, float(nngp.diag(test).mean()))
 
 
-def gain_ratio(network: Network, x: Array, *, ratio: Ratio | None = None) -> tuple[float, float]:
-    r"""Bounds on the fall of variance of trained networks over that of the NTKGP, at any point.
+def gain_ratio(
+    network: Network, x: Array, x_test: Array | None = None, *, ratio: Ratio | None = None
+) -> tuple[float, float]:
+    r"""Bounds on the fall of variance of trained networks over that of the NTKGP, at test points.
 
     $$ \frac{2 a_- \lambda_{min}}{B} - \frac{a_+ B}{\lambda_{min}} \le
        \frac{\alpha_{EV,NN}}{\alpha_{EV,NTKGP}} \le \frac{2 a_+ B}{\lambda_{min}} $$
 
-    with B the largest sum of a row of $|\Theta_X|$. The upper one is proved; the lower one uses an
-    inequality that holds for equal vectors only, so it is unproved, though no case against it is
-    known.
+    with B the largest sum of a row of $|\Theta_X|$. The constants must hold between x and the test
+    points too: they are measured on both together, or `ratio` is given, as by `ratio_bound` for all
+    inputs of some sizes. The upper bound is proved; the lower one uses an inequality that holds for
+    equal vectors only, so it is unproved, though no case against it is known.
+
+    >>> from evgp import mlp
+    >>> x = torch.eye(4, dtype=torch.float64)
+    >>> [round(one, 2) for one in gain_ratio(mlp(), x[:2], x[2:])]
+    [-0.96, 2.72]
     """
-    points = as_tensor(x).double()
-    ratio = measured_ratio(network, points) if ratio is None else ratio
-    theta = NTK(network)(points)
-    largest = float(theta.abs().sum(1).max())
-    least = float(torch.linalg.eigvalsh(theta)[0])
-    high = 2 * ratio.high * largest / least
-    return 2 * ratio.low * least / largest - ratio.high * largest / least, high
+    known = points(x, "x")
+    if x_test is not None:
+        test = points(x_test, "x_test", known.shape[1])
+    if ratio is None:
+        if x_test is None:
+            raise PoolError(
+                "expected test points or a ratio, got neither: a- and a+ must hold between x and "
+                "the test points too; give x_test, or ratio=ratio_bound(network, sizes)"
+            )
+        ratio = measured_ratio(network, torch.cat([known, test]))
+    theta = NTK(network)(known)
+    largest, least = float(theta.abs().sum(1).max()), least_eigenvalue(theta)
+    most = max(abs(ratio.low), abs(ratio.high))
+    high = 2 * most * largest / least
+    first = 2 * ratio.low * least / largest if ratio.low >= 0 else -high
+    return first - high / 2, high
