@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from evgp import NNGP, NTK, Recipe, audit, confirm, mlp, ntkgp, pick, trained
-from evgp._errors import EvgpError, MemoryPlanError
+from evgp._errors import DataWarning, EvgpError, EvgpWarning, MemoryPlanError
 from evgp.audits import fit
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -48,7 +48,8 @@ def test_a_pool_gives_what_would_help_and_random_sets() -> None:
     assert made.further.indices.tolist() == wanted.indices.tolist()
     assert made.random.shape == (20,) and (made.random > 0).all()
     assert audit(TRAIN, TEST, pool=POOL[:5], k=9).further.indices.shape == (5,)
-    assert audit(TRAIN, TEST, pool=TRAIN[:5], k=1).random.shape == (0,)
+    with pytest.warns(EvgpWarning, match="in the training rows already"):
+        assert audit(TRAIN, TEST, pool=TRAIN[:5], k=1).random.shape == (0,)
 
 
 def test_further_labels_do_what_a_larger_training_set_does() -> None:
@@ -67,7 +68,8 @@ def test_random_sets_come_from_training_rows_and_pool_together() -> None:
     drawn = np.concatenate([TRAIN, POOL])[rows]
     assert made.random[0] == pytest.approx(audit(drawn, TEST, standardise=False).variance)
     # Training rows that are in the pool too count once.
-    both = audit(TRAIN, TEST, pool=np.concatenate([TRAIN, POOL]), standardise=False)
+    with pytest.warns(EvgpWarning, match="20 of 45 rows of the pool are in the training rows"):
+        both = audit(TRAIN, TEST, pool=np.concatenate([TRAIN, POOL]), standardise=False)
     assert both.random.tolist() == made.random.tolist()
 
 
@@ -147,6 +149,51 @@ def test_scaling_is_that_of_the_training_set() -> None:
     np.testing.assert_allclose(shifted.deviation, audit(TRAIN, TEST).deviation, rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [1e200, 1e-200, 1e-100])
+def test_columns_of_any_size_are_scaled(size) -> None:
+    made, plain = audit(size * TRAIN, size * TEST, pool=size * POOL), audit(TRAIN, TEST, pool=POOL)
+    for name in ("deviation", "ceiling", "influence", "random", "after"):
+        np.testing.assert_allclose(getattr(made, name), getattr(plain, name), rtol=1e-6)
+
+
+def test_an_offset_changes_nothing_while_there_are_digits() -> None:
+    np.testing.assert_allclose(
+        audit(TRAIN + 1e6, TEST + 1e6).deviation, audit(TRAIN, TEST).deviation, rtol=1e-4
+    )
+
+
+def with_column(x: np.ndarray, column: object) -> np.ndarray:
+    return np.column_stack([x[:, 0], np.broadcast_to(column, len(x)), x[:, 1:]])
+
+
+def test_a_constant_column_does_not_count() -> None:
+    made = audit(with_column(TRAIN, 5.0), with_column(TEST, 5.0), pool=with_column(POOL, 5.0), k=2)
+    plain = audit(TRAIN, TEST, pool=POOL, k=2)
+    assert made.prior == plain.prior
+    assert made.deviation.tolist() == plain.deviation.tolist()
+    assert made.after.tolist() == plain.after.tolist()
+
+
+@pytest.mark.parametrize("other", [np.arange(15.0), 6.0])
+def test_a_column_that_only_the_test_tells_apart_is_said(other) -> None:
+    said = "column 1 is constant in the training rows, varies in the test rows: what networks do "
+    with pytest.warns(DataWarning, match=said):
+        audit(with_column(TRAIN, 5.0), with_column(TEST, other))
+    with pytest.warns(DataWarning, match="column 1 .* varies in the pool rows"):
+        audit(with_column(TRAIN, 0.0), with_column(TEST, 0.0), pool=with_column(POOL, 1e-9))
+    twice = [with_column(with_column(x, column), column) for x, column in ((TRAIN, 1), (TEST, 2))]
+    with pytest.warns(DataWarning, match="columns 1, 2 are constant in the training rows, vary in"):
+        audit(*twice)
+    # As they are, all columns count.
+    audit(with_column(TRAIN, 5.0), with_column(TEST, other), standardise=False)
+
+
+def test_training_rows_in_the_pool_are_counted() -> None:
+    pool = np.concatenate([TRAIN[:3], POOL[:1]])
+    with pytest.warns(DataWarning, match=r"3 of 4 rows of the pool .* and 3 of the 4 that would"):
+        audit(TRAIN, TEST, pool=pool, k=4)
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [
@@ -155,6 +202,15 @@ def test_scaling_is_that_of_the_training_set() -> None:
         ({"x_train": TRAIN * np.nan}, "finite numbers in x_train"),
         ({"x_train": TRAIN[:0]}, "x_train of shape"),
         ({"noise": -1.0}, "noise >= 0"),
+        ({"noise": np.nan}, "noise >= 0.*got nan"),
+        ({"noise": np.inf}, "noise >= 0.*got inf"),
+        ({"seed": -1}, "seed as a whole number from 0"),
+        ({"x_train": TRAIN[:1]}, "two training rows at least.*got 1"),
+        ({"x_train": np.ones((5, 3))}, "differs between the training rows, got 3 that are const"),
+        ({"x_train": TRAIN + 1e17, "x_test": TEST + 1e17}, "3 that are constant up to rounding"),
+        ({"x_test": TEST * 1e200}, "below 1e.150 in the test rows"),
+        ({"x_test": TEST * 1e200, "standardise": False}, "below 1e.150 in the test rows"),
+        ({"x_train": TRAIN * 1e-200}, "below 1e.150 in the test rows"),
     ],
 )
 def test_what_cannot_be_audited_is_refused(change, match) -> None:

@@ -140,7 +140,7 @@ def test_networks_that_have_not_come_to_rest_are_called_so(found) -> None:
 
 @pytest.mark.parametrize("unit", [None, 50.0])
 def test_whatever_was_audited_has_a_page(found, unit) -> None:
-    few = audit(TRAIN[:1], TEST[:1])
+    few = audit(TRAIN[:1], TEST[:1], standardise=False)
     small = {"train": rows(TRAIN[:1], "a"), "test": rows(TEST[:1], "b"), "pool": None}
     with pytest.warns(EvgpWarning, match="the others add nothing"):
         same = audit(np.repeat(TRAIN[:2], 3, 0), TRAIN[:2], pool=POOL[:3], k=2, standardise=False)

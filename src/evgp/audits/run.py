@@ -4,21 +4,26 @@ With $A = (\Theta_X + s I)^{-1}$ and $W = A \Theta_{XT}$, leaving out training r
 NTKGP variance at t by $W_{it}^2 / A_{ii}$: every row at once, without another factorisation.
 """
 
+import warnings
+from math import inf
+
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from evgp._errors import PoolError
+from evgp._errors import DataWarning, PoolError
 from evgp._executor import Progress, silent
 from evgp._linalg import as_tensor
 from evgp._typing import Array
+from evgp.audits.columns import check_size, known_rows, scaled
 from evgp.audits.findings import Audit
 from evgp.audits.fit import Fit, Further, blocks, check_room
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Network, mlp
 from evgp.pool import Selection
 from evgp.strategies import pick
+from evgp.strategies.names import whole
 
 _DRAWS = 20
 # Labels of all random draws together, so that many further labels are drawn less often.
@@ -41,10 +46,10 @@ def audit(
 
     With a `pool` of unlabelled points the k of them that would help most are picked, and compared
     with k drawn at random; random sets of the training set's size, drawn from it and the training
-    set together, say how good the set itself is. Columns are scaled by the training set. `noise` is
-    a fraction of the mean prior variance. O(n³ + n² m) time, twenty times that where random sets
-    are drawn, and the cost of `pick` for the pool; O(n²) memory, however many test points there
-    are.
+    set together, say how good the set itself is. Columns are scaled by the training set; those that
+    are constant in it are left out, with a `DataWarning` if they vary elsewhere. `noise` is a
+    fraction of the mean prior variance. O(n³ + n² m) time, twenty times that where random sets are
+    drawn, and the cost of `pick` for the pool; O(n²) memory, however many test points there are.
 
     >>> x = np.random.default_rng(0).normal(size=(60, 3))
     >>> audit(x[:30], x[30:])
@@ -54,8 +59,9 @@ def audit(
         raise PoolError(
             f"expected a network with exact kernels, such as evgp.mlp(), got {network!r}"
         )
-    if noise < 0:
-        raise PoolError(f"expected noise >= 0, got {noise}")
+    if not 0 <= noise < inf:
+        raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise}")
+    whole(seed, "seed", 0, 2**32 - 1)
     points, test = (_points(one, name) for one, name in ((x_train, "x_train"), (x_test, "x_test")))
     more = None if pool is None else _points(pool, "pool")
     for name, part in (("x_test", test), ("pool", more)):
@@ -64,11 +70,11 @@ def audit(
                 f"expected {name} with {points.shape[1]} columns, as x_train; got {part.shape[1]}"
             )
     check_room(len(points))
+    others = {"test": test} if more is None else {"test": test, "pool": more}
     if standardise:
-        mean, scale = points.mean(0), points.std(0, correction=0)
-        factor = torch.where(scale > 0, 1 / torch.where(scale > 0, scale, 1.0), 0.0)
-        points, test = (points - mean) * factor, (test - mean) * factor
-        more = None if more is None else (more - mean) * factor
+        points, others = scaled(points, others)
+    check_size({"the training rows": points, **{f"the {one} rows": x for one, x in others.items()}})
+    test, more = others["test"], others.get("pool")
     further, sets = None, []
     if more is not None:
         further = pick(
@@ -83,6 +89,7 @@ def audit(
             progress=progress,
         )
         sets = _sets(more, further, seed)
+        _note_known(known_rows(points, more), further)
     made = _looked(network, points, test, sets, noise=noise, progress=progress)
     spread, ceiling, influence, after = made
     drawn = np.empty(0)
@@ -142,6 +149,19 @@ def _sets(pool: Float[Tensor, "p d"], further: Selection, seed: int) -> list[Flo
     return [pool[torch.from_numpy(further.indices)], *(pool[one] for one in rows)]
 
 
+def _note_known(known: Bool[np.ndarray, " p"], further: Selection) -> None:
+    """A pool that holds training rows is said, and how many of these were picked again."""
+    count, again = int(known.sum()), int(known[further.indices].sum())
+    if count:
+        warnings.warn(
+            f"{count:,} of {len(known):,} rows of the pool {'is' if count == 1 else 'are'} in the "
+            f"training rows already, and {again:,} of the {len(further):,} that would help most: "
+            "a second label there adds little; leave them out of the pool",
+            DataWarning,
+            stacklevel=3,
+        )
+
+
 def _random(
     network: Network,
     points: Float[Tensor, "n d"],
@@ -157,9 +177,8 @@ def _random(
     From both together: then a training set that was itself drawn at random is one of them, and its
     place among them is any with the same chance. From the pool alone all would share its quirks.
     """
-    known = {row.tobytes() for row in points.numpy()}
-    fresh = [i for i, row in enumerate(pool.numpy()) if row.tobytes() not in known]
-    if not fresh:
+    fresh = np.flatnonzero(~known_rows(points, pool))
+    if not len(fresh):
         return np.empty(0)
     count, whole = len(points), torch.cat([points, pool[fresh]])
     generator = torch.Generator().manual_seed(seed)

@@ -5,9 +5,9 @@ $$ \left| \sigma^2_{NN}(x) - \alpha \sigma^2_{NTKGP}(x) \right| \le \beta = \gam
    \gamma = B \max(\alpha - a_-, a_+ - \alpha) $$
 
 The paper prints n in the middle term; $\lambda_{max}(K - \alpha \Theta) \le n \gamma$ makes it n².
-All that the proof asks of $\gamma$ is $|K - \alpha \Theta| \le \gamma$ for every pair of points. Where
-$a_-$ and $a_+$ are infinite, as with one hidden layer and points that lie opposite each other, it
-is the largest $|K - \alpha \Theta|$ among the points.
+All that the proof asks of $\gamma$ is $|K - \alpha \Theta| \le \gamma$ for every pair of points;
+where $a_-$ and $a_+$ are infinite, as with one hidden layer and points that lie opposite each
+other, it is the largest $|K - \alpha \Theta|$ among the points.
 """
 
 from dataclasses import dataclass
