@@ -20,6 +20,7 @@ ROOMS = [  # low to high; rooms on one line do not import each other
     ["report"],
     ["arena"],
     ["studies"],
+    ["web"],
     ["integrations"],
     ["cli"],
 ]

@@ -17,6 +17,7 @@ from evgp.cli.compare import compare
 from evgp.cli.pick import pick
 from evgp.cli.plan import plan
 from evgp.cli.reproduce import reproduce
+from evgp.cli.serve import serve
 
 app = typer.Typer(
     name="evgp",
@@ -38,6 +39,7 @@ app.command("label")(label)
 app.command("undo")(undo)
 app.command("status")(status)
 app.command("export")(export)
+app.command("serve")(serve)
 app.command("report")(report)
 
 

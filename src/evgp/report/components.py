@@ -1,4 +1,6 @@
-r"""A plane to look at the pool from: its two main components."""
+"""A plane to look at the pool from: its two main components."""
+
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -8,32 +10,53 @@ FITTED = 20_000
 DRAWN = 4_000
 
 
-def project(
-    x: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " r"], *, seed: int
-) -> tuple[Float[np.ndarray, "r 2"], tuple[float, float]]:
-    r"""Place rows on the plane of the two main components, and say how much each holds.
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The two main directions of a pool, and the share of its variance that each holds."""
 
-    The components are the leading right singular vectors of $x - \bar x$, by a seeded randomised
-    SVD over at most 20,000 rows; the largest loading of each is positive, so the map never flips.
-    Costs $O(\min(n, 20000)\, d)$.
+    mean: Float[np.ndarray, " d"]
+    vectors: Float[np.ndarray, "q d"]
+    explained: tuple[float, float]
 
-    >>> at, explained = project(np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([0, 1]), seed=0)
-    >>> at.round(6).tolist(), np.round(explained, 6).tolist()
-    ([[-1.0, 0.0], [1.0, 0.0]], [1.0, 0.0])
+    def place(self, x: Float[np.ndarray, "r d"]) -> Float[np.ndarray, "r 2"]:
+        """Where rows lie on it."""
+        at = np.zeros((len(x), 2))
+        at[:, : len(self.vectors)] = (x - self.mean) @ self.vectors.T
+        return at
+
+
+def main_plane(x: Float[np.ndarray, "n d"], *, seed: int) -> Plane:
+    r"""The plane of the two main components.
+
+    They are the leading right singular vectors of $x - \bar x$, by a seeded randomised SVD over at
+    most 20,000 rows; the largest loading of each is positive, so the map never flips. Costs
+    $O(\min(n, 20000)\, d)$.
     """
     sample = _draw(len(x), FITTED, seed)
     mean = x[sample].mean(axis=0)
     centred = x[sample] - mean
     total = float((centred**2).sum())
-    at, explained = np.zeros((len(rows), 2)), [0.0, 0.0]
-    if total > 0:
-        found = min(2, *centred.shape)
-        _, scales, vectors = randomized_svd(centred, found, random_state=seed)
-        loadings = vectors[np.arange(found), np.abs(vectors).argmax(axis=1)]
-        vectors *= np.where(loadings < 0, -1.0, 1.0)[:, None]
-        at[:, :found] = (x[rows] - mean) @ vectors.T
-        explained[:found] = np.minimum(scales**2 / total, 1.0).tolist()
-    return at, (explained[0], explained[1])
+    if not total > 0:
+        return Plane(mean, np.zeros((0, x.shape[1])), (0.0, 0.0))
+    found = min(2, *centred.shape)
+    _, scales, vectors = randomized_svd(centred, found, random_state=seed)
+    loadings = vectors[np.arange(found), np.abs(vectors).argmax(axis=1)]
+    vectors *= np.where(loadings < 0, -1.0, 1.0)[:, None]
+    first, second = [*np.minimum(scales**2 / total, 1.0).tolist(), 0.0][:2]
+    return Plane(mean, vectors, (first, second))
+
+
+def project(
+    x: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " r"], *, seed: int
+) -> tuple[Float[np.ndarray, "r 2"], tuple[float, float]]:
+    """Place rows on the plane of the two main components, and say how much each holds.
+
+    >>> at, explained = project(np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([0, 1]), seed=0)
+    >>> at.round(6).tolist(), np.round(explained, 6).tolist()
+    ([[-1.0, 0.0], [1.0, 0.0]], [1.0, 0.0])
+    """
+    found = main_plane(x, seed=seed)
+    return found.place(x[rows]), found.explained
 
 
 def backdrop(n: int, picked: Int[np.ndarray, " k"], *, seed: int) -> Int[np.ndarray, " r"]:

@@ -76,8 +76,13 @@ def scatter(summary: Summary) -> Markup:
 
 
 def scatter_axes(summary: Summary) -> tuple[Axis, Axis]:
+    """Ranges that hold every point, in one scale."""
+    return equal_axes([*summary.scatter.points, *(pick.at for pick in summary.picks)])
+
+
+def equal_axes(points: Sequence[tuple[float, float]]) -> tuple[Axis, Axis]:
     """Ranges that hold every point, widened until both directions have the same scale."""
-    at = [*summary.scatter.points, *(pick.at for pick in summary.picks)] or [(0.0, 0.0)]
+    at = points or [(0.0, 0.0)]
     spans = [(min(values), max(values)) for values in zip(*at, strict=True)]
     centres = [(low + high) / 2 for low, high in spans]
     wide, tall = (high - low for low, high in spans)

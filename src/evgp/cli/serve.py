@@ -1,0 +1,103 @@
+"""`evgp serve`: a page on which people label a campaign."""
+
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from evgp._errors import CampaignError
+from evgp.cli import _options as options
+from evgp.cli._output import guarded, tell
+from evgp.cli.campaign import Name
+
+Host = Annotated[str, typer.Option("--host", metavar="HOST", help="Address to listen at.")]
+Port = Annotated[
+    int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="0 takes a free one.")
+]
+Public = Annotated[
+    bool, typer.Option("--public", help="Let other machines in: needed for another --host.")
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="NAME", help="A further name of this server; repeat it."),
+]
+Token = Annotated[
+    bool,
+    typer.Option("--token", help="Ask for the token on this machine too; --public always does."),
+]
+Batch = Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many rows are a batch.")]
+Twice = Annotated[
+    int,
+    typer.Option(
+        "--twice", metavar="N", min=0, max=100, help="Rows in 100 that a second person labels too."
+    ),
+]
+Lease = Annotated[
+    float,
+    typer.Option(
+        "--lease", metavar="SECONDS", min=1, help="How long a row on a screen is kept from others."
+    ),
+]
+
+
+@guarded
+def serve(
+    name: Name,
+    *,
+    port: Port = 8000,
+    host: Host = "127.0.0.1",
+    public: Public = False,
+    allow_host: AllowHost = None,
+    token: Token = False,
+    k: Batch = 50,
+    twice: Twice = 0,
+    lease: Lease = 300.0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Open a page on which people label NAME, by keyboard, several at once.
+
+    An answer that the page calls saved is on the disk. The next batch is picked while people label.
+    Nothing but this machine is asked for anything; other machines get in with --public alone, and
+    with a token: that of $EVGP_TOKEN, or one that is made up and lies beside the campaign.
+
+    \b
+    Examples:
+      evgp serve spam
+      evgp serve spam --host 0.0.0.0 --public --twice 10
+    """
+    missing = [one for one in ("fastapi", "uvicorn") if find_spec(one) is None]
+    if missing:
+        raise CampaignError(f"the page needs {missing[0]}: pip install 'evgp[web]'")
+    from evgp.campaign import Campaign
+    from evgp.web import Desk, make_app
+    from evgp.web.listen import bound, is_loopback, names_of, serve_on
+    from evgp.web.sessions import keeper_of
+
+    if not is_loopback(host) and not public:
+        raise CampaignError(
+            f"expected --public with --host {host}, as other machines could then label; add it, or "
+            "leave --host out"
+        )
+    campaign = Campaign.open(name)
+    keeper, file = keeper_of(campaign.path, asks=token or public)
+    with bound(host, port) as listening:
+        app = make_app(
+            Desk(campaign, k=k, twice=twice, lease=lease),
+            keeper,
+            hosts=names_of(host, allow_host or ()),
+        )
+        if not quiet:
+            shown = f"[{host}]" if ":" in host else host
+            tell(f"{campaign.path}: http://{shown}:{listening.getsockname()[1]} (Ctrl-C stops it)")
+            if file is not None:
+                tell(f"the token that people are asked for is in {file}")
+            if public:
+                tell(
+                    "plain HTTP can be read on its way: use it in a network you trust, or with TLS"
+                )
+        try:
+            serve_on(listening, app)
+        except KeyboardInterrupt:
+            pass
+    if not quiet:
+        tell(f"stopped; every answer that was acknowledged is in {campaign.path}")

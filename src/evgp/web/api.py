@@ -1,0 +1,201 @@
+"""What the page's script asks for; the same is open to other programs (see /openapi.json)."""
+
+import asyncio
+from io import BytesIO
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, HTTPException, Request, Response
+from fastapi import Path as InPath
+from PIL import Image
+
+from evgp.campaign import Item
+from evgp.web import models
+from evgp.web.cards import cells
+from evgp.web.desk import Desk
+from evgp.web.guard import SAFE
+from evgp.web.sessions import Keeper, Session
+
+_PATIENCE = 0.5  # seconds that a wrong token costs
+_SIDE = 1_600  # pixels of a picture's longest side
+_LOSSLESS = 256
+_REFUSALS: dict[int | str, dict[str, object]] = {
+    code: {"model": models.Problem, "description": words}
+    for code, words in (
+        (400, "An unknown host, or a request that is none"),
+        (401, "Nobody has signed in"),
+        (403, "From another page, or without the session's CSRF token"),
+        (413, "Too large"),
+        (422, "Cannot be taken; the sentence says why"),
+    )
+}
+_WRITES: dict[int | str, dict[str, object]] = _REFUSALS | {
+    409: {"model": models.Problem, "description": "The key was used for something else"},
+    503: {"model": models.Problem, "description": "Not now; send the same again"},
+    507: {"model": models.Problem, "description": "The disk is full; send the same again later"},
+}
+router = APIRouter(prefix="/api")
+
+
+async def desk_of(request: Request) -> Desk:
+    """The desk of this server."""
+    found = request.app.state.desk
+    assert isinstance(found, Desk)
+    return found
+
+
+async def keeper_of(request: Request) -> Keeper:
+    """Who knows the cookies."""
+    found = request.app.state.keeper
+    assert isinstance(found, Keeper)
+    return found
+
+
+TheDesk = Annotated[Desk, Depends(desk_of)]
+TheKeeper = Annotated[Keeper, Depends(keeper_of)]
+
+
+async def signed_in(
+    request: Request,
+    keeper: TheKeeper,
+    x_csrf_token: Annotated[str | None, Header(description="Needed for changes.")] = None,
+) -> Session:
+    """The session of a request; for a change its CSRF token too."""
+    session = keeper.read(request.cookies.get(keeper.cookie))
+    if session is None:
+        raise HTTPException(401, "expected somebody who has signed in; open the page again")
+    if request.method not in SAFE and not keeper.is_csrf(session, x_csrf_token):
+        raise HTTPException(403, "expected the CSRF token of this session; open the page again")
+    return session
+
+
+Me = Annotated[Session, Depends(signed_in)]
+
+
+@router.post("/session", responses=_REFUSALS)
+async def sign_in(given: models.SignIn, keeper: TheKeeper, response: Response) -> models.Signed:
+    """Say who you are, with the token where one is asked for."""
+    session = keeper.begin(given.name, given.token)
+    if session is None:
+        await asyncio.sleep(_PATIENCE)
+        raise HTTPException(401, "expected the token of this campaign, got another; ask for it")
+    response.set_cookie(
+        keeper.cookie,
+        keeper.written(session),
+        max_age=30 * 86_400,
+        httponly=True,
+        samesite="strict",
+    )
+    return models.Signed(name=session.who, csrf=keeper.csrf(session))
+
+
+@router.delete("/session", status_code=204, responses=_REFUSALS)
+async def leave(me: Me, desk: TheDesk, keeper: TheKeeper, response: Response) -> None:
+    """Leave; rows that were on your screen are free for others."""
+    desk.leases.release_all(me.id)
+    response.delete_cookie(keeper.cookie, httponly=True, samesite="strict")
+
+
+@router.get("/campaign", responses=_REFUSALS)
+def about(me: Me, desk: TheDesk, keeper: TheKeeper) -> models.About:
+    """What is asked of you."""
+    created = desk.campaign.created
+    return models.About(
+        name=desk.campaign.path.stem,
+        rows=created.rows,
+        classes=list(created.classes),
+        images=desk.campaign.source.images is not None,
+        person=me.who,
+        csrf=keeper.csrf(me),
+    )
+
+
+@router.post("/next", responses=_WRITES)
+def hand_out(wish: models.Wish, me: Me, desk: TheDesk) -> models.HandedOut:
+    """Rows to label, yours until the lease expires; ask again to keep them."""
+    handed = desk.hand_out(me, wish.count)
+    return models.HandedOut(
+        items=[_item(desk, one) for one in handed.items],
+        picking=handed.picking,
+        done=handed.done,
+        problem=handed.problem,
+        progress=_progress(desk, me),
+    )
+
+
+@router.post("/answers", responses=_WRITES)
+async def answer(given: models.AnswerIn, me: Me, desk: TheDesk) -> models.Taken:
+    """Hand in an answer; it is on the disk when this answers."""
+    waiting = desk.submit(me, given.row, given.kind, _value(given.value), given.key)
+    receipt = await asyncio.wrap_future(waiting)
+    return models.Taken(number=receipt.number, repeated=receipt.repeated)
+
+
+@router.post("/undo", responses=_WRITES)
+def undo(given: models.UndoIn, me: Me, desk: TheDesk) -> models.UndoneOut:
+    """Take your latest answer back, and have its row again."""
+    answer, item = desk.undo(me, given.key)
+    return models.UndoneOut(item=_item(desk, item), kind=answer.kind, value=answer.value)
+
+
+@router.get("/progress", responses=_REFUSALS)
+def progress(me: Me, desk: TheDesk) -> models.ProgressOut:
+    """How far the campaign is."""
+    return _progress(desk, me)
+
+
+@router.get(
+    "/images/{row}",
+    response_class=Response,
+    responses=_REFUSALS
+    | {
+        200: {"content": {"image/png": {}, "image/jpeg": {}}, "description": "The picture"},
+        404: {"model": models.Problem, "description": "No such picture"},
+    },
+)
+def image(row: Annotated[int, InPath(ge=0, le=2**53)], me: Me, desk: TheDesk) -> Response:
+    """The picture of a row, decoded and encoded again, at most 1,600 pixels wide and high."""
+    images = desk.campaign.source.images
+    if images is None or row >= len(images):
+        raise HTTPException(404, "expected a row that is a picture")
+    made = images.thumbnail(row, _SIDE)
+    bare = Image.new(made.mode, made.size)
+    bare.paste(made)  # the pixels alone, without what a camera noted about place and time
+    stream = BytesIO()
+    kind = "PNG" if max(made.size) <= _LOSSLESS else "JPEG"
+    bare.save(stream, kind, **({} if kind == "PNG" else {"quality": 90}))
+    return Response(
+        stream.getvalue(),
+        media_type=f"image/{kind.lower()}",
+        headers={"cache-control": "private, max-age=3600"},
+    )
+
+
+def _item(desk: Desk, item: Item) -> models.ItemOut:
+    source = desk.campaign.source
+    pictured = source.images is not None
+    card = {} if pictured else source.card(item.row)
+    card.pop(desk.campaign.created.id or "", None)  # its name is shown already
+    return models.ItemOut(
+        row=item.row,
+        name=item.name.encode("utf-8", "replace").decode(),
+        rank=item.rank,
+        image=pictured,
+        cells=[models.CellOut(**vars(cell)) for cell in cells(card)],
+    )
+
+
+def _progress(desk: Desk, me: Session) -> models.ProgressOut:
+    state = desk.campaign.state
+    labelled = sum(one.labelled for one in state.verdicts.values())
+    return models.ProgressOut(
+        rows=state.created.rows,
+        labelled=labelled,
+        waiting=len(state.pending),
+        passed=len(state.verdicts) - labelled,
+        mine=sum(one.who == me.who for one in state.standing.values()),
+    )
+
+
+def _value(given: str | int | float | None) -> str | float | None:
+    """Whole numbers as floats, where a float can hold them."""
+    return float(given) if isinstance(given, int) and abs(given) < 2**1000 else given

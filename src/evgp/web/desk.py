@@ -1,0 +1,109 @@
+"""Where people take rows from and hand answers in."""
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+from zlib import crc32
+
+from evgp.campaign import Answered, Campaign, Item, Receipt, State, Submission
+from evgp.campaign.events import Kind, Value
+from evgp.web.ahead import Ahead
+from evgp.web.drawn import Chart
+from evgp.web.leases import Leases
+from evgp.web.sessions import Session
+from evgp.web.tally import Tally, tally
+from evgp.web.writer import Writer
+
+
+@dataclass(frozen=True)
+class Handed:
+    """Rows for a person; without any, more will be picked, or all is done, or others have them."""
+
+    items: list[Item]
+    picking: bool
+    done: bool
+    problem: str | None
+
+
+class Desk:
+    """A campaign with its leases, its writer and the picks ahead.
+
+    `k` rows are a batch; `twice` in a hundred labelled rows are shown to a second person, who does
+    not see the first label, so that there is something to agree on.
+    """
+
+    def __init__(
+        self, campaign: Campaign, *, k: int = 50, twice: int = 0, lease: float = 300.0
+    ) -> None:
+        self.campaign = campaign
+        self.twice = twice
+        self.leases = Leases(lease)
+        self.chart = Chart(campaign)
+        self.ahead = Ahead(campaign, k, lambda: len(self.leases.held()))
+        self._writer = Writer(campaign)
+
+    def start(self) -> None:
+        """Begin to write, and to pick ahead."""
+        self._writer.start()
+        self.ahead.start()
+
+    def stop(self) -> None:
+        """Write what waits, and let go of the file."""
+        self._writer.stop()
+        self.ahead.stop()
+        self.campaign.close()
+
+    def hand_out(self, session: Session, count: int) -> Handed:
+        """Rows that are this person's for a while: best first."""
+        state = self.campaign.state
+        pending = state.pending
+        rows = self.leases.take(session.id, [*self._again(state, session.who), *pending], count)
+        self.ahead.call()
+        free = state.created.rows - len({*state.picked, *state.verdicts})
+        return Handed(
+            items=self._items(state, rows),
+            picking=free > 0,
+            done=not pending and not free,
+            problem=self.ahead.problem,
+        )
+
+    def submit(
+        self, session: Session, row: int, kind: Kind, value: Value | None, key: str
+    ) -> "Future[Receipt]":
+        """Hand an answer in; the receipt comes when it is on the disk."""
+
+        def taken(future: "Future[Receipt]") -> None:
+            if not future.cancelled() and future.exception() is None:
+                self.leases.release(session.id, row)
+                self.ahead.call()
+
+        made = self._writer.put(Submission(row, session.who, key, kind, value))
+        made.add_done_callback(taken)
+        return made
+
+    def undo(self, session: Session, key: str) -> tuple[Answered, Item]:
+        """Take this person's latest answer back, and give them the row again."""
+        answer = self.campaign.undo(session.who, key=key)
+        self.leases.take(session.id, [answer.row], 1)
+        return answer, self._items(self.campaign.state, [answer.row])[0]
+
+    def tally(self) -> Tally:
+        """How far the campaign is."""
+        return tally(self.campaign.state, self.campaign.log())
+
+    def _items(self, state: State, rows: list[int]) -> list[Item]:
+        rank = {row: number for number, row in enumerate(state.picked, 1)}
+        names = self.campaign.source.names
+        return [Item(row, names[row], rank.get(row, 0)) for row in rows]
+
+    def _again(self, state: State, who: str) -> list[int]:
+        """Rows that a second person should label too."""
+        if not self.twice:
+            return []
+        return [
+            row
+            for row, one in state.verdicts.items()
+            if one.labelled
+            and len(one.answers) == 1
+            and who not in one.answers
+            and crc32(str(row).encode()) % 100 < self.twice
+        ]

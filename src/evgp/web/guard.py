@@ -1,0 +1,118 @@
+"""What is checked before a request is looked at, and what every answer carries."""
+
+from collections.abc import Collection
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MOST_BYTES = 65_536
+SAFE = ("GET", "HEAD", "OPTIONS")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+
+class _TooLarge(Exception):
+    """More came than was announced, or than is taken."""
+
+
+class Guard:
+    """Known hosts only, changes from our own pages only, small bodies only, strict headers."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, and pass it on."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refused(scope)
+        if refusal is not None:
+            await refusal(scope, receive, _marked(send))
+            return
+        got, began, over = 0, False, False
+
+        async def counted() -> Message:
+            nonlocal got, over
+            message = await receive()
+            got += len(message.get("body", b""))
+            if got > MOST_BYTES:
+                over = True
+                raise _TooLarge
+            return message
+
+        async def sending(message: Message) -> None:
+            nonlocal began
+            if over and not began:
+                return  # what the application makes of it is of no interest
+            began = True
+            await _marked(send)(message)
+
+        with suppress(_TooLarge):
+            await self._app(scope, counted, sending)
+        if over and not began:
+            await _too_large()(scope, receive, _marked(send))
+
+    def _refused(self, scope: Scope) -> JSONResponse | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if host_name(host) not in self._hosts:
+            return _problem(400, "expected the address that evgp serve told, got another host")
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > MOST_BYTES:
+            return _too_large()
+        if scope["method"] in SAFE:
+            return None
+        origin = urlsplit(headers.get("origin", ""))
+        if origin.scheme not in ("http", "https") or origin.netloc.lower() != host.lower():
+            return _problem(403, "expected a request of this page, got one from elsewhere")
+        return None
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without the port.
+
+    >>> host_name("localhost:8000"), host_name("[::1]:8000"), host_name("Evil.example")
+    ('localhost', '::1', 'evil.example')
+    """
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def _marked(send: Send) -> Send:
+    async def marked(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            headers.setdefault("cache-control", "no-store")
+        await send(message)
+
+    return marked
+
+
+def _problem(status: int, words: str) -> JSONResponse:
+    return JSONResponse({"detail": words}, status)
+
+
+def _too_large() -> JSONResponse:
+    return _problem(413, f"expected at most {MOST_BYTES:,} bytes, got more")

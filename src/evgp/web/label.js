@@ -1,0 +1,263 @@
+(() => {
+  "use strict";
+  const el = (id) => document.getElementById(id);
+  const meta = (name) => document.querySelector(`meta[name=${name}]`).content;
+  const csrf = meta("csrf"), person = meta("person");
+  const form = el("answer"), number = el("number");
+  const store = `evgp outbox ${person}`;
+  const KEEP = 4, WANT = 8;
+
+  let items = [];            // rows at hand, the first is on the screen
+  const answered = new Set(); // rows this page has answered, whatever the server still thinks
+  let outbox = JSON.parse(sessionStorage.getItem(store) || "[]"); // what is not yet acknowledged
+  for (const one of outbox) if (one.body.row !== undefined) answered.add(one.body.row);
+  let sending = false, fetching = false, undoing = outbox.some((one) => one.path === "/api/undo");
+  let over = null;           // why there are no rows
+  let progress = null, zoom = 0, wait = 0;
+
+  async function call(path, body, method = "POST") {
+    const answer = await fetch(path, {
+      method, headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    if (answer.status === 401) location.reload();
+    return answer;
+  }
+  const sentence = async (answer) => (await answer.json().catch(() => ({}))).detail || `error ${answer.status}`;
+  const say = (text) => { el("status").textContent = text; };
+  const warn = (text) => { el("alert").hidden = !text; el("alert").textContent = text || ""; };
+  function newKey() { // crypto.randomUUID is not there without TLS
+    return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+  }
+  function later(seconds) { clearTimeout(wait); wait = setTimeout(flush, 1000 * seconds); }
+
+  /* What is said goes to the outbox first and is sent in order, again and again with the same key,
+     until the server says that it is on its disk. A reload of the page keeps it. */
+  function post(path, body, about) {
+    outbox.push({ path, body, about });
+    keep();
+    flush();
+  }
+  function keep() { sessionStorage.setItem(store, JSON.stringify(outbox)); }
+
+  async function flush() {
+    if (sending || !outbox.length) return;
+    sending = true;
+    let failures = 0;
+    while (outbox.length) {
+      const one = outbox[0];
+      let answer;
+      try {
+        answer = await call(one.path, one.body);
+      } catch {
+        warn(`The server does not answer. ${waiting()} kept here and sent when it does; leave this tab open.`);
+        later(1);
+        break;
+      }
+      if (answer.status >= 500 || [401, 403, 408, 429].includes(answer.status)) {
+        warn(`${await sentence(answer)} ${waiting()} kept here and sent again; leave this tab open.`);
+        later(Math.min(5, 1 + failures++));
+        break;
+      }
+      outbox.shift();
+      keep();
+      if (answer.ok) {
+        warn("");
+        taken(one, await answer.json());
+      } else {
+        refused(one, await sentence(answer));
+      }
+    }
+    sending = false;
+    fetchItems();
+  }
+  const waiting = () => (outbox.length === 1 ? "One answer is" : `${outbox.length} answers are`);
+
+  function taken(one, told) {
+    if (one.path === "/api/undo") {
+      undoing = false;
+      answered.delete(told.item.row);
+      items = [told.item, ...items.filter((item) => item.row !== told.item.row)];
+      const what = { skip: "skipped", unsure: "cannot tell" }[told.kind] ?? told.value;
+      say(`Taken back: ${told.item.name} was ${what}`);
+      if (progress) { progress.mine--; }
+      show();
+      return;
+    }
+    say(`Saved: ${one.about}`);
+    document.body.dataset.saved = String(Number(document.body.dataset.saved || 0) + 1);
+    if (progress && !told.repeated) {
+      progress.mine++;
+      progress.waiting = Math.max(0, progress.waiting - 1);
+      progress[one.body.kind === "label" ? "labelled" : "passed"]++;
+      count();
+    }
+  }
+  function refused(one, why) {
+    warn(`Not taken: ${why}`);
+    if (one.path === "/api/undo") { undoing = false; show(); return; }
+    answered.delete(one.body.row);
+    fetchItems(true);
+  }
+
+  async function fetchItems(always = false) {
+    if (fetching || (!always && items.length > KEEP)) return;
+    fetching = true;
+    let again = 0;
+    try {
+      const answer = await call("/api/next", { count: WANT });
+      if (answer.ok) {
+        const told = await answer.json();
+        const known = new Set(items.map((item) => item.row));
+        for (const item of told.items) {
+          if (known.has(item.row) || answered.has(item.row)) continue;
+          items.push(item);
+          if (item.image) new Image().src = picture(item);
+        }
+        progress = told.progress;
+        count();
+        over = told.done ? "done" : told.problem ? "problem" : told.picking ? "picking" : "held";
+        if (over === "problem" && !items.length) warn(`The next batch could not be picked: ${told.problem}`);
+        if (!items.length) again = over === "done" ? 5 : 1;
+      } else if (!outbox.length) {
+        warn(await sentence(answer));
+        again = 3;
+      }
+    } catch {
+      if (!outbox.length) warn("The server does not answer; this page tries again by itself.");
+      again = 1;
+    }
+    fetching = false;
+    if (!again && !outbox.length && el("alert").textContent.startsWith("The server")) warn("");
+    if (again) setTimeout(() => fetchItems(true), 1000 * again);
+    show();
+  }
+
+  let shown = null;
+  const picture = (item) => `/api/images/${item.row}`;
+  function show() {
+    const item = items[0];
+    form.classList.toggle("waiting", !item || undoing);
+    if (item === shown && item !== undefined) return;
+    shown = item;
+    el("card").hidden = !item;
+    el("empty").hidden = Boolean(item);
+    if (!item) {
+      el("empty").textContent = over === "done"
+        ? "Every row was looked at. Thank you."
+        : over === "held" ? "The last rows are on other screens; this page waits for them."
+          : over === "picking" ? "The next rows are being picked …" : "Fetching rows …";
+      return;
+    }
+    el("rank").textContent = item.rank ? `#${item.rank}` : "";
+    el("row-name").textContent = item.name;
+    el("card").classList.toggle("pictured", item.image);
+    el("picture").hidden = !item.image;
+    if (item.image) {
+      enlarge(0);
+      el("image").classList.remove("tiny");
+      el("image").alt = `The picture ${item.name}`;
+      el("image").src = picture(item);
+    }
+    el("cells").replaceChildren(...item.cells.map(field));
+    el("card").scrollTop = 0;
+    document.body.dataset.row = item.row;
+    if (number) { number.value = ""; number.focus({ preventScroll: true }); }
+  }
+  function field(cell) {
+    const box = document.createElement("div"), name = document.createElement("dt"), text = document.createElement("dd");
+    box.className = cell.kind;
+    name.textContent = cell.name;
+    text.textContent = cell.kind === "missing" ? "missing" : cell.text;
+    text.dir = "auto";
+    box.append(name, text);
+    return box;
+  }
+  function count() {
+    const picked = progress.labelled + progress.passed + progress.waiting;
+    el("bar").max = Math.max(1, picked);
+    el("bar").value = progress.labelled + progress.passed;
+    el("count").textContent = `${progress.labelled} labelled, ${progress.waiting} waiting · ${progress.mine} by you`;
+  }
+  function enlarge(to) {
+    zoom = to;
+    el("view").className = ["view", "view twice", "view fourfold"][zoom];
+    el("zoom").setAttribute("aria-pressed", String(zoom > 0));
+    el("zoom-says").textContent = ["Enlarge", "Twice", "Fourfold"][zoom];
+    if (zoom) { // keep the middle in the middle
+      const view = el("view");
+      view.scrollLeft = (view.scrollWidth - view.clientWidth) / 2;
+      view.scrollTop = (view.scrollHeight - view.clientHeight) / 2;
+    }
+  }
+  el("image").addEventListener("load", () => {
+    const image = el("image");
+    image.classList.toggle("tiny", Math.max(image.naturalWidth, image.naturalHeight) <= 64);
+  });
+
+  function answer(kind, value) {
+    const item = items[0];
+    if (!item || undoing) return;
+    items.shift();
+    answered.add(item.row);
+    const body = { row: item.row, kind, key: newKey() };
+    if (kind === "label") body.value = value;
+    const said = kind === "label" ? String(value) : kind === "skip" ? "skipped" : "cannot tell";
+    show();
+    fetchItems();
+    post("/api/answers", body, `${item.name} ${said}`);
+  }
+  function undo() {
+    if (undoing) return;
+    undoing = true;
+    show();
+    form.classList.add("waiting");
+    post("/api/undo", { key: newKey() });
+  }
+  function submitNumber() {
+    const text = number.value.trim().replace(",", ".");
+    if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) || !Number.isFinite(Number(text))) {
+      warn("Expected a number, such as 2.5.");
+      number.setAttribute("aria-invalid", "true");
+      return;
+    }
+    warn("");
+    number.removeAttribute("aria-invalid");
+    answer("label", Number(text));
+  }
+
+  form.addEventListener("submit", (event) => { event.preventDefault(); if (number) submitNumber(); });
+  form.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    if (button.dataset.value !== undefined) answer("label", button.dataset.value);
+    else if (button.dataset.kind) answer(button.dataset.kind);
+    else if (button.id === "undo") undo();
+  });
+  el("zoom").addEventListener("click", () => enlarge((zoom + 1) % 3));
+  el("image").addEventListener("click", () => enlarge((zoom + 1) % 3));
+  el("leave").addEventListener("click", async () => {
+    if (outbox.length) { warn("Some answers are not saved yet; wait until they are."); return; }
+    await call("/api/session", undefined, "DELETE").catch(() => {});
+    location.assign("/");
+  });
+  el("keys").addEventListener("change", () => form.classList.toggle("keyless", !el("keys").checked));
+
+  const byKey = new Map();
+  for (const button of form.querySelectorAll("button[data-key]")) {
+    if (button.dataset.key) byKey.set(button.dataset.key, button.dataset.value);
+  }
+  document.addEventListener("keydown", (event) => {
+    if (!el("keys").checked || event.repeat || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    const typing = event.target instanceof HTMLInputElement && event.target.type !== "checkbox";
+    const key = event.key.toLowerCase();
+    if (!typing && byKey.has(key)) { event.preventDefault(); answer("label", byKey.get(key)); return; }
+    const deed = { u: undo, s: () => answer("skip"), c: () => answer("unsure"), z: () => enlarge((zoom + 1) % 3) }[key];
+    if (deed && (key !== "z" || !el("picture").hidden)) { event.preventDefault(); deed(); }
+  });
+  window.addEventListener("beforeunload", (event) => { if (outbox.length) event.preventDefault(); });
+  setInterval(() => { if (!document.hidden) fetchItems(true); }, 60000); // keeps the leases
+
+  flush();
+  fetchItems(true);
+})();

@@ -1,0 +1,70 @@
+"""A socket, the names it answers to, and the server on it."""
+
+import socket
+from collections.abc import Sequence
+
+import psutil
+import uvicorn
+from fastapi import FastAPI
+
+from evgp._errors import CampaignError
+from evgp.web.app import LOOPBACK
+
+_EVERY = ("0.0.0.0", "::")
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens there."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(address)
+        except BaseException:
+            made.close()
+            raise
+    except (OSError, UnicodeError) as error:
+        raise CampaignError(
+            f"expected an address to listen at, got {host} port {port}: "
+            f"{getattr(error, 'strerror', None) or error}; take another --port or --host"
+        ) from error
+    return made
+
+
+def is_loopback(host: str) -> bool:
+    """Can nobody but this machine reach it?
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    return host in LOOPBACK or (host.startswith("127.") and host.count(".") == 3)
+
+
+def names_of(host: str, further: Sequence[str] = ()) -> set[str]:
+    """What a server at this host may be called: itself, this machine's names, and those given."""
+    names = {host, *LOOPBACK, *further}
+    if host in _EVERY:
+        names |= {socket.gethostname(), socket.getfqdn()}
+        names |= {
+            one.address.partition("%")[0]
+            for addresses in psutil.net_if_addrs().values()
+            for one in addresses
+            if one.family in (socket.AF_INET, socket.AF_INET6)
+        }
+    return {name.lower() for name in names} - {*_EVERY}
+
+
+def serve_on(listening: socket.socket, app: FastAPI) -> None:
+    """Serve until Ctrl-C or SIGTERM; no request is written to any log."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=3,
+        ws="none",
+    )
+    uvicorn.Server(config).run(sockets=[listening])

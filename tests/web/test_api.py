@@ -1,0 +1,255 @@
+"""What the page's script can rely on."""
+
+import threading
+import time
+
+import pytest
+from starlette.testclient import TestClient
+
+from evgp.campaign import Campaign
+from evgp.campaign.events import Answered
+from evgp.web import Desk, Keeper, make_app
+from evgp.web.leases import Leases
+from tests.web.conftest import HERE, person_of, running
+
+
+def answers(campaign):
+    return [one.event for one in campaign.log() if isinstance(one.event, Answered)]
+
+
+def test_from_signing_in_to_a_label_on_the_disk(ann, desk) -> None:
+    about = ann.get("/api/campaign").json()
+    assert (about["name"], about["classes"], about["person"]) == ("spam", ["spam", "ham"], "ann")
+    told = ann.post("/api/next", json={"count": 2}).json()
+    first = told["items"][0]
+    assert [one["rank"] for one in told["items"]] == [1, 2] and not told["done"]
+    assert {one["name"] for one in first["cells"]} == {"length", "links", "subject"}
+    answer = ann.says(first["row"], "ham")
+    assert answer.status_code == 200 and not answer.json()["repeated"]
+    assert Campaign.open(desk.campaign.path).state.labels == {first["row"]: "ham"}
+    assert ann.rows()[0] != first["row"]
+    assert ann.get("/api/progress").json() | {"waiting": 0} == {
+        "rows": 60, "labelled": 1, "waiting": 0, "passed": 0, "mine": 1,
+    }  # fmt: skip
+
+
+def test_the_same_key_is_harmless_and_another_body_is_refused(ann, desk) -> None:
+    row = ann.rows()[0]
+    first = ann.says(row, "ham", key="key-00000001").json()
+    again = ann.says(row, "ham", key="key-00000001").json()
+    assert again == {"number": first["number"], "repeated": True}
+    refused = ann.says(row, "spam", key="key-00000001")
+    assert refused.status_code == 409 and "key of its own" in refused.json()["detail"]
+    assert len(answers(desk.campaign)) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"value": "eggs"}, "expected a label among spam, ham; got 'eggs'"),
+        ({"row": 999}, "expected a row from 0 to 59"),
+        ({"kind": "skip"}, "expected no label with skip"),
+        ({"kind": "maybe"}, "body.kind"),
+        ({"row": "1; DROP TABLE event"}, "body.row"),
+        ({"row": -1}, "body.row"),
+        ({"key": "short"}, "body.key"),
+        ({"key": "with spaces in it"}, "body.key"),
+        ({"more": 1}, "body.more"),
+        ({"value": 10**400}, "expected a label among"),
+    ],
+)
+def test_what_cannot_be_taken_gets_one_sentence(ann, desk, body, words) -> None:
+    given = {"row": 1, "value": "ham", "key": "key-00000001"} | body
+    answer = ann.post("/api/answers", json=given)
+    assert answer.status_code == 422 and words in answer.json()["detail"], answer.text
+    assert not answers(desk.campaign)
+
+
+def test_numbers(mails, tmp_path) -> None:
+    made = Campaign.create(tmp_path / "n", mails, id="key", number=True, drop=["subject"])
+    made.next(4)
+    with running(Desk(made, k=2)) as app:
+        ann = person_of(app)
+        assert ann.says(1, 2).status_code == ann.says(2, "2.5").status_code == 200
+        assert made.state.labels == {1: 2.0, 2: 2.5}
+        for value in (10**400, "two", None, "nan"):
+            assert ann.says(3, value).status_code == 422, value
+        raw = '{"row": 3, "value": NaN, "key": "key-00000001"}'
+        headers = {"content-type": "application/json"}
+        assert ann.post("/api/answers", content=raw, headers=headers).status_code == 422
+
+
+def test_skips_and_doubts_are_no_labels(ann, desk) -> None:
+    one, two = ann.rows(2)
+    assert ann.says(one, None, kind="skip").status_code == 200
+    assert ann.says(two, None, kind="unsure").status_code == 200
+    assert desk.campaign.state.passed == [one, two]
+    assert not {one, two} & set(ann.rows(20))
+
+
+def test_undo_gives_the_row_again_and_is_taken_once(ann, desk) -> None:
+    one, two = ann.rows(2)
+    ann.says(one, "ham")
+    ann.says(two, "spam")
+    first = ann.post("/api/undo", json={"key": "undo-0001"})
+    assert first.json()["item"]["row"] == two and first.json()["value"] == "spam"
+    assert ann.post("/api/undo", json={"key": "undo-0001"}).json() == first.json()
+    assert desk.campaign.state.labels == {one: "ham"}
+    assert two in ann.rows()
+    ann.post("/api/undo", json={"key": "undo-0002"})
+    refused = ann.post("/api/undo", json={"key": "undo-0003"})
+    assert refused.status_code == 422 and "to take back, got none" in refused.json()["detail"]
+
+
+def test_two_people_get_different_rows_until_the_lease_expires(desk) -> None:
+    now = [0.0]
+    desk.leases = Leases(60, clock=lambda: now[0])
+    with running(desk) as app:
+        ann, bob = person_of(app), person_of(app, "bob")
+        mine, theirs = ann.rows(3), bob.rows(3)
+        assert not set(mine) & set(theirs)
+        assert ann.rows(3) == mine  # asking again keeps them
+        now[0] = 61
+        assert bob.rows(3)[:1] == mine[:1]  # they are free
+        assert ann.says(mine[0], "ham").status_code == 200  # late, and taken all the same
+        assert bob.says(mine[0], "spam").status_code == 200
+    state = Campaign.open(desk.campaign.path).state
+    assert set(state.verdicts[mine[0]].answers) == {"ann", "bob"}
+    assert state.verdicts[mine[0]].disputed and state.labels[mine[0]] == "ham"
+
+
+def test_who_leaves_leaves_the_rows_to_others(app) -> None:
+    ann, bob = person_of(app), person_of(app, "bob")
+    mine = ann.rows(3)
+    assert ann.delete("/api/session").status_code == 204
+    assert ann.post("/api/next", json={}).status_code == 401
+    assert bob.rows(3) == mine
+
+
+def test_a_second_person_labels_some_rows_too_and_agreement_is_told(spam) -> None:
+    spam.next(12)
+    with running(Desk(spam, k=4, twice=100)) as app:
+        ann, bob = person_of(app), person_of(app, "bob")
+        rows = ann.rows(4)
+        for row in rows:
+            ann.says(row, "ham")
+        assert not set(rows) & set(ann.rows(20))
+        ann.delete("/api/session")
+        assert bob.rows(20)[:4] == rows
+        for row, value in zip(rows, ["ham", "ham", "spam", "ham"], strict=True):
+            bob.says(row, value)
+        page = bob.get("/overview").text
+        assert "<b>75 %</b> of 4 rows with several labels" in page and "75 % of 4" in page
+
+
+def test_a_full_disk_is_507_and_loses_nothing(ann, desk) -> None:
+    connection = desk.campaign._journal._connection
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count={pages}")
+    taken = 0
+    while (answer := ann.says(taken % 60, "ham")).status_code == 200:
+        taken += 1
+    assert answer.status_code == 507 and "make room and submit again" in answer.json()["detail"]
+    assert ann.says(3, "ham", key="key-when-full").status_code == 507
+    assert len(answers(Campaign.open(desk.campaign.path))) == taken > 0
+    connection.execute("PRAGMA max_page_count=100000")
+    assert ann.says(3, "ham", key="key-when-full").json()["repeated"] is False
+    assert len(answers(Campaign.open(desk.campaign.path))) == taken + 1
+
+
+def test_a_file_that_fails_for_a_while_is_503(ann, desk, monkeypatch) -> None:
+    def fails(given):
+        raise RuntimeError("the disk failed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(desk.campaign, "submit", fails)
+        answer = ann.says(1, "ham", key="key-00000001")
+    assert answer.status_code == 503 and answer.json()["detail"] == "the disk failed"
+    assert ann.says(1, "ham", key="key-00000001").json()["repeated"] is False
+
+
+def test_answers_that_wait_are_committed_together_and_fail_alone(app, desk, monkeypatch) -> None:
+    sizes, gate, submit = [], threading.Event(), desk.campaign.submit
+
+    def slowly(given):
+        sizes.append(len(given))
+        gate.wait(10)
+        return submit(given)
+
+    monkeypatch.setattr(desk.campaign, "submit", slowly)
+    people = [person_of(app, f"p{i}") for i in range(6)]
+    found = {}
+
+    def sends(i):
+        value = "eggs" if i == 4 else "ham"
+        found[i] = people[i].says(i, value, key="the-same-key" if i in (2, 3) else None)
+
+    threads = [threading.Thread(target=sends, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
+    time.sleep(0.3)
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert sizes == [1, 5]
+    codes = [found[i].status_code for i in range(6)]
+    assert codes == [200, 200, 200, 409, 422, 200]
+    assert set(desk.campaign.state.labels) == {0, 1, 2, 5}
+
+
+def test_picking_ahead_never_blocks_an_answer(spam, monkeypatch) -> None:
+    spam.next(3)
+    begun, gate, pick = threading.Event(), threading.Event(), spam._pick
+
+    def slowly(*given):
+        begun.set()
+        assert gate.wait(20)
+        return pick(*given)
+
+    monkeypatch.setattr(spam, "_pick", slowly)
+    with running(Desk(spam, k=8)) as app:
+        assert begun.wait(10)
+        ann = person_of(app)
+        rows = ann.rows(3)
+        assert [ann.says(row, "ham").status_code for row in rows] == [200] * 3
+        told = ann.post("/api/next", json={}).json()
+        assert told["items"] == [] and told["picking"] and not told["done"]
+        gate.set()
+        until = time.monotonic() + 20
+        while not (more := ann.rows(6)) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert more and not set(more) & set(rows)
+
+
+def test_a_batch_that_cannot_be_picked_is_told(spam, monkeypatch) -> None:
+    def fails(*given):
+        raise ValueError("no\nluck")
+
+    monkeypatch.setattr(spam, "_pick", fails)
+    with running(Desk(spam, k=6)) as app:
+        ann = person_of(app)
+        until = time.monotonic() + 10
+        while not (told := ann.post("/api/next", json={}).json())["problem"]:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert told["problem"] == "no luck"
+        assert "no luck" in ann.get("/overview").text
+
+
+def test_it_ends_when_every_row_was_looked_at(ann, desk) -> None:
+    for row in range(60):
+        ann.says(row, None, kind="skip")
+    told = ann.post("/api/next", json={}).json()
+    assert told["done"] and not told["items"]
+
+
+def test_a_session_outlives_the_server(spam) -> None:
+    spam.next(4)
+    with running(Desk(spam, k=2)) as app:
+        ann = person_of(app)
+    with running(Desk(Campaign.open(spam.path), k=2)) as app:
+        later = TestClient(app, base_url=HERE, headers=ann.headers, cookies=ann.cookies)
+        assert later.get("/api/progress").status_code == 200
+    other = make_app(Desk(Campaign.open(spam.path)), Keeper("another secret"))
+    assert TestClient(other, base_url=HERE, cookies=ann.cookies).get("/api/progress").is_error
