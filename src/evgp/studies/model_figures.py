@@ -11,6 +11,7 @@ from evgp.studies.rows import Record, Rows, column, distinct, mean_by, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 WAYS = {
@@ -52,6 +53,7 @@ def _draw_rounds(rows: Rows) -> "Figure":
             low, high = found[:, 0] - found[:, 1], found[:, 0] + found[:, 1]
             axes.fill_between(labels, low, high, color=colour, alpha=0.12, linewidth=0)
         axes.set(xlabel="labels", yscale="log")
+        _few_ticks(axes.yaxis)
 
     figure = _panels(rows, 3.4, panel)
     figure.axes[0].set_ylabel("test MSE")
@@ -82,7 +84,8 @@ def _draw_ladder(rows: Rows) -> "Figure":
             axes.set_title(f"{TITLES[name]}, {size} labels\nSpearman {rank:.2f}", fontsize=10)
             axes.set(xscale="log", yscale="log")
             axes.spines[["top", "right"]].set_visible(False)
-            _few_ticks(axes)
+            _few_ticks(axes.xaxis)
+            _few_ticks(axes.yaxis)
     for axes in panels[-1]:
         axes.set_xlabel("score without training")
     for axes in panels[:, 0]:
@@ -95,13 +98,17 @@ def _draw_ladder(rows: Rows) -> "Figure":
     return figure
 
 
-def _few_ticks(axes: "Axes") -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+def _few_ticks(axis: "Axis") -> None:
+    """Plain numbers on a logarithmic axis, however short it is."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=6))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(NullFormatter())
+    low, high = axis.get_view_interval()
+    short = high < 8 * low
+    axis.set_major_locator(
+        MaxNLocator(4, steps=[1, 2, 5, 10]) if short else LogLocator(subs=(1, 3), numticks=8)
+    )
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _draw_which(rows: Rows) -> "Figure":
