@@ -10,6 +10,7 @@ import pytest
 import evgp
 from evgp.cli import _audited
 from evgp.datasets import Encoder, load_csv, read_table
+from evgp.report.words import percent
 
 QUICK = ("--train", "--members", 6, "--steps", 40, "--width", 32)
 
@@ -114,6 +115,117 @@ def test_classes_are_columns_around_zero(run, files, tmp_path) -> None:
     assert truth == read_table(files[0]).column("group").to_pylist()
 
 
+def test_the_classes_of_unbalanced_labels_are_those_that_networks_say(run, tmp_path) -> None:
+    """A rare class needs its mean back: outputs around zero favour it everywhere."""
+    random = np.random.default_rng(0)
+    paths = [tmp_path / f"{name}.csv" for name in ("train", "test")]
+    for path, count in zip(paths, (60, 200), strict=True):
+        x = random.normal(size=(count, 2))
+        made = [f"{a},{b},{'rare' if a > 1.2 else 'usual'}" for a, b in x]
+        path.write_text("\n".join(["a,b,kind", *made]))
+    page = tmp_path / "audit.html"
+    ran = run("audit", *paths, "--label", "kind", *QUICK, "--json", "--report", page)
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)["trained"]
+    sets = _audited.load_sets(_audited.Wanted(*paths, None, "kind"))
+    assert 0 < sets.means[0] < 0.25 and sets.means.sum() == pytest.approx(1)
+    how = {"optimiser": "adam", "lr": 0.01, "steps": 40}
+    nets = evgp.Recipe(evgp.mlp(width=32, outputs=2), how)(sets.train.x, sets.y, members=6)
+    outputs = nets.predict(sets.test.x)
+    said = [one + sets.means for one in (outputs, outputs.mean(0))]
+    single, mean = (float((one.argmax(-1) != sets.y_test).double().mean()) for one in said)
+    assert told["test_error"] == pytest.approx(single, abs=1e-6)
+    assert told["test_error_of_mean"] == pytest.approx(mean, abs=1e-6)
+    around_zero = float((outputs.argmax(-1) != sets.y_test).double().mean())
+    assert single < 0.8 * around_zero
+    assert f"wrong on {percent(single)} of the test rows" in page.read_text()
+
+
+def test_constant_columns_count_as_in_the_library(run, tmp_path) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(40, 3))
+    x[:, 1] = 7.0
+    paths = write(tmp_path, x[:20], x[20:])
+    ran = run("audit", *paths, "--label", "y", "--json")
+    assert ran.code == 0 and "varies in the" not in ran.err, ran.err
+    told = [row["deviation"] for row in json.loads(ran.out)["test_rows"]]
+    assert told == pytest.approx(evgp.audit(x[:20], x[20:]).deviation.tolist(), rel=1e-9)
+
+
+def write(folder: Path, *parts: np.ndarray) -> list[Path]:
+    paths = []
+    for name, x in zip(("train", "test", "pool"), parts, strict=False):
+        paths.append(folder / f"{name}.csv")
+        lines = [f"{','.join(map(repr, row.tolist()))},{np.sin(row[0])}" for row in x]
+        paths[-1].write_text("\n".join(["a,b,c,y", *lines]) + "\n")
+    return paths
+
+
+def test_a_column_that_only_the_test_tells_apart_is_named(run, tmp_path) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    x[:20, 1] = 7.0
+    train, test, pool = write(tmp_path, x[:20], x[20:40], x[40:])
+    page = tmp_path / "audit.html"
+    ran = run("audit", train, test, "--label", "y", "--pool", pool, "-k", 2, "--report", page)
+    said = "column 'b' is constant in the training rows, varies in the test rows: what networks do"
+    assert ran.code == 0 and f"note: {said}" in ran.err, ran.err
+    assert "'b' is constant in the training rows, varies in the pool rows" in ran.err
+    assert said in page.read_text().replace("&#39;", "'").split("Worth knowing")[1]
+    test.write_text(test.read_text().replace("a,b,c", "a,bb,c"))
+    assert "varies in the" not in run("audit", train, test, "--label", "y").err
+    words = [path.with_name(f"words-{path.name}") for path in (train, test)]
+    for path, word in zip(words, "rs", strict=True):
+        path.write_text("a,kind,y\n" + "".join(f"{i % 7},{word},{i}\n" for i in range(20)))
+    ran = run("audit", *words, "--label", "y")
+    assert "column 'kind' is constant in the training rows, varies in the test" in ran.err, ran.err
+
+
+def test_training_rows_in_the_pool_are_said(run, files) -> None:
+    ran = run("audit", *files[:2], *GIVEN, "--pool", files[0], "-k", 3)
+    assert "note: 20 of 20 rows of the pool are in the training rows already, and 3 of" in ran.err
+
+
+def test_it_says_what_labels_were_taken_for(run, files) -> None:
+    ran = run("audit", *files[:2], *GIVEN)
+    assert "Labels were taken as numbers; --task classification takes" in ran.err, ran.err
+    ran = run("audit", *files[:2], *GIVEN, "--task", "regression")
+    assert "Labels were taken as numbers.\n" in ran.err
+    ran = run("audit", *files[:2], "--label", "group", "--drop", "name,y")
+    assert "Labels were taken as 2 classes (down, up).\n" in ran.err
+    for path in files[:2]:
+        path.write_text(path.read_text().replace(",up", ",1").replace(",down", ",0"))
+    ran = run("audit", *files[:2], "--label", "group", "--drop", "name,y")
+    assert "2 classes (0, 1); --task regression takes them as numbers" in ran.err, ran.err
+
+
+def test_it_says_that_networks_are_not_at_rest(run, files) -> None:
+    ran = run("audit", *files[:2], *GIVEN, "--train", "--members", 3, "--steps", 2, "--width", 32)
+    assert "had not come to rest" in ran.err and "Their training loss is" in ran.err, ran.err
+
+
+def test_notes_are_of_training_rows(run, files) -> None:
+    cells = files[0].read_text().split("\n")
+    cells[3] = ",".join([cells[3].split(",")[0], "", *cells[3].split(",")[2:]])
+    files[0].write_text("\n".join(cells))
+    ran = run("audit", *files[:2], *GIVEN, "--impute")
+    assert "the training rows' median" in ran.err and "pool" not in ran.err, ran.err
+    copy = files[1].with_name("few.csv")
+    copy.write_text("a,y\n1,1\n2,1.0000000000000002\n3,1\n")
+    ran = run("audit", copy, copy, "--label", "y", "--task", "regression")
+    assert ran.code == 1 and "targets that differ in the training rows" in ran.err, ran.err
+
+
+def test_a_folder_that_takes_no_file_is_named_first(run, files, monkeypatch) -> None:
+    def refuse(dir: Path) -> None:
+        raise FileNotFoundError(2, "No such file or directory", f"{dir}/x")
+
+    monkeypatch.setattr("evgp.cli.audit.TemporaryFile", refuse)
+    monkeypatch.setattr(_audited, "load_sets", lambda wanted: pytest.fail("read before checked"))
+    page = files[0].with_name("page.html")
+    ran = run("audit", *files[:2], *GIVEN, "--report", page)
+    assert ran.code == 1 and f"takes new files, got {page.parent.resolve()} (No such" in ran.err
+
+
 def test_the_label_is_no_input_and_need_not_be_in_the_test(run, files) -> None:
     whole = run("audit", *files[:2], *GIVEN, "-q")
     bare = files[1].with_name("bare.csv")
@@ -158,6 +270,8 @@ def test_row_numbers_stand_where_there_are_no_ids(run, files) -> None:
         (["--label", "y", "-o", "spread.xlsx"], ".csv, .tsv"),
         (["--label", "y", "--activation", "relu", "--depth", "-1"], "expected depth >= 0"),
         (["--label", "y", "--noise", "-1"], "expected noise >= 0"),
+        (["--label", "y", "--noise", "nan"], "expected noise >= 0"),
+        (["--label", "y", "--seed", "-1"], "expected seed as a whole number from 0"),
         (["--label", "y", "--train", "--lr", "0"], "expected --lr above 0"),
     ],
 )

@@ -116,6 +116,34 @@ def test_nothing_in_a_table_becomes_markup(found, page) -> None:
     assert next(iter(walked.inside("code"))) == HOSTILE
 
 
+def test_control_characters_stay_out(found) -> None:
+    bad = "na\x1b[31mme\x07\x9b"
+    columns = {bad: [bad] * 20, "y": TRAIN[:, 2]}
+    made = told(
+        found, inputs=[bad], train=Rows(bad, 20, [bad] * 20, columns), label=bad,
+        settings={bad: bad}, command=bad, notes=[bad],
+    )  # fmt: skip
+    page = render_audit(made)
+    assert not set("\x1b\x07\x9b") & set(page) and "na\ufffd[31mme\ufffd\ufffd" in page
+
+
+def test_columns_and_what_became_of_them(found) -> None:
+    def eyebrow(**given: object) -> str:
+        return Page(render_audit(told(found, **given))).prose
+
+    assert "2 columns as 6 inputs" in eyebrow(features=6)
+    assert "2 inputs" in eyebrow(features=2) and "as 2 inputs" not in eyebrow(features=2)
+    assert "6 inputs" in eyebrow(inputs=[], features=6)
+
+
+def test_what_a_deviation_of_classes_is(found) -> None:
+    assert (
+        "where a class is 1 and the others are 0; ceiling"
+        in Page(render_audit(told(found, unit=None))).prose
+    )
+    assert "for labels with a deviation of 1; ceiling" in Page(render_audit(told(found))).prose
+
+
 def test_it_says_what_was_found(found, page) -> None:
     prose = Page(page).prose
     assert "What 20 labels leave open" in prose
@@ -136,6 +164,10 @@ def test_networks_that_have_not_come_to_rest_are_called_so(found) -> None:
     seen = told(found).seen
     page = render_audit(replace(told(found), seen=replace(seen, loss=0.3)))
     assert "had not come to rest" in Page(page).prose
+    assert any(
+        "had not come to rest" in one
+        for one in lead(replace(told(found), seen=replace(seen, loss=0.3)))
+    )
 
 
 @pytest.mark.parametrize("unit", [None, 50.0])

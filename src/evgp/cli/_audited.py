@@ -13,7 +13,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from evgp._errors import DatasetError
+from evgp._linalg import CONSTANT
 from evgp.audits import Audit
+from evgp.audits.columns import unseen
 from evgp.cli._inputs import Cells, noted, split
 from evgp.datasets import Dataset, Encoder, Table, ids, load_csv, plain, read_table
 from evgp.report import AuditSummary, Rows, Trained, summarise_audit
@@ -59,8 +62,9 @@ class Part:
 class Sets:
     """Training rows with targets, test rows, and the pool where there is one.
 
-    `y` has mean 0: one column of deviation 1, or a column for each class. `y_test` are targets or
-    classes (-1 for one that training did not see), or None where the file has none.
+    `y` has mean 0: one column of deviation 1, or a column for each class, whose `means` were taken
+    off. `y_test` are targets or classes (-1 for one that training did not see), or None where the
+    file has none.
     """
 
     train: Part
@@ -69,6 +73,7 @@ class Sets:
     data: Dataset
     inputs: tuple[str, ...]
     y: Float[Tensor, "n o"]
+    means: Float[Tensor, " o"]
     y_test: Float[Tensor, "m 1"] | Int[Tensor, " m"] | None
     notes: list[str] = field(default_factory=list)
 
@@ -76,6 +81,24 @@ class Sets:
     def unit(self) -> float | None:
         """The deviation of the labels; None for classes."""
         return None if self.data.classes else self.data.y_std
+
+    def guesses(self, outputs: Float[Tensor, " *e m o"]) -> Int[Tensor, " *e m"]:
+        """The class of the largest output, on the scale on which a class is 1 and others are 0."""
+        return (outputs + self.means).argmax(-1)
+
+    def taken(self, task: str | None) -> str:
+        """What the labels were taken for, and how to say otherwise."""
+        names = self.data.class_names
+        if not self.data.classes:
+            other = "" if task else "; --task classification takes them as classes"
+            return f"Labels were taken as numbers{other}."
+        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        other = (
+            ""
+            if task or not all(map(_is_number, names))
+            else ("; --task regression takes them as numbers")
+        )
+        return f"Labels were taken as {len(names)} classes ({shown}){other}."
 
 
 def load_sets(wanted: Wanted) -> Sets:
@@ -86,24 +109,80 @@ def load_sets(wanted: Wanted) -> Sets:
     dropped = split(wanted.drop, table.names)
     out = [name for name in dropped if name != label]
     encoder = Encoder.fit(table, id=id, drop=(label, *out), impute=wanted.impute)
+    constant = [name for name in encoder.ignored if name not in (id, label, *out)]
     notes += encoder.notes
     # Its own notes are those of the encoder again.
-    data, _ = noted(
-        lambda: load_csv(
-            wanted.train, label, task=wanted.task or "auto", test=0, id=id, drop=dropped,
-            impute=wanted.impute, delimiter=wanted.delimiter,
-        )
-    )  # fmt: skip
+    data, _ = noted(lambda: _labelled(wanted, dropped, table.source))
     train, _ = noted(lambda: _part(table, encoder, id))
     test, more = noted(lambda: _part(_read(wanted, wanted.test, encoder.words), encoder, id))
     notes += more
+    alone = _unseen(table, test.table, constant, "test")
     pool = None
     if (path := wanted.pool) is not None:
         pool, more = noted(lambda: _part(_read(wanted, path, encoder.words), encoder, id))
         notes += more
+        alone += _unseen(table, pool.table, constant, "pool")
     y_test, more = _test_labels(test.table, label, data)
-    inputs, y = encoder.sources, _targets(data)
-    return Sets(train, test, pool, data, inputs, y, y_test, notes + more)
+    notes = [*(_of_training(note, table.source) for note in notes + more), *alone]
+    y, means = _targets(data)
+    return Sets(train, test, pool, data, encoder.sources, y, means, y_test, notes)
+
+
+def _labelled(wanted: Wanted, dropped: Sequence[str], source: str) -> Dataset:
+    """The labels of all rows; nothing is held back for a test."""
+    try:
+        return load_csv(
+            wanted.train, wanted.label, task=wanted.task or "auto", test=0, id=wanted.id,
+            drop=dropped, impute=wanted.impute, delimiter=wanted.delimiter,
+        )  # fmt: skip
+    except DatasetError as error:
+        raise DatasetError(_of_training(str(error), source)) from error
+
+
+def _of_training(said: str, source: str) -> str:
+    """What readers of tables say of a pool, said of training rows.
+
+    >>> _of_training("a.csv (pool): filled 1 cell with the pool's median", "a.csv")
+    "a.csv: filled 1 cell with the training rows' median"
+    """
+    said = said.replace(f"{source} (pool)", source).replace("the pool's", "the training rows'")
+    said = said.replace(", which must not steer the picks", ", which is no input")
+    return said.replace(" in the pool", " in the training rows")
+
+
+def _unseen(train: Table, other: Table, constant: Sequence[str], where: str) -> list[str]:
+    """A note on columns that training rows do not tell apart, and others do."""
+    found = []
+    for name in constant:
+        if name not in other.names:
+            continue
+        known, cells = (_values(table, name) for table in (train, other))
+        if any(all(_differ(cell, one) for one in known) for cell in cells):
+            found.append(repr(name))
+    return [unseen(found, where)] if found else []
+
+
+def _values(table: Table, name: str) -> list[object]:
+    return [cell for cell in plain(table.column(name)).unique().to_pylist() if cell is not None]
+
+
+def _differ(one: object, other: object) -> bool:
+    """More than rounding does.
+
+    >>> _differ(0.3, 0.1 + 0.2), _differ(1, 2), _differ("a", "a"), _differ("a", 1)
+    (False, True, False, True)
+    """
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return abs(one - other) > CONSTANT * max(abs(one), abs(other))
+    return str(one) != str(other)
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _read(wanted: Wanted, path: Path, words: Sequence[str]) -> Table:
@@ -115,15 +194,15 @@ def _part(table: Table, encoder: Encoder, id: str | None) -> Part:
     return Part(table, encoder.transform(table), None if id is None else ids(table, id))
 
 
-def _targets(data: Dataset) -> Float[Tensor, "n o"]:
-    """In the order of the file; classes as a column each, less its mean."""
+def _targets(data: Dataset) -> tuple[Float[Tensor, "n o"], Float[Tensor, " o"]]:
+    """In the order of the file, less the means, which come too; classes as a column each."""
     assert data.rows is not None
     y = torch.empty_like(data.y)
     y[data.rows] = data.y
     if not data.classes:
-        return y
+        return y, torch.zeros(1, dtype=torch.float64)  # scaled already
     made = one_hot(y, data.classes).double()
-    return made - made.mean(0)
+    return made - made.mean(0), made.mean(0)
 
 
 def _test_labels(
@@ -216,7 +295,7 @@ class Audited:
         )
 
     def document(self) -> dict[str, object]:
-        """Everything, for programs: deviations as of labels with deviation 1."""
+        """Everything, for programs: deviations as of labels with deviation 1, or of an output."""
         found, sets = self.found, self.sets
         pool = sets.pool
         made: dict[str, object] = {

@@ -1,7 +1,9 @@
 """`evgp audit`: how much networks trained on a set will disagree, and where, before training."""
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -101,7 +103,8 @@ def audit(
 
     Prints the test rows most at risk: how much networks of infinite width, trained from random
     initialisations, differ there (deviation), the Gaussian process's deviation, which is never less
-    (ceiling), both for labels with deviation 1, and the first in the label's own unit. Said too:
+    (ceiling). Both are for labels with deviation 1, and the first is given in the label's own unit
+    too; of classes, both are for outputs that are 1 for a class and 0 for the others. Said too:
     which training rows are redundant, what further labels from a pool would do, and how the set
     stands among random ones.
 
@@ -122,6 +125,7 @@ def audit(
         train_file, test_file, pool, label, task, id, drop or (), impute, delimiter
     )
     check_paths(output, report, wanted.files)
+    _check_folders(output, report)
     network = evgp.mlp(depth, width, activation, w_std, b_std)
     if lr <= 0:
         raise DatasetError(f"expected --lr above 0, got {lr}; 0.01 is usual")
@@ -149,7 +153,8 @@ def audit(
             recipe = evgp.Recipe(net, how, gentler=3)
             trained = _trained(recipe, found, sets, members=members, seed=seed, bar=bar)
     settings = {
-        "label": label, "network": str(network), "noise": noise, "seed": seed, "task": task,
+        "label": label, "task": sets.data.kind, "network": str(network), "noise": noise,
+        "seed": seed,
         "id": id, "drop": ", ".join(drop) if drop else None, "impute": impute or None,
     }  # fmt: skip
     if train:
@@ -170,6 +175,7 @@ def audit(
         show(made.at_risk())
     note([*more, *said], quiet=quiet)
     if not quiet:
+        tell(clean(sets.taken(task)))
         files = [str(path) for path in (output, report) if path is not None]
         for sentence in audit_words.lead(summary):
             tell(clean(sentence.replace(THIN, " ")))
@@ -192,11 +198,26 @@ def _trained(
     if sets.y_test is None:
         return Trained(made, loss)
     if sets.data.classes:
-        single = (outputs.argmax(-1) != sets.y_test).double().mean()
-        together = (outputs.mean(0).argmax(-1) != sets.y_test).double().mean()
+        single = (sets.guesses(outputs) != sets.y_test).double().mean()
+        together = (sets.guesses(outputs.mean(0)) != sets.y_test).double().mean()
         return Trained(made, loss, float(single), float(together))
     error, bias = evgp.metrics.mse(outputs, sets.y_test), evgp.metrics.bias(outputs, sets.y_test)
     return Trained(made, loss, error**0.5, bias**0.5)
+
+
+def _check_folders(*paths: Path | None) -> None:
+    """Refuse a folder that takes no new file, which its permissions need not tell, before work."""
+    for path in paths:
+        if path is None:
+            continue
+        folder = Path(os.path.realpath(path)).parent
+        try:
+            TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise DatasetError(
+                f"{path}: expected a folder that takes new files, got {folder} ({error.strerror}); "
+                "write to another folder"
+            ) from error
 
 
 def _write(

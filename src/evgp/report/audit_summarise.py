@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
+from unicodedata import category
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,11 +12,22 @@ from evgp._errors import PoolError
 from evgp._machine import own_version
 from evgp.audits import Audit, Confirmation
 from evgp.report.audit_summary import AuditSummary, Bars, Help, Matter, Risk, Row, Seen
-from evgp.report.summarise import BINS, SHOWN, Column, text
+from evgp.report.summarise import BINS, LONGEST, SHOWN, Column
+from evgp.report.summarise import text as shortened
 
 DRAWN = 2_000  # test rows in the figure of predicted and observed
 CURVE = 400  # training rows in the curve of influence
 NAMED = 200  # redundant rows that are listed
+
+
+def text(value: object, *, longest: int | None = LONGEST) -> str:
+    r"""A value as it is written, unless it is long, without control characters.
+
+    >>> text("\x1b[31mred\n")
+    '�[31mred\n'
+    """
+    made = shortened(value, longest=longest)
+    return "".join("\ufffd" if category(one) == "Cc" and one not in "\t\n" else one for one in made)
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,7 @@ def summarise_audit(
         command=text(command, longest=None),
         version=own_version(),
         rows=train.count,
+        sources=len(inputs),
         inputs=features or len(inputs),
         test_rows=test.count,
         pool_rows=0 if pool is None else pool.count,

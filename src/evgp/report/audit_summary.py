@@ -74,9 +74,11 @@ class Seen:
 class AuditSummary:
     """Everything the page of an audit says, ready for JSON.
 
-    Deviations are those of targets with deviation 1; `unit` turns them into the label's, and is
-    None for classes. `influence` is sorted, largest first, as shares of the mean NTKGP variance,
-    and thinned where it is long; `places` say of which rank each is.
+    Deviations are those of targets with deviation 1, and `unit` turns them into the label's; for
+    classes it is None, and they are those of outputs that are 1 for a class and 0 for the others.
+    `inputs` is how many features the `sources`, columns of the table, became. `influence` is
+    sorted, largest first, as shares of the mean NTKGP variance, and thinned where it is long;
+    `places` say of which rank each is.
     """
 
     source: str
@@ -88,6 +90,7 @@ class AuditSummary:
     command: str
     version: str
     rows: int
+    sources: int
     inputs: int
     test_rows: int
     pool_rows: int

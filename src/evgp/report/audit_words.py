@@ -22,7 +22,7 @@ def lead(s: AuditSummary) -> list[str]:
         redundant(s),
         *([further(s)] if s.helps else []),
         *([random(s)] if s.random else []),
-        *([_seen(s.seen)] if s.seen is not None else []),
+        *([_seen(s.seen), *training(s, s.seen)] if s.seen is not None else []),
     ]
 
 
@@ -35,10 +35,17 @@ def _spread(s: AuditSummary) -> str:
     share = "" if s.share is None else f", {percent(s.share)} of what it is before any label"
     rows = "this row" if s.rows == 1 else f"these {several(s.rows, 'row')}"
     return (
-        f"Trained on {rows} from different random weights, networks will disagree by "
+        f"Trained on {rows} from different random weights, wide networks will disagree by about "
         f"{deviation(s, sqrt(s.variance))} at {several(s.test_rows, 'test row')}: a mean variance "
         f"of {number(s.variance, 3)}{share}."
     )
+
+
+def inputs(s: AuditSummary) -> str:
+    """How many columns there are, and what became of them where words were encoded."""
+    if not s.sources or s.sources == s.inputs:
+        return several(s.inputs, "input")
+    return f"{several(s.sources, 'column')} as {several(s.inputs, 'input')}"
 
 
 def deviation(s: AuditSummary, value: float) -> str:
@@ -155,8 +162,9 @@ def _is_number(cell: str) -> bool:
 
 LIMITS = (
     "The prediction is for wide networks in the NTK parametrisation, trained to a small loss on "
-    "squared error. Narrow ones that must fit noisy labels disagree by more, mostly at the same "
-    "rows; early stopping, strong weight decay, dropout and cross-entropy are not in it.",
+    "squared error. In practice its size is a lower figure: networks that are narrow, or must fit "
+    "labels that are noisy or change abruptly, disagree by more, up to several times, mostly at "
+    "the same rows. Early stopping, strong weight decay, dropout and cross-entropy are not in it.",
     "It knows the inputs, not the labels. It says where networks will differ, not where all of "
     "them are wrong: noise in the labels, and what the inputs do not tell, come on top.",
 )
