@@ -164,7 +164,8 @@ LIMITS = (
     "The prediction is for wide networks in the NTK parametrisation, trained to a small loss on "
     "squared error. In practice its size is a lower figure: networks that are narrow, or must fit "
     "labels that are noisy or change abruptly, disagree by more, often several times the "
-    "variance, mostly at the same rows. Early stopping, strong weight decay, dropout and cross-entropy are not in it.",
+    "variance, mostly at the same rows. Early stopping, strong weight decay, dropout and "
+    "cross-entropy are not in it.",
     "It knows the inputs, not the labels. It says where networks will differ, not where all of "
     "them are wrong: noise in the labels, and what the inputs do not tell, come on top.",
 )
