@@ -1,11 +1,18 @@
 """Shared inputs, and the way to the real data."""
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+
+QUIET = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
+    "--disable-background-networking --disable-component-update --enable-logging=stderr"
+)
 
 # Small products gain nothing from threads, and lose much on a busy machine.
 torch.set_num_threads(1)
@@ -26,6 +33,34 @@ def missing(what: str) -> None:
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def chromium() -> str:
+    """The system's browser; without it a test is skipped, but never in CI."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        reason = "no chromium on this machine; make browser installs it"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """A function that opens a page in a real browser: what it has become, and the console."""
+
+    def show(html: str) -> tuple[str, str]:
+        file = tmp_path / "shown.html"
+        file.write_text(html, encoding="utf-8")
+        made = subprocess.run(
+            [chromium(), *QUIET.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
+             file.as_uri()],
+            capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        return made.stdout, made.stderr
+
+    return show
 
 
 @pytest.fixture(scope="session")
