@@ -18,10 +18,10 @@ demo: $(VENV)/.installed
 	$(BIN)/evgp pick demo/digits.csv -k 40 --id image --output demo/picks.csv --report demo/report.html
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
 
 test-slow: $(VENV)/.installed
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
