@@ -6,7 +6,10 @@ ifneq ($(wildcard ../shared/data),)
 export EVGP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-slow check format bench figures docs clean
+# For the tests in a real browser; they are skipped without one, except in CI.
+CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
+
+.PHONY: browser demo test test-slow check format bench figures docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -40,6 +43,15 @@ figures: $(VENV)/.installed
 
 docs: $(VENV)/.installed
 	$(BIN)/python -m evgp.cli.docs docs/cli.md
+
+browser:
+ifeq ($(CHROMIUM),)
+	@command -v apt-get > /dev/null || { echo "install chromium with your package manager, then go on"; exit 1; }
+	$(if $(filter 0,$(shell id -u)),,sudo) apt-get update
+	$(if $(filter 0,$(shell id -u)),,sudo) apt-get install --yes --no-install-recommends chromium
+else
+	@echo "$(CHROMIUM) is there"
+endif
 
 clean:
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache build dist

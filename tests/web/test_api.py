@@ -253,3 +253,23 @@ def test_a_session_outlives_the_server(spam) -> None:
         assert later.get("/api/progress").status_code == 200
     other = make_app(Desk(Campaign.open(spam.path)), Keeper("another secret"))
     assert TestClient(other, base_url=HERE, cookies=ann.cookies).get("/api/progress").is_error
+
+
+def test_people_keep_their_rows_when_the_server_starts_again(spam, monkeypatch) -> None:
+    spam.next(20)
+    with running(Desk(spam, k=2)) as app:
+        ann, bob = person_of(app), person_of(app, "bob")
+        mine, theirs = ann.rows(4), bob.rows(4)
+        bob.says(theirs.pop(), "ham")
+    with running(Desk(Campaign.open(spam.path), k=2)) as app:
+        again = [person_of(app), person_of(app, "bob")]
+        held = again[1].post("/api/next", json={"count": 9, "holding": theirs}).json()
+        assert [one["row"] for one in held["items"]] == theirs and held["picking"]
+        asked = {"count": 9, "holding": [*mine, theirs[0], 59]}
+        told = again[0].post("/api/next", json=asked).json()
+        assert [one["row"] for one in told["items"]] == mine
+        assert set(told["lost"]) >= {theirs[0]}
+        monkeypatch.setattr(app.state.desk, "_recovers", 0.0)
+        more = again[0].post("/api/next", json={"count": 9, "holding": mine}).json()
+        rows = [one["row"] for one in more["items"]]
+        assert rows[:4] == mine and len(rows) == 9 and not set(rows) & set(theirs)

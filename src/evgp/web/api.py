@@ -112,9 +112,10 @@ def about(me: Me, desk: TheDesk, keeper: TheKeeper) -> models.About:
 @router.post("/next", responses=_WRITES)
 def hand_out(wish: models.Wish, me: Me, desk: TheDesk) -> models.HandedOut:
     """Rows to label, yours until the lease expires; ask again to keep them."""
-    handed = desk.hand_out(me, wish.count)
+    handed = desk.hand_out(me, wish.count, wish.holding)
     return models.HandedOut(
         items=[_item(desk, one) for one in handed.items],
+        lost=handed.lost,
         picking=handed.picking,
         done=handed.done,
         problem=handed.problem,

@@ -1,7 +1,10 @@
 """Where people take rows from and hand answers in."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import monotonic
 from zlib import crc32
 
 from evgp.campaign import Answered, Campaign, Item, Receipt, State, Submission
@@ -13,12 +16,18 @@ from evgp.web.sessions import Session
 from evgp.web.tally import Tally, tally
 from evgp.web.writer import Writer
 
+_RECOVERY = 4.0  # seconds; pages try again every second
+
 
 @dataclass(frozen=True)
 class Handed:
-    """Rows for a person; without any, more will be picked, or all is done, or others have them."""
+    """Rows for a person; without any, more will be picked, or all is done, or others have them.
+
+    `lost` are rows that the person had, and that others have or have answered since.
+    """
 
     items: list[Item]
+    lost: list[int]
     picking: bool
     done: bool
     problem: str | None
@@ -40,9 +49,15 @@ class Desk:
         self.chart = Chart(campaign)
         self.ahead = Ahead(campaign, k, lambda: len(self.leases.held()))
         self._writer = Writer(campaign)
+        self._recovers = 0.0
 
     def start(self) -> None:
         """Begin to write, and to pick ahead."""
+        last = [one.at for one in self.campaign.log() if isinstance(one.event, Answered)][-1:]
+        for at in last:
+            age = (datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()
+            if age < self.leases.seconds:
+                self._recovers = monotonic() + _RECOVERY
         self._writer.start()
         self.ahead.start()
 
@@ -52,16 +67,25 @@ class Desk:
         self.ahead.stop()
         self.campaign.close()
 
-    def hand_out(self, session: Session, count: int) -> Handed:
-        """Rows that are this person's for a while: best first."""
+    def hand_out(self, session: Session, count: int, holding: Sequence[int] = ()) -> Handed:
+        """Rows that are this person's for a while: what they hold already, then best first.
+
+        Leases end with the server. For some seconds after it was started in the middle of the
+        work, people get nothing but what they hold, so that all can say what that is.
+        """
         state = self.campaign.state
         pending = state.pending
-        rows = self.leases.take(session.id, [*self._again(state, session.who), *pending], count)
+        open = [*self._again(state, session.who), *pending]
+        known = set(open)
+        claimed = [row for row in holding if row in known]
+        first = self.leases.take(session.id, claimed, len(claimed))
+        rows = first if self._recovering() else self.leases.take(session.id, open, count)
         self.ahead.call()
         free = state.created.rows - len({*state.picked, *state.verdicts})
         return Handed(
             items=self._items(state, rows),
-            picking=free > 0,
+            lost=[row for row in holding if row not in first],
+            picking=free > 0 or self._recovering(),
             done=not pending and not free,
             problem=self.ahead.problem,
         )
@@ -89,6 +113,9 @@ class Desk:
     def tally(self) -> Tally:
         """How far the campaign is."""
         return tally(self.campaign.state, self.campaign.log())
+
+    def _recovering(self) -> bool:
+        return monotonic() < self._recovers
 
     def _items(self, state: State, rows: list[int]) -> list[Item]:
         rank = {row: number for number, row in enumerate(state.picked, 1)}

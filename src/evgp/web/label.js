@@ -80,7 +80,12 @@
       items = [told.item, ...items.filter((item) => item.row !== told.item.row)];
       const what = { skip: "skipped", unsure: "cannot tell" }[told.kind] ?? told.value;
       say(`Taken back: ${told.item.name} was ${what}`);
-      if (progress) { progress.mine--; }
+      if (progress) {
+        progress.mine--;
+        progress.waiting++;
+        progress[told.kind === "label" ? "labelled" : "passed"]--;
+        count();
+      }
       show();
       return;
     }
@@ -105,9 +110,11 @@
     fetching = true;
     let again = 0;
     try {
-      const answer = await call("/api/next", { count: WANT });
+      const answer = await call("/api/next", { count: WANT, holding: items.map((item) => item.row) });
       if (answer.ok) {
         const told = await answer.json();
+        // What others have by now goes, but never from under the eyes of whoever reads it.
+        items = items.filter((item) => item === shown || !told.lost.includes(item.row));
         const known = new Set(items.map((item) => item.row));
         for (const item of told.items) {
           if (known.has(item.row) || answered.has(item.row)) continue;

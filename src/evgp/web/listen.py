@@ -57,14 +57,20 @@ def names_of(host: str, further: Sequence[str] = ()) -> set[str]:
     return {name.lower() for name in names} - {*_EVERY}
 
 
-def serve_on(listening: socket.socket, app: FastAPI) -> None:
-    """Serve until Ctrl-C or SIGTERM; no request is written to any log."""
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=3,
-        ws="none",
+def server_of(app: FastAPI) -> uvicorn.Server:
+    """A server that writes no request to any log."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=3,
+            ws="none",
+        )
     )
-    uvicorn.Server(config).run(sockets=[listening])
+
+
+def serve_on(listening: socket.socket, app: FastAPI) -> None:
+    """Serve until Ctrl-C or SIGTERM."""
+    server_of(app).run(sockets=[listening])

@@ -43,9 +43,10 @@ class About(BaseModel):
 
 
 class Wish(_Given):
-    """How many rows a page wants to have at hand."""
+    """How many rows a page wants to have at hand, and which it has already."""
 
     count: int = Field(6, ge=1, le=20)
+    holding: list[StrictInt] = Field(default_factory=list, max_length=40)
 
 
 class CellOut(BaseModel):
@@ -77,9 +78,13 @@ class ProgressOut(BaseModel):
 
 
 class HandedOut(BaseModel):
-    """Rows for this person for a while; without any, whether to wait or to stop."""
+    """Rows for this person for a while; without any, whether to wait or to stop.
+
+    `lost` are rows of `holding` that others have, or have answered, since.
+    """
 
     items: list[ItemOut]
+    lost: list[int]
     picking: bool
     done: bool
     problem: str | None

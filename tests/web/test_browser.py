@@ -1,0 +1,279 @@
+"""People at real browsers: by keyboard, two at once, through a kill of the server."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from evgp.campaign import Campaign
+from evgp.campaign.events import Answered
+from evgp.web import Desk, Keeper, make_app
+from evgp.web.listen import bound, server_of
+from tests.web.conftest import chromium
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+
+
+@contextmanager
+def served(campaign, **more):
+    """A server in a thread of this process."""
+    listening = bound("127.0.0.1", 0)
+    server = server_of(make_app(Desk(campaign, **more), Keeper("a secret for tests")))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@contextmanager
+def browsers(count=1):
+    found = chromium()
+    with sync_playwright() as play:
+        made = [play.chromium.launch(executable_path=found, args=FLAGS) for _ in range(count)]
+        yield made
+        for one in made:
+            one.close()
+
+
+class Labeller:
+    """Somebody at a page, who notes every answer they gave and everything that went wrong."""
+
+    def __init__(self, browser, address, name, **more) -> None:
+        self.wrong: list[str] = []
+        self.gave: dict[int, str] = {}
+        self.page = browser.new_context(**more).new_page()
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("dialog", self.asked)
+        self.page.on("request", lambda asked: self.asks(asked.url, address))
+        self.page.goto(address)
+        self.page.fill("#name", name)
+        self.page.press("#name", "Enter")
+        self.ready()
+
+    def asked(self, dialog) -> None:
+        if dialog.type != "beforeunload":  # "leave, though not all is saved?"
+            self.wrong.append(f"{dialog.type}: {dialog.message}")
+        dialog.accept()
+
+    def asks(self, url, address) -> None:
+        if not url.startswith(address):
+            self.wrong.append(f"asked for {url}")
+
+    def ready(self) -> None:
+        self.page.wait_for_selector("#card:not([hidden])", timeout=60_000)
+
+    def row(self) -> int:
+        return int(self.page.get_attribute("body", "data-row"))
+
+    def says(self, key, value) -> int:
+        """Press a key; the next row is there at once, or the page says that it waits."""
+        self.ready()
+        row = self.row()
+        self.page.keyboard.press(key)
+        self.page.wait_for_selector(
+            f'body:not([data-row="{row}"]), #card[hidden]', state="attached", timeout=30_000
+        )
+        self.gave[row] = value
+        return row
+
+    def saved(self, count) -> None:
+        self.page.wait_for_selector(f'body[data-saved="{count}"]', state="attached", timeout=60_000)
+
+
+def given(path):
+    made = Campaign.open(path)
+    found = [one.event for one in made.log() if isinstance(one.event, Answered)]
+    made.close()
+    return found
+
+
+def test_labels_by_keyboard_and_hostile_rows_do_nothing(spam) -> None:
+    spam.next(60)  # every row, the hostile ones too
+    with served(spam, k=60) as address, browsers() as (browser,):
+        ann, bob = Labeller(browser, address, "ann"), Labeller(browser, address, "<b>bob</b>")
+        seen = ""
+        for i in range(28):
+            person = ann if i % 2 else bob
+            person.says("12"[i % 3 % 2], ["spam", "ham"][i % 3 % 2])
+            seen += person.page.inner_text("#cells")
+        ann.saved(14)
+        bob.saved(14)
+        skipped, unsure = ann.says("s", "skip"), ann.says("c", "unsure")
+        ann.saved(16)
+        ann.page.keyboard.press("u")
+        ann.page.wait_for_selector(f'body[data-row="{unsure}"]', state="attached")
+        assert "Taken back" in ann.page.inner_text("#status")
+        ann.says("2", "ham")
+        ann.saved(17)
+        bob.page.click("nav >> text=Overview")
+        bob.page.wait_for_selector("svg.map path.c0", state="attached")
+        assert "<b>bob</b>" in bob.page.inner_text(".people")
+        assert "<script>" in seen or "onerror" in seen  # as text
+        for person in (ann, bob):
+            assert "ran" not in person.page.title() and not person.wrong
+    answers = given(spam.path)
+    labels = {one.row: one.value for one in answers if one.kind == "label"}
+    gave = {**ann.gave, **bob.gave}
+    assert gave.pop(skipped) == "skip" and labels == gave
+    assert len(answers) == 31 and len(gave) == 29
+
+
+class Server:
+    """The command in a process of its own, at one port, to be killed."""
+
+    def __init__(self, name) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.name, self.address = str(name), f"http://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "evgp.cli.main", "serve", self.name, "--port", str(self.port),
+             "-k", "20"],
+            stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        until = time.monotonic() + 90
+        while time.monotonic() < until:
+            try:
+                urllib.request.urlopen(self.address, timeout=5).close()
+                return
+            except OSError:
+                assert self.process.poll() is None, self.process.stderr.read()
+                time.sleep(0.2)
+        raise AssertionError("the server did not start")
+
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *error) -> None:
+        if self.process.poll() is None:
+            self.kill()
+
+    def kill(self) -> None:
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.process.stderr.close()
+
+    def stop(self) -> str:
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(20)
+        said = self.process.stderr.read()
+        self.process.stderr.close()
+        return said
+
+
+def test_fifty_items_two_browsers_and_a_kill(spam) -> None:
+    spam.close()
+    with Server(spam.path) as server, browsers(2) as both:
+        people = [
+            Labeller(browser, server.address, name)
+            for browser, name in zip(both, ("ann", "bob"), strict=True)
+        ]
+        for i in range(50):
+            if i == 21:
+                server.kill()  # what is on its way, is on its way
+            if i == 25:
+                for person in people:
+                    person.page.wait_for_selector("#alert:not([hidden])", timeout=30_000)
+                    assert "kept here" in person.page.inner_text("#alert")
+                server.start()
+            people[i % 2].says("12"[i % 2], ["spam", "ham"][i % 2])
+        for person in people:
+            person.saved(25)
+            assert person.page.is_hidden("#alert") and not person.wrong
+        said = server.stop()
+    assert "Traceback" not in said and "every answer that was acknowledged" in said
+    answers = given(spam.path)
+    assert len(answers) == 50 == len({one.row for one in answers})
+    gave = {"ann": people[0].gave, "bob": people[1].gave}
+    for name, rows in gave.items():
+        assert {one.row: one.value for one in answers if one.who == name} == rows
+
+
+@pytest.mark.slow
+def test_a_reload_keeps_what_was_not_acknowledged(spam) -> None:
+    spam.close()
+    with Server(spam.path) as server, browsers() as (browser,):
+        ann = Labeller(browser, server.address, "ann")
+        ann.says("1", "spam")
+        ann.saved(1)
+        server.kill()
+        ann.says("2", "ham")
+        ann.page.wait_for_selector("#alert:not([hidden])")
+        server.start()
+        ann.page.reload()
+        ann.ready()
+        ann.says("1", "spam")
+        ann.page.wait_for_selector('body[data-saved="2"]', state="attached")
+        server.stop()
+    assert {one.row: one.value for one in given(spam.path)} == ann.gave
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pictures_on_a_phone(photos, tmp_path, scheme) -> None:
+    birds = Campaign.create(tmp_path / "birds", photos, classes=["finch", "other"])
+    birds.next(8)
+    phone = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True}
+    with served(birds, k=8) as address, browsers() as (browser,):
+        ann = Labeller(browser, address, "ann", color_scheme=scheme, **phone)
+        for _ in range(8):
+            ann.ready()
+            row = ann.row()
+            ann.page.wait_for_function(
+                "() => { const i = document.getElementById('image'); return i.complete && "
+                "i.naturalWidth === 60; }"
+            )
+            ann.page.tap("#zoom")
+            assert "twice" in ann.page.get_attribute("#view", "class")
+            assert ann.page.evaluate("document.documentElement.scrollWidth") <= 390
+            ann.page.tap("button.class >> nth=0")
+            ann.gave[row] = "finch"
+            ann.page.wait_for_selector(
+                f'body:not([data-row="{row}"]), #card[hidden]', state="attached"
+            )
+        ann.saved(8)
+        ann.page.wait_for_selector("text=Every row was looked at")
+        ann.page.goto(f"{address}/overview")
+        assert ann.page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert not ann.wrong
+    assert {one.row: one.value for one in given(birds.path)} == ann.gave
+
+
+@pytest.mark.slow
+def test_numbers_by_keyboard(mails, tmp_path) -> None:
+    made = Campaign.create(tmp_path / "n", mails, id="key", number=True, drop=["subject"])
+    made.next(6)
+    with served(made, k=6) as address, browsers() as (browser,):
+        ann = Labeller(browser, address, "ann")
+        for i, text in enumerate(("2.5", "-3", "1e-2", ",5"), 1):
+            ann.ready()
+            row = ann.row()
+            ann.page.keyboard.type(text)
+            ann.page.keyboard.press("Enter")
+            ann.saved(i)
+            ann.gave[row] = float(text.replace(",", "."))
+        ann.page.keyboard.type("12x")
+        ann.page.keyboard.press("Enter")
+        assert "Expected a number" in ann.page.inner_text("#alert")
+        ann.page.keyboard.press("u")
+        ann.page.wait_for_selector("text=Taken back")
+        ann.gave.popitem()
+        assert not ann.wrong
+    found = Campaign.open(made.path)
+    assert found.state.labels == ann.gave
+    found.close()
