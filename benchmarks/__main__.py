@@ -21,6 +21,7 @@ NAMES = (
     "rounds",
     "ensembles",
     "choose",
+    "labelling",
 )
 
 

@@ -1,0 +1,121 @@
+"""Eight people hand in 2,000 answers to one server: none is lost, and how long each took."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from benchmarks.common import Options, record
+from benchmarks.quiet import calm
+from evgp.campaign import Campaign
+from evgp.campaign.events import Answered
+
+PEOPLE, ANSWERS, ROWS, INPUTS = 8, 2_000, 4_000, 20
+
+
+def run(options: Options) -> None:
+    """Submit times by percentile, and what the file holds afterwards."""
+    answers = 400 if options.small else ANSWERS
+    rows = []
+    for _ in range(1 if options.small else options.repeats):
+        found: list[dict[str, object]] = []
+        _, others = calm(lambda found=found: _timed(found, answers))
+        rows.append({**found[-1], "others": others})
+    best = min(rows, key=lambda row: row["p95_ms"])
+    record(
+        options,
+        "labelling",
+        f"{PEOPLE} people hand in {answers:,} answers",
+        [best],
+        [
+            "Each person is a thread that asks for rows, answers, and waits for the "
+            "acknowledgement before the next answer, without a pause; the server is the command "
+            "`evgp serve` with the picks ahead switched on. The next batch is picked meanwhile.",
+            "ms: from sending an answer to its acknowledgement, when it is on the disk.",
+            "lost, doubled: answers acknowledged that the file does not hold, or holds twice.",
+            "rounds: batches picked in the background, the first of them before.",
+        ],
+    )
+
+
+def _timed(found: list[dict[str, object]], answers: int) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        found.append(_once(Path(folder), answers))
+        return time.perf_counter() - began
+
+
+def _once(folder: Path, answers: int) -> dict[str, object]:
+    x = np.random.default_rng(0).normal(size=(ROWS, INPUTS))
+    header = ",".join(f"c{j}" for j in range(INPUTS))
+    np.savetxt(folder / "pool.csv", x, delimiter=",", header=header, comments="", fmt="%.5f")
+    campaign = Campaign.create(folder / "load", folder / "pool.csv", classes=["a", "b", "c"])
+    campaign.next(200)
+    campaign.close()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "evgp.cli.main", "serve", folder / "load", "--port", "0",
+         "-k", "200"],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert server.stderr is not None
+    try:
+        address = re.search(r"http://\S+", server.stderr.readline())[0]
+        with ThreadPoolExecutor(PEOPLE) as people:
+            began = time.perf_counter()
+            jobs = [
+                people.submit(labels, address, f"p{i}", answers // PEOPLE) for i in range(PEOPLE)
+            ]
+            told = [job.result() for job in jobs]
+            took = time.perf_counter() - began
+    finally:
+        server.kill()  # the hard way: what was acknowledged must be there
+        server.wait()
+        server.stderr.close()
+    times = np.array([seconds for mine in told for _, seconds in mine])
+    numbers = [number for mine in told for number, _ in mine]
+    made = Campaign.open(folder / "load")
+    rounds = len(made.state.rounds)
+    entries = {one.number: one for one in made.log() if isinstance(one.event, Answered)}
+    made.close()
+    low, middle, high = 1000 * np.percentile(times, [50, 95, 99])
+    return {
+        "people": PEOPLE,
+        "answers": len(times),
+        "lost": len([number for number in numbers if number not in entries]),
+        "doubled": len(entries) - len(set(numbers)),
+        "p50_ms": low,
+        "p95_ms": middle,
+        "p99_ms": high,
+        "max_ms": 1000 * float(times.max()),
+        "answers_a_second": len(times) / took,
+        "rounds": rounds,
+    }
+
+
+def labels(address: str, name: str, count: int) -> list[tuple[int, float]]:
+    """Hand in so many answers; the number of each receipt, and the seconds it took."""
+    told: list[tuple[int, float]] = []
+    with httpx.Client(base_url=address, headers={"origin": address}, timeout=60) as client:
+        signed = client.post("/api/session", json={"name": name}).raise_for_status().json()
+        client.headers["x-csrf-token"] = signed["csrf"]
+        while len(told) < count:
+            handed = client.post("/api/next", json={"count": 10}).raise_for_status().json()
+            if not handed["items"]:
+                time.sleep(0.05)
+            for item in handed["items"][: count - len(told)]:
+                body = {"row": item["row"], "value": "abc"[item["row"] % 3]}
+                body["key"] = os.urandom(8).hex()
+                began = time.perf_counter()
+                answer = client.post("/api/answers", content=json.dumps(body),
+                                     headers={"content-type": "application/json"})  # fmt: skip
+                seconds = time.perf_counter() - began
+                told.append((answer.raise_for_status().json()["number"], seconds))
+    return told
