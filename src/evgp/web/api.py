@@ -10,7 +10,6 @@ from PIL import Image
 
 from evgp.campaign import Item
 from evgp.web import models
-from evgp.web.cards import cells
 from evgp.web.desk import Desk
 from evgp.web.guard import SAFE
 from evgp.web.sessions import Keeper, Session
@@ -172,16 +171,12 @@ def image(row: Annotated[int, InPath(ge=0, le=2**53)], me: Me, desk: TheDesk) ->
 
 
 def _item(desk: Desk, item: Item) -> models.ItemOut:
-    source = desk.campaign.source
-    pictured = source.images is not None
-    card = {} if pictured else source.card(item.row)
-    card.pop(desk.campaign.created.id or "", None)  # its name is shown already
     return models.ItemOut(
         row=item.row,
         name=item.name.encode("utf-8", "replace").decode(),
         rank=item.rank,
-        image=pictured,
-        cells=[models.CellOut(**vars(cell)) for cell in cells(card)],
+        image=desk.campaign.source.images is not None,
+        cells=[models.CellOut(**vars(cell)) for cell in desk.card(item.row)],
     )
 
 

@@ -4,18 +4,21 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from time import monotonic
 from zlib import crc32
 
 from evgp.campaign import Answered, Campaign, Item, Receipt, State, Submission
 from evgp.campaign.events import Kind, Value
 from evgp.web.ahead import Ahead
+from evgp.web.cards import Cell, cells
 from evgp.web.drawn import Chart
 from evgp.web.leases import Leases
 from evgp.web.sessions import Session
 from evgp.web.tally import Tally, tally
 from evgp.web.writer import Writer
 
+_CARDS = 1_000
 _RECOVERY = 4.0  # seconds; pages try again every second
 
 
@@ -50,6 +53,7 @@ class Desk:
         self.ahead = Ahead(campaign, k, lambda: len(self.leases.held()))
         self._writer = Writer(campaign)
         self._recovers = 0.0
+        self.card = lru_cache(_CARDS)(self._card)  # pages ask for the same rows again and again
 
     def start(self) -> None:
         """Begin to write, and to pick ahead."""
@@ -113,6 +117,12 @@ class Desk:
     def tally(self) -> Tally:
         """How far the campaign is."""
         return tally(self.campaign.state, self.campaign.log())
+
+    def _card(self, row: int) -> tuple[Cell, ...]:
+        source = self.campaign.source
+        card = {} if source.images is not None else source.card(row)
+        card.pop(self.campaign.created.id or "", None)  # its name is shown already
+        return tuple(cells(card))
 
     def _recovering(self) -> bool:
         return monotonic() < self._recovers

@@ -1,0 +1,111 @@
+"""The parts that the page is made of, one by one."""
+
+from concurrent.futures import wait
+from datetime import date
+from itertools import permutations
+
+import pytest
+
+from evgp.campaign import Campaign, Submission
+from evgp.web.cards import cells
+from evgp.web.drawn import Chart, budget
+from evgp.web.leases import Leases
+from evgp.web.tally import alpha, tally
+from evgp.web.writer import Writer
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["a", "a"], ["a", "b"], ["c", "c", "a"], ["b", "b"]],
+        [[1.0, 1.5], [4.0, 3.0], [2.0, 2.0, 8.0]],
+    ],
+)
+def test_alpha_is_that_of_its_definition(rows) -> None:
+    def apart(a, b):
+        return (a - b) ** 2 if isinstance(a, float) else float(a != b)
+
+    every = [value for row in rows for value in row]
+    n = len(every)
+    observed = (
+        sum(apart(a, b) / (len(row) - 1) for row in rows for a, b in permutations(row, 2)) / n
+    )
+    expected = sum(apart(a, b) for a, b in permutations(every, 2)) / (n * (n - 1))
+    assert alpha(rows) == pytest.approx(1 - observed / expected)
+    assert alpha([row[:1] * 2 for row in rows]) == pytest.approx(1)
+    assert alpha([]) is None and alpha([["a", "a"]]) is None
+
+
+def test_cards_are_text_whatever_they_hold() -> None:
+    made = {
+        one.name: (one.text, one.kind)
+        for one in cells(
+            {
+                "flag": True, "day": date(2024, 5, 1), "raw": b"\x00\x01", "nan": float("nan"),
+                "list": [1, "<b>"], "long": "word " * 40, "lines": "a\nb", "huge": "x" * 30_000,
+                "big": 10**30,
+            }
+        )
+    }  # fmt: skip
+    assert made["flag"] == ("yes", "short") and made["day"] == ("2024-05-01", "short")
+    assert made["raw"] == ("2 bytes", "short") and made["nan"] == ("", "missing")
+    assert made["list"] == ("[1, '<b>']", "short") and made["big"][0] == "1" + "0" * 30
+    assert made["long"][1] == made["lines"][1] == "long"
+    assert made["huge"][0].endswith("(10,000 more letters)") and len(made["huge"][0]) < 20_100
+    wide = cells({f"c{i}": i for i in range(1_000)})
+    assert len(wide) == 301 and wide[-1].text == "and 700 more columns"
+
+
+def test_leases_are_renewed_released_and_expire() -> None:
+    now = [0.0]
+    leases = Leases(10, clock=lambda: now[0])
+    assert leases.take("a", [1, 2, 3], 2) == [1, 2]
+    now[0] = 8
+    assert leases.take("a", [1], 1) == [1]  # renewed
+    leases.release("b", 1)
+    assert leases.held() == {1, 2}
+    now[0] = 11
+    assert leases.held() == {1} and leases.take("b", [1, 2, 3], 3) == [2, 3]
+    leases.release("a", 1)
+    leases.release_all("b")
+    assert leases.held() == set()
+
+
+def test_a_writer_that_stops_writes_what_waits(spam) -> None:
+    writer = Writer(spam)
+    waiting = [writer.put(Submission(i, "ann", f"k{i}", "label", "ham")) for i in range(40)]
+    gone = writer.put(Submission(50, "ann", "gone", "label", "ham"))
+    assert gone.cancel()  # they hung up; it is written all the same
+    writer.start()
+    writer.stop()
+    wait(waiting, timeout=1)
+    assert [one.result().number for one in waiting] == list(range(2, 42))
+    assert len({one.at for one in spam.log()[1:]}) < 20 and len(spam.state.labels) == 41
+    spam.close()
+
+
+@pytest.mark.parametrize("classes", [2, 12, 0])
+def test_figures_colour_rows_by_label(mails, tmp_path, classes) -> None:
+    names = [f"class {i} & <co>" for i in range(classes)]
+    made = Campaign.create(
+        tmp_path / "c", mails, id="key", classes=names, number=not names, drop=["subject"]
+    )
+    chart = Chart(made)
+    assert budget(made.state) is None and "no label yet" in chart.figure(made.state).words
+    rows = [one.row for one in made.next(30)]
+    for i, row in enumerate(rows[:24]):
+        made.answer(row, "label", names[i % classes] if names else float(i))
+    made.answer(rows[24], "skip")
+    made.answer(0 if 0 not in rows else 1, "label", names[0] if names else 1.0, who="bob")
+    drawn = chart.figure(made.state)
+    counts = {name: count for _, name, count in drawn.legend}
+    assert counts["waiting"] in (5, 4) and counts["skipped or unsure"] == 1
+    colours = {colour for colour, _, _ in drawn.legend} - {"waiting", "passed"}
+    wanted = {2: {"c0", "c1"}, 12: {*(f"c{i}" for i in range(8)), "others"}}
+    assert colours == wanted.get(classes, {f"q{i}" for i in range(5)})
+    assert "<co>" not in drawn.svg
+    curve = budget(made.state)
+    assert "25 that were looked at" in curve.words or "26 that" in curve.words
+    told = tally(made.state, made.log())
+    assert told.labelled in (24, 25) and told.skipped == 1 and len(told.latest) == 12
+    made.close()
