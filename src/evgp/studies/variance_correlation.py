@@ -153,7 +153,9 @@ def claims(rows: Rows) -> Sequence[Claim]:
             "The NTKGP's variance is highly correlated with the variance of trained networks, "
             "point by point.",
             f"Pearson and Spearman, mean over subsets: {_listed(full)} (gradient descent as in the "
-            f"paper); {_listed(_told(adam, 'ntkgp'))} (Adam).",
+            f"paper); {_listed(_told(adam, 'ntkgp'))} (Adam). Where it fails, training has not come "
+            f"to its end: mean training loss, of a variance of 1, {_losses(paper)} by gradient "
+            f"descent; {_losses(adam)} by Adam.",
             _high(full),
         ),
         Claim(
@@ -181,6 +183,13 @@ def _told(rows: Rows, predicted: str) -> dict[str, tuple[float, float]]:
         )
         for name in distinct(rows, "dataset")
     }
+
+
+def _losses(rows: Rows) -> str:
+    return ", ".join(
+        f"{TITLES[name]} {column(where(rows, dataset=name), 'train_loss').mean():.1g}"
+        for name in distinct(rows, "dataset")
+    )
 
 
 def _listed(found: dict[str, tuple[float, float]]) -> str:
