@@ -129,9 +129,7 @@ def _draw(rows: Rows, words: str) -> "Figure":
             axes.spines[["top", "right"]].set_visible(False)
         line[0].set_ylabel("observed variance")
         for axes in line:
-            axes.set_xlabel(
-                f"variance of {title}" if predicted == "trained" else f"{title} variance"
-            )
+            axes.set_xlabel(f"predicted: {title}")
     figure.suptitle(f"Networks trained by {words}", fontsize=11)
     handles, named = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, named, loc="outside lower center", ncols=4, frameon=False)
@@ -153,8 +151,8 @@ def claims(rows: Rows) -> Sequence[Claim]:
             "The NTKGP's variance is highly correlated with the variance of trained networks, "
             "point by point.",
             f"Pearson and Spearman, mean over subsets: {_listed(full)} (gradient descent as in the "
-            f"paper); {_listed(_told(adam, 'ntkgp'))} (Adam). Where it fails, training has not come "
-            f"to its end: mean training loss, of a variance of 1, {_losses(paper)} by gradient "
+            f"paper); {_listed(_told(adam, 'ntkgp'))} (Adam). Where it fails, training has not "
+            f"come to its end: mean training loss, of a variance of 1, {_losses(paper)} by gradient "
             f"descent; {_losses(adam)} by Adam.",
             _high(full),
         ),
