@@ -152,8 +152,8 @@ def claims(rows: Rows) -> Sequence[Claim]:
             "point by point.",
             f"Pearson and Spearman, mean over subsets: {_listed(full)} (gradient descent as in the "
             f"paper); {_listed(_told(adam, 'ntkgp'))} (Adam). Where it fails, training has not "
-            f"come to its end: mean training loss, of a variance of 1, {_losses(paper)} by gradient "
-            f"descent; {_losses(adam)} by Adam.",
+            f"come to its end: mean training loss, of a variance of 1, {_losses(paper)} by "
+            f"gradient descent; {_losses(adam)} by Adam.",
             _high(full),
         ),
         Claim(
