@@ -66,7 +66,11 @@ CASES = [
 
 
 @pytest.mark.parametrize("picks", [[], [0, 7, 3]], ids=["at the start", "after three"])
-@pytest.mark.parametrize(("criterion", "value", "name"), CASES, ids=lambda case: str(case)[:32])
+@pytest.mark.parametrize(
+    ("criterion", "value", "name"),
+    CASES,
+    ids=lambda case: getattr(case, "__name__", str(case))[:32],
+)
 def test_gains_are_differences_of_the_value(criterion, value, name, picks) -> None:
     noise = 1e-2 if isinstance(criterion, MutualInformation) else 1e-4
     law.obeys(criterion, value, Truth(KERNEL, {**POOLS, **WEIGHTED}[name], noise), picks)
