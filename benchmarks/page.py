@@ -186,8 +186,8 @@ def _scale(rows: Rows) -> str:
 def _choose(rows: Rows) -> str:
     paper = next(row for row in rows if row["n"] == "200")
     return (
-        f"{paper['candidates']} architectures are ranked by {paper['folds']} folds of 200 labels in "
-        f"{float(paper['evgp_s']):.1f} s: {float(paper['speedup_once']):.1f} times as fast as fold "
+        f"{paper['candidates']} architectures are ranked by {paper['folds']} folds of 200 labels "
+        f"in {float(paper['evgp_s']):.1f} s: {float(paper['speedup_once']):.1f} times as fast as fold "
         f"by fold with the kernels made once, {float(paper['speedup']):.0f} times as fast as with "
         "kernels made in each fold. Only what a fold leaves out is solved for."
     )
