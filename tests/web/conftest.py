@@ -1,7 +1,6 @@
 """A desk with a campaign on it, and people who talk to it."""
 
 import os
-import shutil
 from contextlib import contextmanager
 
 import numpy as np
@@ -99,14 +98,3 @@ def photos(tmp_path):
         pixels = random.integers(0, 255, (40, 60, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(folder / name)
     return folder
-
-
-def chromium():
-    """The system's chromium; without it the test is skipped, but never in CI."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        reason = "no chromium on this machine; make browser installs it"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found

@@ -17,7 +17,7 @@ from evgp.campaign import Campaign
 from evgp.campaign.events import Answered
 from evgp.web import Desk, Keeper, make_app
 from evgp.web.listen import bound, server_of
-from tests.web.conftest import chromium
+from tests.conftest import chromium
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 

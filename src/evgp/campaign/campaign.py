@@ -14,6 +14,7 @@ from jaxtyping import Shaped
 
 from evgp._errors import CampaignError, Conflict
 from evgp._executor import Progress, silent
+from evgp._linalg import standardised
 from evgp.architectures import candidates, choose
 from evgp.campaign.checks import checked_classes, checked_name, checked_value
 from evgp.campaign.events import KINDS, Answered, Created, Kind, Picked, Undone, Value
@@ -301,8 +302,7 @@ class Campaign:
         if classes:
             return rows, torch.tensor([classes.index(str(value)) for value in values])
         y = torch.tensor([float(value) for value in values], dtype=torch.float64)
-        spread = float(y.std(correction=0)) if len(y) else 0.0
-        return rows, (y - y.mean()) / spread if spread > 0 else y - (y.mean() if len(y) else 0.0)
+        return rows, standardised(y) if rows else y
 
     def x(self) -> Shaped[np.ndarray, " n *d"]:
         """The encoded rows."""

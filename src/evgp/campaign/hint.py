@@ -10,6 +10,7 @@ from torch import Tensor
 from evgp.architectures import losses
 from evgp.architectures.folds import split
 from evgp.campaign.campaign import Campaign
+from evgp.nets import Network
 
 _LEAST = 12  # labels, before errors on some of them say anything
 _FOLDS = 50
@@ -76,10 +77,7 @@ def hint(campaign: Campaign, *, seed: int = 0) -> Hint:
     return Hint(left, took, *found)
 
 
-def _error(network: object, x: Float[Tensor, "l d"], y: Float[Tensor, "l o"], seed: int) -> float:
-    from evgp.nets import Network
-
-    assert isinstance(network, Network)
+def _error(network: Network, x: Float[Tensor, "l d"], y: Float[Tensor, "l o"], seed: int) -> float:
     out = max(1, round(0.2 * len(x)))
     made = losses(network, x, y, split(len(x), _FOLDS, 0.2, seed), out)
     scale = float((y - y.mean(0)).square().sum(1).mean())
