@@ -50,7 +50,7 @@ def look(file: str) -> tuple[int, pa.Schema]:
                 "save it once as Parquet"
             )
         with pa.memory_map(file) as source, pa.ipc.open_file(source) as reader:
-            return _arrow_rows(file), _plain(reader.schema)
+            return sum(_arrow_counts(source, reader.schema)[0]), _plain(reader.schema)
 
 
 def pieces(
@@ -102,18 +102,15 @@ def _from_arrow(
     with ExitStack() as stack:
         source = stack.enter_context(pa.memory_map(file))
         schema = stack.enter_context(pa.ipc.open_file(source)).schema
-        _check(file, rows, fields, _arrow_rows(file), schema)
-        chosen = [schema.get_field_index(name) for name in fields.names]
-        reader, counter = (
-            stack.enter_context(
-                pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=some))
-            )
-            for some in (chosen, chosen[:1])
+        counts, packed = _arrow_counts(source, schema)
+        _check(file, rows, fields, sum(counts), schema)
+        # Some of the columns are copied; all of them stay in the file unless they are packed.
+        chosen = [schema.get_field_index(name) for name in fields.names] if packed else []
+        reader = stack.enter_context(
+            pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=chosen))
         )
         first = 0
-        for number in range(reader.num_record_batches):
-            # One column tells how long a batch is; others are unpacked only if it is wanted.
-            count = counter.get_batch(number).num_rows
+        for number, count in enumerate(counts):
             if wanted(first, first + count):
                 batch = reader.get_batch(number)
                 for start in range(0, count, size):
@@ -139,10 +136,25 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     return pa.schema(list(zip(schema.names, schema.types, strict=True)))
 
 
-def _arrow_rows(file: str) -> int:
-    from pyarrow import dataset
+def _arrow_counts(source: pa.NativeFile, schema: pa.Schema) -> tuple[list[int], bool]:
+    """Rows in each batch of a mapped file, and whether it is compressed.
 
-    return int(dataset.dataset(file, format="ipc").count_rows())
+    Only its narrowest column is unpacked; a count by pyarrow's dataset would read whole batches.
+    """
+    widths = [
+        field.type.bit_width if pa.types.is_primitive(field.type) else np.inf for field in schema
+    ]
+    narrowest = [int(np.argmin(widths))] if widths else []
+    options = pa.ipc.IpcReadOptions(included_fields=narrowest, use_threads=False)
+    counts, packed = [], False
+    with pa.ipc.open_file(source, options=options) as reader:
+        for at in range(reader.num_record_batches):
+            batch = reader.get_batch(at)
+            counts.append(batch.num_rows)
+            buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer]
+            # What was unpacked is new memory; anything else is a part of what was read.
+            packed = packed or any(buffer.parent is None for buffer in buffers)
+    return counts, packed
 
 
 def _check(file: str, rows: int, fields: pa.Schema, got: int, schema: pa.Schema) -> None:
