@@ -57,6 +57,8 @@ STUDY = Study(
                 {**_CNN, **_FEW, "budget": 200, "batch": 100},
                 {**_WRN, **_FEW, "budget": 200, "batch": 100},
                 {**_CIFAR, **_FEW, "budget": 200, "batch": 100},
+                {**_RESNET, **_FEW, "budget": 200, "batch": 100, "members": 2, "pool": 500,
+                 "test": 500, "steps": 10},
             ]
         },
         "smoke": {
@@ -69,7 +71,8 @@ STUDY = Study(
         },
     },
     departures="1 seed, 3 networks in place of 25, pools of 1,000 images and 1,000 test images, "
-    "15 epochs in place of 100, 200 labels in batches of 100; without MLMOC and without ResNet18.",
+    "15 epochs in place of 100, 200 labels in batches of 100; without MLMOC. ResNet18: 2 networks, "
+    "500 images in the pool and as many test images, 10 epochs.",
     cells=cells,
     draw=draw,
     claims=claims,

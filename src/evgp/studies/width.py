@@ -138,16 +138,15 @@ STUDY = Study(
     scales={
         "paper": _PAPER,
         "laptop": {
-            **_PAPER, "seeds": 2, "widths": [128, 256, 512], "budget": 300, "batch": 100,
-            "pool": 2000, "test": 2000, "members": 5, "epochs": 50,
+            **_PAPER, "seeds": 3, "pool": 4000, "test": 2000, "members": 5,
         },
         "smoke": {
             **_PAPER, "dataset_name": "optdigits", "seeds": 1, "widths": [4, 8], "budget": 4,
             "batch": 2, "pool": 30, "test": 20, "members": 2, "epochs": 1,
         },
     },
-    departures="Widths up to 512, 5 networks in place of 25, 2 seeds in place of 5, pools and test "
-    "parts of 2,000, 300 labels in batches of 100, 50 epochs in place of 100.",
+    departures="5 networks in place of 25, 3 seeds in place of 5, pools of 4,000 and 2,000 test "
+    "points in place of 10,000.",
     cells=cells,
     draw=draw,
     claims=claims,
