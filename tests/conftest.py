@@ -14,6 +14,10 @@ QUIET = (
     "--disable-background-networking --disable-component-update --enable-logging=stderr"
 )
 
+_BESIDE = Path(__file__).parents[2] / "shared" / "data"
+if _BESIDE.is_dir():
+    os.environ.setdefault("EVGP_DATA", str(_BESIDE))
+
 # Small products gain nothing from threads, and lose much on a busy machine.
 torch.set_num_threads(1)
 
@@ -21,10 +25,7 @@ torch.set_num_threads(1)
 def data_folder() -> Path | None:
     """Where the real datasets lie, if they are here."""
     folder = os.environ.get("EVGP_DATA")
-    if folder is None:
-        beside = Path(__file__).parents[2] / "shared" / "data"
-        return beside if beside.is_dir() else None
-    return Path(folder)
+    return None if folder is None else Path(folder)
 
 
 def missing(what: str) -> None:
