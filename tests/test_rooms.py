@@ -9,7 +9,7 @@ import evgp
 
 ROOMS = [  # low to high; rooms on one line do not import each other
     ["_typing", "_errors"],
-    ["_linalg", "_machine", "_executor", "_processes"],
+    ["_linalg", "_machine", "_executor", "_processes", "_plugins"],
     ["pool", "nets", "metrics"],
     ["datasets", "kernels", "ensembles"],
     ["posterior"],

@@ -13,6 +13,10 @@ class NetworkError(EvgpError, ValueError):
     """A network was described in a way that cannot be built or propagated."""
 
 
+class PluginError(EvgpError, ValueError):
+    """What another package offers by name cannot be used."""
+
+
 class DatasetError(EvgpError, ValueError):
     """A file or table cannot be read as a pool."""
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evgp._errors import NetworkError
-from evgp.kernels import NTK, EmpiricalNTK, Kernel
+from evgp.kernels import EmpiricalNTK, Kernel, is_of_network, kernel_named
 from evgp.nets import Network, load_weights, mlp, network_named
 from evgp.nets.named import Named
 
@@ -21,9 +21,16 @@ class Described:
     weights: Path | None = None
     unit: str = "random"
     draws: int = 1
+    kernel_name: str = "ntk"
 
     def network(self) -> Named:
-        """The network, before its weights."""
+        """The network, before its weights; a kernel of one's own takes its place."""
+        if not is_of_network(self.kernel_name) and self != Described(kernel_name=self.kernel_name):
+            raise NetworkError(
+                f"--kernel {self.kernel_name} takes the place of the network, so leave out what "
+                "describes one: --network, --depth, --activation, --w-std, --b-std, --weights, "
+                "--unit and --draws"
+            )
         plain = Described(weights=self.weights, unit=self.unit, draws=self.draws)
         if self.name == "mlp":
             made: Named = mlp(self.depth, 512, self.activation, self.w_std, self.b_std)
@@ -50,8 +57,8 @@ class Described:
 
     def kernel(self, network: Named, shape: tuple[int, ...], seed: int) -> Kernel:
         """The kernel for samples of this shape."""
-        if isinstance(network, Network):
-            return NTK(network)
+        if isinstance(network, Network) or self.kernel_name != "ntk":
+            return kernel_named(self.kernel_name, network)
         if self.weights is not None:
             network = load_weights(network, self.weights, shape)
         if self.unit not in ("random", "trace") and not self.unit.isdecimal():
@@ -61,4 +68,7 @@ class Described:
 
     def told(self, network: Named) -> str:
         """Its name for a person."""
+        if self.kernel_name != "ntk":
+            kind = f"kernel {self.kernel_name}"
+            return f"{kind} of {network}" if is_of_network(self.kernel_name) else kind
         return str(network) if isinstance(network, Network) else self.name

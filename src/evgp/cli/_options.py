@@ -100,7 +100,17 @@ NetworkName = Annotated[
     typer.Option(
         "--network",
         metavar="NAME",
-        help="mlp, cnn, resnet18, wrn-16-1, or package.module:function that makes a torch module.",
+        help="mlp, cnn, resnet18, wrn-16-1, a plugin's name, or package.module:function that makes "
+        "a torch module.",
+    ),
+]
+KernelName = Annotated[
+    str,
+    typer.Option(
+        "--kernel",
+        metavar="NAME",
+        help="ntk or nngp of the network; or in its place a plugin's name, or package.module:name "
+        "of your own.",
     ),
 ]
 Weights = Annotated[

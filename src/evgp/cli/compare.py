@@ -34,7 +34,7 @@ Strategies = Annotated[
         metavar="NAMES",
         help="Divided by commas: evgp, random, kmeans++, coreset, max-variance, badge, mlmoc, "
         "mlmoc-seq, batchbald; evgp-p90, evgp-mi, evgp-emp, evgp-sparse, ...; evgp:40+badge for a "
-        "warm start; package.module:name for your own.",
+        "warm start; a plugin's name, or package.module:name for your own.",
     ),
 ]
 Out = Annotated[

@@ -30,6 +30,7 @@ def pick(
     weights: options.Weights = None,
     unit: options.OutputUnit = "random",
     draws: options.Draws = 1,
+    kernel: options.KernelName = "ntk",
     features: options.FeatureName = None,
     method: options.MethodName = "auto",
     memory: options.Memory = None,
@@ -73,7 +74,7 @@ def pick(
     from evgp.cli._streamed import Large, open_streamed
 
     _picked.check_paths(output, report, (pool, labelled, test))
-    described = Described(network, depth, activation, w_std, b_std, weights, unit, draws)
+    described = Described(network, depth, activation, w_std, b_std, weights, unit, draws, kernel)
     asked = Asked(
         pool,
         labelled,
@@ -92,7 +93,7 @@ def pick(
     large = Large(method, memory, dask, cache)
     with progress(quiet) as bar:
         given = open_streamed(asked) if large.wanted(asked) else load(asked, made, bar)
-    kernel = described.kernel(made, given.shape, seed)
+    prior = described.kernel(made, given.shape, seed)
     note(given.notes, quiet=quiet)
     with progress(quiet) as bar, large.executor() as executor:
         meter = Meter(bar)
@@ -106,7 +107,7 @@ def pick(
                 labelled=given.labelled.rows,
                 x_labelled=given.outside,
                 network=made,
-                kernel=kernel,
+                kernel=prior,
                 criterion=criterion,
                 greedy=greedy,
                 noise=noise,

@@ -32,6 +32,7 @@ def plan(
     weights: options.Weights = None,
     unit: options.OutputUnit = "random",
     draws: options.Draws = 1,
+    kernel: options.KernelName = "ntk",
     features: options.FeatureName = None,
     method: options.MethodName = "auto",
     memory: options.Memory = None,
@@ -73,7 +74,7 @@ def plan(
     from evgp.strategies.names import whole
 
     check_paths(output, report, (pool, labelled, test))
-    described = Described(network, depth, activation, w_std, b_std, weights, unit, draws)
+    described = Described(network, depth, activation, w_std, b_std, weights, unit, draws, kernel)
     asked = Asked(
         pool,
         labelled,
@@ -92,7 +93,7 @@ def plan(
     large = Large(method, memory, dask, cache)
     with progress(quiet) as bar:
         inputs = open_streamed(asked) if large.wanted(asked) else load(asked, net, bar)
-    kernel = described.kernel(net, inputs.shape, seed)
+    prior = described.kernel(net, inputs.shape, seed)
     whole(seed, "seed", 0, 2**32 - 1)
     if not 0 <= noise < inf:
         raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise}")
@@ -109,7 +110,7 @@ def plan(
         aim,
         m=None if inputs.x_test is None else len(inputs.x_test),
         labelled=len(known) + outside,
-        kernel=kernel,
+        kernel=prior,
         criterion=criterion,
         greedy=greedy,
         storage=storage,

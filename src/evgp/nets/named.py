@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from evgp._errors import NetworkError
+from evgp._plugins import plugin, plugin_names
 from evgp.nets.network import Network, mlp
 from evgp.nets.zoo import Buildable, cnn, resnet18, wide_resnet
 
@@ -29,7 +30,8 @@ _WIDE = re.compile(r"(?:wide_resnet|wrn)-(\d+)-(\d+)")
 def network_named(name: str, outputs: int | None = None) -> Named:
     """The network of this name: mlp, cnn, resnet18, wide_resnet, wrn-16-1, or package.module:name.
 
-    What stands behind the colon is a function that makes a torch module, a module, or a description
+    An installed package can offer more, in its entry points `evgp.networks`. What stands there, or
+    behind the colon, is a function that makes a torch module, a module, or a description
     such as `evgp.cnn()`; the package is looked for in the working directory too, and is run. It
     has the outputs it has; the others get as many as `outputs` says.
 
@@ -42,10 +44,13 @@ def network_named(name: str, outputs: int | None = None) -> Named:
     if wide := _WIDE.fullmatch(name):
         return wide_resnet(int(wide[1]), int(wide[2]), **told)
     package, colon, attribute = name.partition(":")
+    if not colon and (offered := plugin("networks", name)) is not None:
+        return _checked(offered, name)
     if not colon or not package or not attribute:
+        known = ", ".join((*_ZOO, *plugin_names("networks")))
         raise NetworkError(
-            f"expected a network among {', '.join(_ZOO)}, wrn-DEPTH-WIDTH, or package.module:name "
-            f"of your own; got {name!r}"
+            f"expected a network among {known}, wrn-DEPTH-WIDTH, or package.module:name of your "
+            f"own; got {name!r}"
         )
     return _checked(found_at(package, attribute, "a network"), name)
 

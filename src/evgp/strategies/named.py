@@ -11,6 +11,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from evgp._errors import PoolError
+from evgp._plugins import plugin, plugin_names
 from evgp.criteria import Linearised
 from evgp.ensembles import Recipe
 from evgp.greedy import Exact
@@ -82,7 +83,8 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
     "evgp" takes parts in any order: a criterion (median, p90, max, mi), emp (the empirical kernel),
     sparse or linear (the posterior), and a greedy: "evgp-emp-p90". "evgp+badge" is a warm start
     with one batch, "evgp:40+badge" with 40 labels. "package.module:name" is your own: a strategy,
-    or a function of a `Setting` that makes one.
+    or a function of a `Setting` that makes one; an installed package can offer the same by a name,
+    in its entry points `evgp.strategies`.
     """
     if name in _SIMPLE:
         return _SIMPLE[name](setting)
@@ -94,10 +96,14 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
     if head == "evgp":
         return _evgp(name, parts, setting)
     if ":" in name:
-        return _own(name, setting)
-    near = get_close_matches(name.lower(), NAMES, 1)
+        package, _, attribute = name.partition(":")
+        return _made(found_at(package, attribute, "a strategy"), name, setting)
+    if (offered := plugin("strategies", name)) is not None:
+        return _made(offered, name, setting)
+    known = (*NAMES, *plugin_names("strategies"))
+    near = get_close_matches(name.lower(), known, 1)
     raise PoolError(
-        f"expected strategies among {', '.join(NAMES)}, evgp-PART (such as evgp-p90, evgp-emp), "
+        f"expected strategies among {', '.join(known)}, evgp-PART (such as evgp-p90, evgp-emp), "
         f"FIRST+THEN, or package.module:name; got {name!r}"
         + (f"; did you mean {near[0]}?" if near else "")
     )
@@ -138,9 +144,7 @@ def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
     return Thinned(made, thin, setting.seed)
 
 
-def _own(name: str, setting: Setting) -> Strategy:
-    package, _, attribute = name.partition(":")
-    found = found_at(package, attribute, "a strategy")
+def _made(found: object, name: str, setting: Setting) -> Strategy:
     if isinstance(found, FunctionType | type):
         try:
             found = found(setting)

@@ -33,7 +33,7 @@ def pick(
     x_labelled: ArrayLike | Samples | Place | None = None,
     candidates: ArrayLike | None = None,
     network: Network | Source = mlp(),
-    kernel: Kernel | None = None,
+    kernel: Kernel | str | None = None,
     criterion: str | Criterion = "ev",
     greedy: str | Greedy = "auto",
     noise: float = 1e-6,
@@ -60,7 +60,8 @@ def pick(
     `budget`, picks stay within the money. `standardise` scales each column to mean 0 and deviation
     1 over the pool (each channel, for images). `noise` is a fraction of the mean prior variance.
     `network` is an `mlp`, whose exact infinite-width NTK is used, or anything that `EmpiricalNTK`
-    takes: a torch module, a function that makes one, a `cnn`. `kernel` takes the place of both.
+    takes: a torch module, a function that makes one, a `cnn`. `kernel` takes the place of both:
+    an object, or a name ("nngp", a plugin's, "package.module:name").
     `features` take the place of the pool x test matrix where that would be too large: "nystrom-512"
     (inducing points of the kernel), "sketch-512" (of a torch module's gradients), "raw" (the inputs
     themselves, unscaled, such as embeddings), or any `Features`; None uses them only where the
@@ -79,9 +80,10 @@ def pick(
     (5,)
     """
     rule = criterion_named(criterion)
+    chosen = kernel_of(network, seed, kernel)
     rules = Rules(
-        kernel if kernel is not None else kernel_of(network, seed),
-        described(network if kernel is None else kernel),
+        chosen,
+        described(network if kernel is None else chosen),
         rule,
         greedy,
         features,

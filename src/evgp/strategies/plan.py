@@ -11,7 +11,7 @@ from evgp._errors import MemoryPlanError, NetworkError, PoolError
 from evgp._machine import available_memory
 from evgp.criteria import Criterion, ExpectedVariance, Linearised
 from evgp.greedy import Greedy
-from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source
+from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source, kernel_named
 from evgp.nets import Buildable, Network, mlp
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
 from evgp.strategies.reduce import P, width_of
@@ -65,7 +65,7 @@ def plan(
     m: int | None = None,
     labelled: int = 0,
     network: Network | Source = mlp(),
-    kernel: Kernel | None = None,
+    kernel: Kernel | str | None = None,
     criterion: str | Criterion = "ev",
     greedy: str | Greedy = "auto",
     storage: str = "auto",
@@ -100,7 +100,7 @@ def plan(
     points = n if m is None else m
     points = points if thin is None else min(points, thin)
     own = m is None and points == n and labelled == 0
-    used = kernel if kernel is not None else kernel_of(network)
+    used = kernel_of(network, kernel=kernel)
     table = None
     if isinstance(used, EmpiricalNTK):
         table = used.cost(_samples(used, shape), n + labelled + (0 if m is None else points))
@@ -192,12 +192,18 @@ def bytes_of(text: int | str) -> int:
     return int(float(found[1]) * base ** max(0, power))
 
 
-def kernel_of(network: Network | Source, seed: int = 0) -> Kernel:
-    """The kernel of a network: analytic where there is one, else the empirical.
+def kernel_of(
+    network: Network | Source, seed: int = 0, kernel: Kernel | str | None = None
+) -> Kernel:
+    """The kernel that is given or named, else that of a network: analytic, or else empirical.
 
     >>> kernel_of(mlp())
     NTK(network=Network(depth=2, width=512, activation=relu, w_std=1, b_std=0.1), storage=None)
     """
+    if isinstance(kernel, str):
+        return kernel_named(kernel, network)
+    if kernel is not None:
+        return kernel
     if isinstance(network, str) or not (callable(network) or isinstance(network, Buildable)):
         raise NetworkError(
             f"expected a network such as evgp.mlp(), a torch module or a function that makes one; "

@@ -1,0 +1,286 @@
+"""Strategies, networks and kernels of an installed package, by entry point and by place."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+from typer.testing import CliRunner
+
+import evgp
+from evgp._errors import NetworkError, PluginError, PoolError
+from evgp._plugins import plugin, plugin_names
+from evgp.cli.main import app
+from evgp.ensembles import Recipe
+from evgp.kernels import kernel_named
+from evgp.nets import network_named
+from evgp.strategies import Random, Setting, strategy_named
+from tests.laws import strategy as law
+
+CODE = '''
+"""A package of somebody else's."""
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from evgp import Pool, Selection
+from evgp.strategies import Random
+from evgp.strategies.strategy import unlabelled
+
+drawn = nn.Linear(2, 1)  # random, and the same each time
+
+
+@dataclass(frozen=True)
+class Last:
+    """The last rows first."""
+
+    def __call__(self, pool: Pool, k: int, *, generator: torch.Generator) -> Selection:
+        free = unlabelled(pool, k)
+        return Selection(free.flip(0)[:k].numpy(), np.zeros(k))
+
+
+def last(setting):
+    return Last()
+
+
+def small():
+    return nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+
+
+@dataclass(frozen=True)
+class Gauss:
+    """exp(-|x - y|^2 / 2)"""
+
+    length: float = 1.0
+
+    def __call__(self, x1, x2=None):
+        return torch.exp(-torch.cdist(x1, x1 if x2 is None else x2).square() / 2 / self.length**2)
+
+    def diag(self, x):
+        return x.new_ones(len(x))
+
+
+def broken(*_):
+    raise RuntimeError("not today")
+
+
+random, wide, seven = last, Gauss(3.0), 7
+'''
+POINTS = """
+[evgp.strategies]
+last = somebody:last
+random = somebody:last
+broken = somebody:broken
+seven = somebody:seven
+gone = somebody:nowhere
+lost = somebody_else.nowhere:thing
+
+[evgp.networks]
+small = somebody:small
+drawn = somebody:drawn
+broken = somebody:broken
+seven = somebody:seven
+
+[evgp.kernels]
+gauss = somebody:Gauss
+wide = somebody:wide
+broken = somebody:broken
+seven = somebody:seven
+"""
+X = np.random.default_rng(0).normal(size=(30, 2))
+NET = evgp.mlp(1, 8)
+SETTING = Setting(torch.from_numpy(X), NET, Recipe(NET, {"steps": 3, "lr": 0.1}), most=6, batch=3)
+
+
+def install(folder: Path, name: str, points: str, code: str = "") -> None:
+    """As an installer would leave it: a module, and what the package says of itself."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.py").write_text(code)
+    about = folder / f"{name}-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(points)
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A folder on the path, with the package in it; forgotten afterwards."""
+    folder = tmp_path / "site"
+    install(folder, "somebody", POINTS, CODE)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.chdir(tmp_path)
+    yield folder
+    sys.modules.pop("somebody", None)
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "pool.csv"
+    rows = [f"{a:.6f},{b:.6f},{a + np.sin(3 * b):.6f}" for a, b in X]
+    path.write_text("\n".join(["a,b,y", *rows]) + "\n")
+    return path
+
+
+def command(folder, *arguments, cwd):
+    """The real command, in a process of its own."""
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "evgp.cli.main", *map(str, arguments)],
+        env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def test_names_are_listed_and_nothing_is_loaded(installed) -> None:
+    assert plugin_names("networks") == ["broken", "drawn", "seven", "small"]
+    assert "somebody" not in sys.modules
+    assert plugin("networks", "nobody") is None
+
+
+def test_a_strategy_by_name_obeys_the_laws(installed) -> None:
+    made = strategy_named("last", SETTING)
+    law.obeys(made, evgp.Pool(torch.from_numpy(X)), 4)
+    generator = torch.Generator()
+    assert made(evgp.Pool(SETTING.x), 3, generator=generator).indices.tolist() == [29, 28, 27]
+    assert strategy_named("somebody:last", SETTING) == made
+    assert strategy_named("last:2+random", SETTING).first == made
+
+
+def test_our_own_names_stay_ours(installed) -> None:
+    assert strategy_named("random", SETTING) == Random()
+
+
+def test_a_network_by_name(installed) -> None:
+    made = evgp.pick(X, 4, network=network_named("small")).indices
+    assert (
+        made.tolist() == evgp.pick(X, 4, network=network_named("somebody:small")).indices.tolist()
+    )
+    assert isinstance(network_named("drawn"), torch.nn.Linear)
+
+
+def test_loading_leaves_the_random_state_and_is_the_same_each_time(installed) -> None:
+    weights = []
+    for seed in (1, 2):
+        sys.modules.pop("somebody", None)
+        torch.manual_seed(seed)
+        before = torch.get_rng_state()
+        weights.append(network_named("drawn").weight.detach().clone())
+        assert torch.equal(before, torch.get_rng_state())
+    assert torch.equal(*weights)
+
+
+def test_a_kernel_by_name_leaves_the_variance_of_another_gaussian_process(installed) -> None:
+    x = (X - X.mean(0)) / X.std(0)
+    made = evgp.pick(X, 5, kernel="gauss")
+    other = GaussianProcessRegressor(RBF(1.0), alpha=1e-6, optimizer=None)
+    other.fit(x[made.indices], np.zeros(5))
+    left = other.predict(x, return_std=True)[1] ** 2
+    assert made.variance_left[-1] == pytest.approx(left.mean(), rel=1e-6)
+
+
+def test_a_kernel_by_name_is_that_of_its_place(installed) -> None:
+    made = kernel_named("gauss", NET)
+    names = ("gauss", "somebody:Gauss", "wide")
+    gauss, same, wide = (evgp.pick(X, 4, kernel=name) for name in names)
+    assert gauss.indices.tolist() == same.indices.tolist()
+    assert gauss.variance_left.tolist() == evgp.pick(X, 4, kernel=made).variance_left.tolist()
+    assert wide.variance_left[-1] < gauss.variance_left[-1]
+    assert gauss.settings["network"] == "Gauss(length=1.0)"
+    assert evgp.plan(30, 2, 4, kernel="gauss").fits
+
+
+def test_nngp_is_a_kernel_by_name() -> None:
+    one, other = evgp.pick(X, 4, kernel="nngp"), evgp.pick(X, 4, kernel=evgp.NNGP(evgp.mlp()))
+    assert one.variance_left.tolist() == other.variance_left.tolist()
+    with pytest.raises(NetworkError, match="expected an mlp for the kernel 'nngp'"):
+        evgp.pick(X, 4, kernel="nngp", network=torch.nn.Linear(2, 1))
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: strategy_named("lats", SETTING), "among evgp, .*, last, .*did you mean last"),
+        (lambda: strategy_named("broken", SETTING), "broken stopped: RuntimeError: not today"),
+        (lambda: strategy_named("seven", SETTING), "a strategy at seven.*got int"),
+        (lambda: strategy_named("gone", SETTING), "somebody:nowhere, as somebody says; "),
+        (lambda: strategy_named("lost", SETTING), "lost of evgp.strategies at somebody_else"),
+        (lambda: network_named("smal"), "among mlp, .*, small, wrn"),
+        (lambda: network_named("broken"), "broken stopped: RuntimeError: not today"),
+        (lambda: network_named("seven"), "seven as a function"),
+        (lambda: kernel_named("guass", NET), "among ntk, nngp, broken, gauss, .*got 'guass'"),
+        (lambda: kernel_named("broken", NET), "broken stopped: RuntimeError: not today"),
+        (lambda: kernel_named("seven", NET), "a kernel at seven.*got int"),
+        (lambda: kernel_named("somebody:Last", NET), "a kernel at somebody:Last.*got Last"),
+        (lambda: kernel_named(":", NET), "expected a kernel among"),
+        (lambda: kernel_named("nowhere.to:be", NET), "a kernel at nowhere.to:be, got none"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_in_a_sentence(installed, call, match) -> None:
+    with pytest.raises((PoolError, NetworkError, PluginError), match=match) as told:
+        call()
+    assert "\n" not in str(told.value)
+
+
+def test_two_packages_with_one_name(installed) -> None:
+    install(installed, "rival", "[evgp.kernels]\ngauss = rival:Gauss\n")
+    with pytest.raises(PluginError, match=r"one package to offer gauss .* of rival"):
+        kernel_named("gauss", NET)
+    assert kernel_named("somebody:Gauss", NET).length == 1.0
+
+
+def test_the_command_takes_a_kernel(installed, table, tmp_path) -> None:
+    asked = ("pick", table, "-k", 4, "--drop", "y", "--kernel", "gauss", "--json", "-q")
+    ran = command(installed, *asked, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    wanted = evgp.pick(np.round(X, 6), 4, kernel="gauss")
+    assert [pick["index"] for pick in found["picks"]] == wanted.indices.tolist()
+    assert found["settings"]["network"] == "kernel gauss"
+
+
+@pytest.mark.parametrize("option", [("--network", "small"), ("--kernel", "somebody:Gauss")])
+def test_the_command_plans_and_picks_by_name(installed, table, option) -> None:
+    for asked in ("plan", "pick"):
+        ran = CliRunner().invoke(app, [asked, str(table), "-k", "4", "--drop", "y", *option])
+        assert ran.exit_code == 0, ran.stderr
+
+
+def test_the_command_compares_strategies_in_processes(installed, table, tmp_path) -> None:
+    out = tmp_path / "out"
+    asked = ("compare", table, "--label", "y", "--strategies", "last,random", "--budget", 4, "-q",
+             "--batch", 2, "--seeds", 2, "--members", 2, "--steps", 3, "--width", 8, "--jobs", 2,
+             "--network", "small", "--out", out, "--json")  # fmt: skip
+    ran = command(installed, *asked, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert {json.loads(cell.read_text())["rows"][0]["strategy"] for cell in
+            (out / "cells").glob("*.json")} == {"last", "random"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (("--kernel", "guass"), "expected a kernel among ntk, nngp, broken, gauss"),
+        (("--kernel", "gauss", "--depth", 3), "takes the place of the network"),
+        (("--kernel", "nngp", "--network", "small"), "expected an mlp for the kernel 'nngp'"),
+        (("--network", "broken"), "not today"),
+    ],
+)
+def test_the_command_tells_what_is_wrong(installed, table, options, match) -> None:
+    ran = CliRunner().invoke(app, ["pick", str(table), "-k", "3", *map(str, options)])
+    assert isinstance(ran.exception, SystemExit) and ran.exit_code == 1
+    assert match in " ".join(ran.stderr.split())
+
+
+def test_importing_evgp_looks_for_no_plugins(installed) -> None:
+    code = (
+        "import sys, evgp; sys.exit('importlib.metadata' in sys.modules or 'torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
