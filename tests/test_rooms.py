@@ -9,14 +9,14 @@ import evgp
 
 ROOMS = [  # low to high; rooms on one line do not import each other
     ["_typing", "_errors"],
-    ["_linalg", "_machine", "_executor", "_processes", "_plugins"],
+    ["_linalg", "_machine", "_executor", "_processes", "_extras", "_plugins"],
     ["pool", "nets", "metrics"],
     ["datasets", "kernels", "ensembles"],
     ["posterior"],
     ["criteria", "theory", "architectures"],
     ["greedy"],
     ["strategies"],
-    ["loop", "audits", "campaign"],
+    ["loop", "audits", "campaign", "checkup"],
     ["report"],
     ["arena"],
     ["studies"],

@@ -260,9 +260,9 @@ def test_websockets_are_refused(app) -> None:
 
 
 def test_missing_parts_are_named(run_serve, monkeypatch) -> None:
-    monkeypatch.setattr("evgp.cli.serve.find_spec", lambda name: None)
+    monkeypatch.setattr("evgp._extras.find_spec", lambda name: None)
     result = run_serve("spam")
-    assert result.exit_code == 1 and "pip install 'evgp[web]'" in result.stderr
+    assert result.exit_code == 1 and 'pip install "evgp[web]"' in result.stderr
 
 
 def test_another_host_needs_the_flag(run_serve, spam) -> None:

@@ -14,6 +14,8 @@ from evgp.cli.campaign import export, label, new, report, status, undo
 from evgp.cli.campaign import next as next_rows
 from evgp.cli.choose import choose
 from evgp.cli.compare import compare
+from evgp.cli.completion import InstallCompletion, ShowCompletion, prepare_completion
+from evgp.cli.doctor import doctor
 from evgp.cli.pick import pick
 from evgp.cli.plan import plan
 from evgp.cli.reproduce import reproduce
@@ -41,6 +43,7 @@ app.command("status")(status)
 app.command("export")(export)
 app.command("serve")(serve)
 app.command("report")(report)
+app.command("doctor")(doctor)
 
 
 def _version(asked: bool) -> bool:
@@ -58,6 +61,8 @@ def root(
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
+    show_completion: ShowCompletion = None,
+    install_completion: InstallCompletion = None,
 ) -> None:
     """Say which rows of an unlabelled table to label first, before any label exists.
 
@@ -70,6 +75,7 @@ def root(
 def main() -> None:
     """Run the command line."""
     prepare_streams()
+    prepare_completion()
     try:
         app(prog_name="evgp")
     finally:

@@ -1,11 +1,11 @@
 """`evgp serve`: a page on which people label a campaign."""
 
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from evgp._errors import CampaignError
+from evgp._extras import EXTRAS, lacking
 from evgp.cli import _options as options
 from evgp.cli._output import guarded, tell
 from evgp.cli.campaign import Name
@@ -65,9 +65,8 @@ def serve(
       evgp serve spam
       evgp serve spam --host 0.0.0.0 --public --twice 10
     """
-    missing = [one for one in ("fastapi", "uvicorn") if find_spec(one) is None]
-    if missing:
-        raise CampaignError(f"the page needs {missing[0]}: pip install 'evgp[web]'")
+    if EXTRAS["web"].absent():
+        raise CampaignError(lacking("web"))
     from evgp.campaign import Campaign
     from evgp.web import Desk, make_app
     from evgp.web.listen import bound, is_loopback, names_of, serve_on

@@ -24,6 +24,7 @@ from uuid import uuid4
 
 from evgp._errors import ExecutorError
 from evgp._executor import Executor
+from evgp._extras import lacking
 
 T = TypeVar("T")
 
@@ -324,7 +325,5 @@ def _distributed() -> ModuleType:
     try:
         import distributed
     except ImportError as error:
-        raise ExecutorError(
-            'expected Dask, which is not installed; do `pip install "evgp[dask]"`'
-        ) from error
+        raise ExecutorError(lacking("dask")) from error
     return distributed

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from evgp._errors import NetworkError
+from evgp._extras import lacking
 from evgp._plugins import plugin, plugin_names
 from evgp.nets.network import Network, mlp
 from evgp.nets.zoo import Buildable, cnn, resnet18, wide_resnet
@@ -177,9 +178,7 @@ def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
         from safetensors import SafetensorError
         from safetensors.torch import load_file
     except ImportError as error:
-        raise NetworkError(
-            f"{path}: reading it needs safetensors; pip install safetensors"
-        ) from error
+        raise NetworkError(f"{path}: {lacking('weights')}") from error
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
