@@ -42,7 +42,7 @@ def claims(rows: Rows) -> Sequence[Claim]:
     high = [min(pair) > 0.5 for pair in found.values()]
     lower = {metric: {name: _below(where(rows, dataset=name), metric) for name in names}
              for metric in ("output_variance_p90", "mse")}  # fmt: skip
-    falls = {name: _falls(where(rows, dataset=name), "mse") for name in names}
+    fall = {name: falls(where(rows, dataset=name), "mse") for name in names}
     return [
         Claim(
             "The criterion is highly correlated with the output variance of trained networks.",
@@ -62,9 +62,9 @@ def claims(rows: Rows) -> Sequence[Claim]:
         Claim(
             "Picking by the criterion also reduces the test error.",
             f"Test MSE at the last size over that at the first: "
-            f"{', '.join(f'{TITLES[name]} {value:.2f}' for name, value in falls.items())}; share "
+            f"{', '.join(f'{TITLES[name]} {value:.2f}' for name, value in fall.items())}; share "
             f"of sizes at which it is below that of random sets: {_listed(lower['mse'])}.",
-            verdict([value < 1 for value in falls.values()]),
+            verdict([value < 1 for value in fall.values()]),
         ),
     ]
 
@@ -77,7 +77,8 @@ def _below(rows: Rows, metric: str) -> float:
     return float(np.mean([a < b for a, b in both])) if both else float("nan")
 
 
-def _falls(rows: Rows, metric: str) -> float:
+def falls(rows: Rows, metric: str) -> float:
+    """What a metric of the picks is at the largest size, over what it is at the smallest."""
     at, _ = mean_by(where(rows, strategy="evgp"), "labels", metric)
     first, last = (column(where(rows, strategy="evgp", labels=n), metric) for n in (at[0], at[-1]))
     return float(last.mean() / first.mean())
