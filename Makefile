@@ -40,9 +40,12 @@ bench: $(VENV)/.installed
 
 figures: $(VENV)/.installed
 	$(BIN)/python docs/figures/make.py
+	for script in examples/*.py; do $(BIN)/python $$script examples/output || exit 1; done
 
 docs: $(VENV)/.installed
 	$(BIN)/python -m evgp.cli.docs docs/cli.md
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
+	@echo "open docs/_build/index.html"
 
 browser:
 ifeq ($(CHROMIUM),)
@@ -54,4 +57,4 @@ else
 endif
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache build dist
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache build dist docs/_build

@@ -10,12 +10,16 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+from scipy.linalg import solve_triangular
 from sklearn.datasets import load_digits
+from sklearn.manifold import TSNE
+from sklearn.utils import Bunch
 
 import evgp
-from evgp.report import plot_selection, summarise
 
 HERE = Path(__file__).parent
+OURS, FLOOR, CHANCE = "#3d4fd1", "#0f766e", "#b9bdc9"
 RECORDS = HERE.parent.parent / "benchmarks" / "results"
 
 
@@ -24,18 +28,96 @@ def main() -> None:
     matplotlib.use("Agg")
     torch.set_num_threads(2)
     digits()
+    budget()
     empirical()
 
 
 def digits() -> None:
     """The budget curve and the map of forty picks among 1,797 digits."""
+    pool = load_digits()
+    selection = evgp.pick(pool.data, k=40)
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(12, 4.8), width_ratios=(1, 1.5), layout="constrained"
+    )
+    _budget(left, pool.data, selection)
+    left.set_title("what 40 labels settle, before any exists", fontsize=11, loc="left")
+    _map(right, pool, selection)
+    right.set_title("which 40 of 1,797 digits, and in which order", fontsize=11, loc="left")
+    _save(figure, "digits")
+    print(selection)
+
+
+def budget() -> None:
+    """The budget curve of 150 picks."""
     pool = load_digits().data
-    selection = evgp.pick(pool, k=40)
-    scaled = (pool - pool.mean(0)) / pool.std(0).clip(min=1e-12)
-    figure = plot_selection(summarise(selection, x=scaled, network=repr(evgp.mlp())))
+    figure, axes = plt.subplots(figsize=(7.5, 4), layout="constrained")
+    _budget(axes, pool, evgp.pick(pool, k=150, greedy="exact"))
+    _save(figure, "budget")
+
+
+def _budget(axes: plt.Axes, x: np.ndarray, made: evgp.Selection) -> None:
+    """Shares of the variance that are left: by random rows, by the picks, and the floor."""
+    labels, prior = np.arange(len(made) + 1), made.prior_variance
+    drawn = _random(x, len(made)) / prior
+    axes.fill_between(labels, drawn.min(0), drawn.max(0), color=CHANCE, alpha=0.35, linewidth=0)
+    ours = np.r_[1, made.variance_left / prior]
+    floor = np.r_[1, made.certificate.lowest / prior]
+    axes.plot(labels, ours, color=OURS, linewidth=2.4)
+    axes.plot(labels, floor, "--", color=FLOOR, linewidth=1.4)
+    axes.fill_between(labels, 0, floor, color=FLOOR, alpha=0.07, linewidth=0)
+    at = len(made) * 45 // 100
+    for line, gap, words, colour in (
+        (drawn.max(0), 0.03, "random rows, twenty draws", "#6b6f7b"),
+        (ours, 0.025, "these picks", OURS),
+        (floor, -0.12, "no choice gets below this", FLOOR),
+    ):
+        axes.text(at, line[at] + gap, words, color=colour, fontsize=10)
+    axes.set(xlim=(0, len(made)), ylim=(0, 1), xlabel="labels", ylabel="share of the variance left")
+    axes.yaxis.set_major_formatter("{x:.0%}")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _random(x: np.ndarray, k: int, draws: int = 20) -> np.ndarray:
+    """Mean variance that the first rows of random orders leave: draws x (k + 1)."""
+    scaled = (x - x.mean(0)) / np.where(x.std(0) > 0, x.std(0), 1)
+    kernel = evgp.NTK(evgp.mlp())(scaled)
+    prior = kernel.diagonal().mean()
+    made = []
+    for seed in range(draws):
+        rows = np.random.default_rng(seed).permutation(len(x))[:k]
+        root = np.linalg.cholesky(kernel[np.ix_(rows, rows)] + 1e-6 * prior * np.eye(k))
+        falls = solve_triangular(root, kernel[rows], lower=True) ** 2
+        made.append(prior - np.r_[0, falls.mean(1).cumsum()])
+    return np.array(made)
+
+
+def _map(axes: plt.Axes, pool: Bunch, made: evgp.Selection) -> None:
+    """Near digits are near; colours are the labels, which nobody knew; picks are pictures."""
+    place = TSNE(init="pca", perplexity=40, random_state=0).fit_transform(pool.data)
+    axes.scatter(*place.T, c=pool.target, cmap="tab10", s=7, alpha=0.45, linewidths=0)
+    for rank, row in reversed(list(enumerate(made.indices, 1))):
+        ink = OffsetImage(pool.images[row], zoom=1.45, cmap="gray_r")
+        frame = {"edgecolor": OURS, "linewidth": 0.9, "boxstyle": "round,pad=0.06"}
+        axes.add_artist(AnnotationBbox(ink, place[row], pad=0.08, bboxprops=frame))
+        if rank <= 12:
+            axes.annotate(
+                str(rank), place[row], (7, 6), textcoords="offset points", fontsize=5.5,
+                color="white", ha="center", va="center", zorder=9,
+                bbox={"boxstyle": "circle,pad=0.15", "facecolor": OURS, "edgecolor": "none"},
+            )  # fmt: skip
+    axes.set(xticks=[], yticks=[])
+    axes.margins(0.03)
+    axes.spines[:].set_visible(False)
+    axes.text(
+        0.5, -0.02, "colours: what each digit is, which evgp was not told",
+        transform=axes.transAxes, ha="center", va="top", fontsize=9, color="#6b6f7b",
+    )  # fmt: skip
+
+
+def _save(figure: plt.Figure, name: str) -> None:
     # Without dates, so that the same run gives the same file.
-    figure.savefig(HERE / "digits.png", dpi=150, bbox_inches="tight", metadata={"Software": None})
-    print(f"{HERE / 'digits.png'}: {selection!r}")
+    figure.savefig(HERE / f"{name}.png", dpi=150, metadata={"Software": None})
+    print(HERE / f"{name}.png")
 
 
 def empirical() -> None:
@@ -47,8 +129,7 @@ def empirical() -> None:
         _widths(axes, [row for row in every if row["pool"] == pool], pool.upper())
     both[0].set_ylabel("share of prior variance left")
     both[0].legend(frameon=False, fontsize=8, loc="upper right", bbox_to_anchor=(1, 0.8))
-    figure.savefig(HERE / "empirical.png", dpi=150, metadata={"Software": None})
-    print(f"{HERE / 'empirical.png'}")
+    _save(figure, "empirical")
 
 
 def _widths(axes: plt.Axes, rows: list[dict[str, str]], title: str) -> None:

@@ -1,0 +1,70 @@
+"""The site: `make docs` builds it into docs/_build, and a warning is an error.
+
+Pages ask nothing of other machines: formulas become MathML when the site is built, which every
+current browser draws by itself, and the theme brings its own styles and scripts.
+"""
+
+import re
+from importlib.metadata import version as installed
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.application import Sphinx
+from sphinx.writers.html5 import HTML5Translator
+
+project = "evgp"
+author = "the evgp contributors"
+version = release = installed("evgp")
+
+extensions = ["myst_parser", "sphinx_copybutton"]
+exclude_patterns = ["_build", "figures/*.py"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+myst_links_external_new_tab = False
+suppress_warnings = ["misc.highlighting_failure"]
+pygments_style, pygments_dark_style = "tango", "monokai"
+
+html_theme = "furo"
+html_title = "evgp"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+html_copy_source = False
+html_show_sourcelink = False
+html_show_copyright = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#2f43b8", "color-brand-content": "#2f43b8"},
+    "dark_css_variables": {"color-brand-primary": "#98a6ff", "color-brand-content": "#98a6ff"},
+}
+
+# A copied command or example has neither prompts nor answers.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+def mathml(formula: str, display: str) -> str:
+    """One formula as MathML: bars that do not grow, upright capitals, a space after a function."""
+    made = convert(formula, display=display)
+    made = re.sub(r"<mo[^>]*>(&#x0007C;|\|)</mo>", '<mo stretchy="false">|</mo>', made)
+    made = re.sub(
+        r"<mi>(&#x0*3(?:9[1-9A-F]|A[0-9]);)</mi>", r'<mi mathvariant="normal">\1</mi>', made
+    )
+    made = re.sub(r"<mi>(&#x02AAF;)</mi>", r"<mo>\1</mo>", made)
+    return re.sub(r"(<mi>[a-z]{3,}</mi>)(?=<m[ifsn])", r'\1<mspace width="0.17em"/>', made)
+
+
+def inline(self: HTML5Translator, node: nodes.math) -> None:
+    """A formula in a line."""
+    self.body.append(mathml(node.astext(), "inline"))
+    raise nodes.SkipNode
+
+
+def block(self: HTML5Translator, node: nodes.math_block) -> None:
+    """A formula of its own, which scrolls where the screen is narrower."""
+    self.body.append(f'<div class="formula">{mathml(node.astext(), "block")}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Draw formulas our way."""
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))
