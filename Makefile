@@ -9,7 +9,7 @@ endif
 # For the tests in a real browser; they are skipped without one, except in CI.
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
 
-.PHONY: browser demo test test-slow check format bench figures docs clean
+.PHONY: browser demo test test-slow check format bench figures docs dist clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -46,6 +46,9 @@ docs: $(VENV)/.installed
 	$(BIN)/python -m evgp.cli.docs docs/cli.md
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
 	@echo "open docs/_build/index.html"
+
+dist: $(VENV)/.installed
+	$(BIN)/python -m hatchling build
 
 browser:
 ifeq ($(CHROMIUM),)

@@ -1,0 +1,124 @@
+"""What is public, as a listing that is frozen and as a page; both are written by one command.
+
+python -m tests.release.api
+"""
+
+import ast
+import inspect
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import evgp
+
+ROOT = Path(__file__).parents[2]
+LISTING = Path(__file__).parent / "api.txt"
+PAGE = ROOT / "docs" / "api.md"
+
+# Rooms lend each other more names than these; those may change at any time.
+PUBLIC: dict[str, tuple[str, ...]] = {
+    "evgp": tuple(
+        name for name in evgp.__all__ if not isinstance(getattr(evgp, name), ModuleType)
+    ),
+    "evgp.datasets": (
+        "Dataset", "Known", "load", "load_csv", "locate", "names", "random_model", "sinusoidal",
+    ),
+    "evgp.metrics": (
+        "MetricError", "accuracy", "area", "bias", "calibration_error", "disagreement", "mse",
+        "nll", "output_entropy", "output_variance", "pearson", "spearman", "variances",
+    ),
+    "evgp.strategies": (
+        "BADGE", "BatchBALD", "CoreSet", "EVGP", "EVGPMS", "Hybrid", "KMeansPlusPlus", "MLMOC",
+        "MaxVariance", "Random", "Setting", "Strategy", "Thinned", "strategy_named",
+    ),
+    "evgp.theory": (
+        "Ceiling", "Ratio", "Spread", "ceiling", "certify", "error_factor", "gain_ratio",
+        "measured_ratio", "printed_ratio", "ratio_bound", "rkhs_norm", "spread_bound",
+    ),
+    "evgp.posterior": ("SparseNTKGP", "sntkgp"),
+    "evgp.arena": ("read_rows", "summarise"),
+    "evgp.integrations.dask": ("connect", "executor"),
+}  # fmt: skip
+
+_TOP = """# Public names
+
+Written by `python -m tests.release.api` from the docstrings. These names, their arguments and
+fields are what [versions](release.md#versions) promise; a test compares them, signature by
+signature, with `tests/release/api.txt`, so that no change of them goes unseen. Whatever else can be
+imported is how `evgp` is built today, and may change at any time. Examples: [in
+Python](python.md). The command has [a page of its own](cli.md), and is promised likewise.
+
+Names are loaded when they are first asked for: `import evgp` does not wait for torch. Whatever
+`evgp` raises on purpose is an `evgp.EvgpError`, and also the built-in error that fits
+(`ValueError`, `MemoryError`, ...).
+"""
+
+
+def listing() -> str:
+    """Every public name with its signature, as it is written in the sources."""
+    lines = [
+        "# Public names and signatures. After a deliberate change: python -m tests.release.api"
+    ]
+    for module, names in PUBLIC.items():
+        for name in names:
+            lines += ["", *_described(module, name)]
+    return "\n".join(lines) + "\n"
+
+
+def page() -> str:
+    """Every public name with the first line of its docstring, as Markdown."""
+    parts = [_TOP]
+    for module, names in PUBLIC.items():
+        about = (inspect.getdoc(import_module(module)) or "").splitlines()[0]
+        rows = [f"| `{name}` | {_line(module, name)} |" for name in names]
+        parts.append("\n".join([f"## {module}", "", about, "", "| | |", "|---|---|", *rows, ""]))
+    return "\n".join(parts)
+
+
+def _line(module: str, name: str) -> str:
+    text = inspect.getdoc(getattr(import_module(module), name)) or ""
+    return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def _described(module: str, name: str) -> list[str]:
+    thing = getattr(import_module(module), name)
+    node = _definition(thing)
+    if isinstance(node, ast.FunctionDef):
+        return [f"{module}.{_signature(node, name)}"]
+    bases = ", ".join(ast.unparse(base) for base in node.bases)
+    lines = [f"{module}.{name}" + (f"({bases})" if bases else "")]
+    for part in node.body:
+        if isinstance(part, ast.AnnAssign) and not ast.unparse(part.target).startswith("_"):
+            lines.append(f"    {ast.unparse(part)}")
+        if isinstance(part, ast.FunctionDef) and _is_public(part.name):
+            marks = [f"@{ast.unparse(one)} " for one in part.decorator_list]
+            lines.append(f"    {''.join(marks)}{_signature(part, part.name)}")
+    return lines
+
+
+def _is_public(method: str) -> bool:
+    return not method.startswith("_") or method in ("__init__", "__call__")
+
+
+def _signature(node: ast.FunctionDef, name: str) -> str:
+    given = f"({ast.unparse(node.args)})"
+    return f"{name}{given}" + (f" -> {ast.unparse(node.returns)}" if node.returns else "")
+
+
+def _definition(thing: object) -> ast.ClassDef | ast.FunctionDef:
+    plain = inspect.unwrap(thing) if inspect.isfunction(thing) else thing
+    for node in _parsed(inspect.getsourcefile(plain)).body:  # type: ignore[arg-type]
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == plain.__name__:  # type: ignore[attr-defined]
+            return node
+    raise LookupError(f"{thing} is not defined at the top of its file")
+
+
+@cache
+def _parsed(file: str) -> ast.Module:
+    return ast.parse(Path(file).read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    LISTING.write_text(listing(), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
