@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -214,7 +214,7 @@ class Campaign:
     ) -> list[Receipt]:
         """Several answers of one person at once: all of them are taken, or none."""
         person = checked_name(who, "the name of a person")
-        events = [self._event(row, kind, value, person) for row, kind, value in given]
+        events = [self.event(row, kind, value, person) for row, kind, value in given]
         named = (
             [None] * len(events) if keys is None else [checked_name(key, "a key") for key in keys]
         )
@@ -242,7 +242,7 @@ class Campaign:
         for i, one in enumerate(given):
             try:
                 person = checked_name(one.who, "the name of a person")
-                event = self._event(one.row, one.kind, one.value, person)
+                event = self.event(one.row, one.kind, one.value, person)
                 found[i] = f"answer {checked_name(one.key, 'a key')}", event
             except CampaignError as error:
                 made[i] = error
@@ -250,6 +250,10 @@ class Campaign:
         for i, entry in zip(found, told, strict=True):
             made[i] = entry if isinstance(entry, Conflict) else Receipt(entry[0].number, entry[1])
         return [made[i] for i in range(len(given))]
+
+    def add(self, wanted: Callable[[Sequence[Entry]], Sequence[Wanted]]) -> list[Entry]:
+        """Decide on all events so far, and add to them, in one transaction."""
+        return self._journal.add(wanted)
 
     def undo(self, who: str = "me", *, key: str | None = None) -> Answered:
         """Take back the latest answer of a person that stands; give what it was."""
@@ -340,7 +344,8 @@ class Campaign:
         rank = {row: number for number, row in enumerate(self.state.picked, 1)}
         return [Item(row, self.source.names[row], rank[row]) for row in rows]
 
-    def _event(self, row: int | str, kind: Kind, value: Value | None, who: str) -> Answered:
+    def event(self, row: int | str, kind: Kind, value: Value | None, who: str) -> Answered:
+        """An answer that can be taken, or a `CampaignError`."""
         if kind not in KINDS:
             raise CampaignError(f"expected an answer among {', '.join(KINDS)}; got {kind!r}")
         number = self.source.row_of(row) if isinstance(row, str) else row

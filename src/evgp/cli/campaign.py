@@ -4,17 +4,14 @@ import hashlib
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from evgp._errors import CampaignError
 from evgp.cli import _options as options
 from evgp.cli._output import clean, guarded, progress, show, show_json, tell
-
-if TYPE_CHECKING:
-    from evgp.campaign import Campaign
-    from evgp.campaign.events import Kind, Value
+from evgp.cli._tasks import ForLabelStudio, ImagesAt, write_tasks
 
 Name = Annotated[
     Path,
@@ -44,22 +41,29 @@ LabelFile = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="Table with a column of ids (or row, from 0) and one of labels.",
+        help="Table (also .jsonl) with a column of ids (or row, from 0) and one of labels.",
         show_default=False,
     ),
 ]
 Who = Annotated[str, typer.Option("--who", metavar="PERSON", help="Whose answers these are.")]
 LabelledAs = Annotated[
-    str, typer.Option("--label", metavar="COLUMN", help="Column of the file with the labels.")
+    str | None,
+    typer.Option(
+        "--label", metavar="COLUMN", help="Column of the file with the labels, by default label."
+    ),
 ]
 ExportFile = Annotated[
     Path,
-    typer.Option("-o", "--output", metavar="FILE", help="Write .csv, .tsv, .jsonl or .parquet."),
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write .csv, .tsv, .jsonl or .parquet; with --label-studio .json.",
+    ),
 ]
 PageFile = Annotated[
     Path, typer.Option("-o", "--output", metavar="FILE", help="Write the page here: .html.")
 ]
-_SKIP = {"skip": "skip", "skipped": "skip", "unsure": "unsure", "cannot tell": "unsure"}
 
 
 @guarded
@@ -147,23 +151,25 @@ def label(
     name: Name,
     file: LabelFile,
     *,
-    label: LabelledAs = "label",
+    label: LabelledAs = None,
     who: Who = "me",
     quiet: options.Quiet = False,
 ) -> None:
     """Take labels from FILE: all of it, or nothing; the same file twice is harmless.
 
     Ids are in the column that the campaign's --id names (or `id`); without one in `row`. A cell
-    "skip" or "unsure" says that a person looked and gave none; an empty cell says nothing.
+    "skip" or "unsure" says that a person looked and gave none; an empty cell says nothing. Takes
+    what evgp export writes, too.
 
     \b
     Example:
       evgp label spam labels.csv --who ann
     """
     from evgp.campaign import Campaign
+    from evgp.campaign.given import read_answers
 
     campaign = Campaign.open(name)
-    given = _given(campaign, file, label)
+    given = read_answers(campaign, file, label)
     digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
     made = campaign.answers(
         [answer for _, answer in given], who=who, keys=[f"{who} {digest} {i}" for i, _ in given]
@@ -226,16 +232,32 @@ def status(name: Name, *, json: options.AsJson = False, quiet: options.Quiet = F
 
 
 @guarded
-def export(name: Name, *, output: ExportFile, quiet: options.Quiet = False) -> None:
+def export(
+    name: Name,
+    *,
+    output: ExportFile,
+    label_studio: ForLabelStudio = False,
+    images: ImagesAt = None,
+    quiet: options.Quiet = False,
+) -> None:
     """Write the labelled rows with all their columns, and how their labels came to be.
 
+    With --label-studio write the picks that wait instead, as tasks for Label Studio, and beside
+    them the label config for its project.
+
     \b
-    Example:
+    Examples:
       evgp export spam -o labelled.parquet
+      evgp export spam --label-studio -o tasks.json
     """
     from evgp.campaign import Campaign
     from evgp.campaign import export as write
 
+    if label_studio:
+        write_tasks(Campaign.open(name), output, images=images, quiet=quiet)
+        return
+    if images is not None:
+        raise CampaignError("expected --images with --label-studio only; leave it out")
     count = write(Campaign.open(name), output)
     if not quiet:
         tell(f"{count:,} labelled rows written to {output}")
@@ -260,50 +282,3 @@ def report(name: Name, *, output: PageFile, quiet: options.Quiet = False) -> Non
     write_text(output, render(summarise_campaign(campaign, command=command)))
     if not quiet:
         tell(f"written: {output}")
-
-
-def _given(
-    campaign: "Campaign", file: Path, label: str
-) -> list[tuple[int, "tuple[int | str, Kind, Value | None]"]]:
-    """The answers of a file, each with its line."""
-    from evgp.datasets import plain, read_table
-
-    table = read_table(file, text=(label, *(() if campaign.created.id is None else ("id",))))
-    known = [one for one in (campaign.created.id, "id", "evgp_id", "row", "evgp_row") if one]
-    column = next_of(known, table.names)
-    if column is None:
-        raise CampaignError(
-            f"{file}: expected a column {' or '.join(map(repr, dict.fromkeys(known)))}, got "
-            f"{', '.join(table.names)}"
-        )
-    rows, values = (plain(table.column(one)).to_pylist() for one in (column, label))
-    made: list[tuple[int, tuple[int | str, Kind, Value | None]]] = []
-    for line, (row, value) in enumerate(zip(rows, values, strict=True)):
-        if value is None or str(value).strip() == "":
-            continue
-        by_number = column in ("row", "evgp_row")
-        said = _SKIP.get(str(value).strip().lower())
-        at: int | str = _number(file, line, row) if by_number else str(row)
-        if said in ("skip", "unsure") and str(value) not in campaign.created.classes:
-            made.append((line, (at, said, None)))  # type: ignore[arg-type]
-        else:
-            made.append((line, (at, "label", str(value))))
-    return made
-
-
-def next_of(wanted: list[str], names: tuple[str, ...]) -> str | None:
-    """The first of some names that is there.
-
-    >>> next_of(["key", "id"], ("id", "label"))
-    'id'
-    """
-    return [*(one for one in wanted if one in names), None][0]
-
-
-def _number(file: Path, line: int, row: object) -> int:
-    try:
-        return int(str(row))
-    except ValueError as error:
-        raise CampaignError(
-            f"{file}: expected a row number in line {line}, got {row!r} (lines count from 0)"
-        ) from error

@@ -16,6 +16,7 @@ from evgp.cli.choose import choose
 from evgp.cli.compare import compare
 from evgp.cli.completion import InstallCompletion, ShowCompletion, prepare_completion
 from evgp.cli.doctor import doctor
+from evgp.cli.label_studio import pull, push
 from evgp.cli.pick import pick
 from evgp.cli.plan import plan
 from evgp.cli.reproduce import reproduce
@@ -41,6 +42,8 @@ app.command("label")(label)
 app.command("undo")(undo)
 app.command("status")(status)
 app.command("export")(export)
+app.command("push")(push)
+app.command("pull")(pull)
 app.command("serve")(serve)
 app.command("report")(report)
 app.command("doctor")(doctor)

@@ -1,4 +1,4 @@
-"""`evgp serve`: a page on which people label a campaign."""
+"""`evgp serve`: a page on which people label a campaign, or a backend for Label Studio."""
 
 from typing import Annotated
 
@@ -8,11 +8,21 @@ from evgp._errors import CampaignError
 from evgp._extras import EXTRAS, lacking
 from evgp.cli import _options as options
 from evgp.cli._output import guarded, tell
+from evgp.cli._tasks import ForLabelStudio
 from evgp.cli.campaign import Name
+from evgp.cli.label_studio import backend_of
 
 Host = Annotated[str, typer.Option("--host", metavar="HOST", help="Address to listen at.")]
 Port = Annotated[
-    int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="0 takes a free one.")
+    int | None,
+    typer.Option(
+        "--port",
+        metavar="PORT",
+        min=0,
+        max=65_535,
+        help="By default 8000, for Label Studio 9090; 0 takes a free one.",
+        show_default=False,
+    ),
 ]
 Public = Annotated[
     bool, typer.Option("--public", help="Let other machines in: needed for another --host.")
@@ -44,7 +54,8 @@ Lease = Annotated[
 def serve(
     name: Name,
     *,
-    port: Port = 8000,
+    label_studio: ForLabelStudio = False,
+    port: Port = None,
     host: Host = "127.0.0.1",
     public: Public = False,
     allow_host: AllowHost = None,
@@ -60,9 +71,13 @@ def serve(
     Nothing but this machine is asked for anything; other machines get in with --public alone, and
     with a token: that of $EVGP_TOKEN, or one that is made up and lies beside the campaign.
 
+    With --label-studio serve an ML backend for Label Studio instead: it scores tasks by their gain
+    and records annotations as they come. -k, --twice and --lease are for the page alone.
+
     \b
     Examples:
       evgp serve spam
+      evgp serve spam --label-studio
       evgp serve spam --host 0.0.0.0 --public --twice 10
     """
     if EXTRAS["web"].absent():
@@ -79,17 +94,18 @@ def serve(
         )
     campaign = Campaign.open(name)
     keeper, file = keeper_of(campaign.path, asks=token or public)
-    with bound(host, port) as listening:
-        app = make_app(
-            Desk(campaign, k=k, twice=twice, lease=lease),
-            keeper,
-            hosts=names_of(host, allow_host or ()),
-        )
+    hosts = names_of(host, allow_host or ())
+    with bound(host, (9090 if label_studio else 8000) if port is None else port) as listening:
+        if label_studio:
+            app = backend_of(campaign, keeper.token, hosts, quiet)
+        else:
+            app = make_app(Desk(campaign, k=k, twice=twice, lease=lease), keeper, hosts=hosts)
         if not quiet:
             shown = f"[{host}]" if ":" in host else host
             tell(f"{campaign.path}: http://{shown}:{listening.getsockname()[1]} (Ctrl-C stops it)")
             if file is not None:
-                tell(f"the token that people are asked for is in {file}")
+                asked = "Label Studio must send" if label_studio else "people are asked for"
+                tell(f"the token that {asked} is in {file}")
             if public:
                 tell(
                     "plain HTTP can be read on its way: use it in a network you trust, or with TLS"

@@ -44,10 +44,15 @@ def make_app(desk: Desk, keeper: Keeper, *, hosts: Collection[str] = LOOPBACK) -
     app.include_router(api.router)
     app.include_router(pages.router)
     app.add_middleware(Guard, hosts=hosts)
+    add_handlers(app)
+    return app
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Answer every error with one sentence."""
     app.add_exception_handler(EvgpError, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _plain)
-    return app
 
 
 def status_of(error: Exception) -> int:

@@ -30,11 +30,18 @@ class _TooLarge(Exception):
 
 
 class Guard:
-    """Known hosts only, changes from our own pages only, small bodies only, strict headers."""
+    """Known hosts only, changes from our own pages only, small bodies only, strict headers.
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+    Without `pages`, changes come from other programs only: whatever a browser sends is refused.
+    """
+
+    def __init__(
+        self, app: ASGIApp, hosts: Collection[str], most: int = MOST_BYTES, pages: bool = True
+    ) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
+        self._most = most
+        self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request, and pass it on."""
@@ -54,7 +61,7 @@ class Guard:
             nonlocal got, over
             message = await receive()
             got += len(message.get("body", b""))
-            if got > MOST_BYTES:
+            if got > self._most:
                 over = True
                 raise _TooLarge
             return message
@@ -69,7 +76,7 @@ class Guard:
         with suppress(_TooLarge):
             await self._app(scope, counted, sending)
         if over and not began:
-            await _too_large()(scope, receive, _marked(send))
+            await _too_large(self._most)(scope, receive, _marked(send))
 
     def _refused(self, scope: Scope) -> JSONResponse | None:
         headers = Headers(scope=scope)
@@ -77,10 +84,18 @@ class Guard:
         if host_name(host) not in self._hosts:
             return _problem(400, "expected the address that evgp serve told, got another host")
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > MOST_BYTES:
-            return _too_large()
+        if not length.isdigit() or int(length) > self._most:
+            return _too_large(self._most)
         if scope["method"] in SAFE:
             return None
+        return self._foreign(headers, host)
+
+    def _foreign(self, headers: Headers, host: str) -> JSONResponse | None:
+        """A browser says which page a change comes from; other programs say nothing."""
+        if not self._pages:
+            if "origin" not in headers:
+                return None
+            return _problem(403, "expected a request of a program, got one of a web page")
         origin = urlsplit(headers.get("origin", ""))
         if origin.scheme not in ("http", "https") or origin.netloc.lower() != host.lower():
             return _problem(403, "expected a request of this page, got one from elsewhere")
@@ -114,5 +129,5 @@ def _problem(status: int, words: str) -> JSONResponse:
     return JSONResponse({"detail": words}, status)
 
 
-def _too_large() -> JSONResponse:
-    return _problem(413, f"expected at most {MOST_BYTES:,} bytes, got more")
+def _too_large(most: int) -> JSONResponse:
+    return _problem(413, f"expected at most {most:,} bytes, got more")

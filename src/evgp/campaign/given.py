@@ -1,0 +1,145 @@
+"""Answers from a file: what people typed, or what an export wrote."""
+
+import csv
+import gzip
+import json
+from collections.abc import Sequence, Set
+from pathlib import Path
+from typing import TypeAlias
+
+from evgp._errors import CampaignError
+from evgp.campaign.campaign import Campaign
+from evgp.campaign.events import Kind, Value
+from evgp.datasets import plain, read_table
+
+Answer: TypeAlias = tuple[int | str, Kind, Value | None]
+_SAID: dict[str, Kind] = {
+    "skip": "skip", "skipped": "skip", "unsure": "unsure", "cannot tell": "unsure",
+}  # fmt: skip
+_RISKY = ("=", "+", "-", "@", "\t", "\r")
+
+
+def read_answers(
+    campaign: Campaign, file: Path, label: str | None = None
+) -> list[tuple[int, Answer]]:
+    """The answers in a file (CSV, TSV, JSON lines, Parquet, ...), each with its line, from 0.
+
+    Rows are told by the column of the campaign's ids, or `id`, or by number in `row`; an export
+    by `evgp_row` where the campaign has no ids. Labels are in `label`, by default "label", or what
+    an export called it. A single quote that an export put before text like a formula is left out.
+    """
+    names, columns = _columns(file)
+    known = [one for one in (campaign.created.id, "id", "evgp_id", "row", "evgp_row") if one]
+    if campaign.created.id is None and campaign.source.table is not None and "evgp_row" in names:
+        known = ["evgp_row"]
+    column = next_of(known, names)
+    if column is None:
+        raise CampaignError(
+            f"{file}: expected a column {' or '.join(map(repr, dict.fromkeys(known)))}, got "
+            f"{', '.join(names)}"
+        )
+    said = label or _label_of(names)
+    if said not in names:
+        raise CampaignError(f"{file}: expected a column {said!r}, got {', '.join(names)}")
+    quoted = file.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt"))
+    by_number = column in ("row", "evgp_row")
+    names_there = frozenset(campaign.source.names)
+    made: list[tuple[int, Answer]] = []
+    for line, (row, value) in enumerate(zip(columns[column], columns[said], strict=True)):
+        if value is None or str(value).strip() == "":
+            continue
+        at = _number(file, line, row) if by_number else _name(names_there, str(row), quoted)
+        made.append((line, _answer(campaign.created.classes, at, str(value), quoted)))
+    return made
+
+
+def next_of(wanted: Sequence[str], names: Sequence[str]) -> str | None:
+    """The first of some names that is there.
+
+    >>> next_of(["key", "id"], ("id", "label"))
+    'id'
+    """
+    return next((one for one in wanted if one in names), None)
+
+
+def _label_of(names: Sequence[str]) -> str:
+    """What `export` called the labels: it adds underscores where the pool has such a column."""
+    found = "label"
+    while "evgp_row" in names and f"{found}_" in names:
+        found += "_"
+    return found
+
+
+def _answer(classes: Sequence[str], at: int | str, value: str, quoted: bool) -> Answer:
+    if value not in classes:
+        said = _SAID.get(value.strip().lower())
+        if said is not None:
+            return at, said, None
+        value = _unquoted(value) if quoted and _unquoted(value) in classes else value
+    return at, "label", value
+
+
+def _name(known: Set[str], name: str, quoted: bool) -> str:
+    """The name of a row, without a quote that an export put in front of it."""
+    bare = _unquoted(name)
+    if not quoted or bare == name or bare not in known:
+        return name
+    if name in known:
+        raise CampaignError(
+            f"expected one row, got {name!r}, which is either {bare!r} or {name!r}; use .jsonl or "
+            ".parquet"
+        )
+    return bare
+
+
+def _unquoted(text: str) -> str:
+    return text[1:] if text.startswith("'") and text[1:].startswith(_RISKY) else text
+
+
+def _columns(file: Path) -> tuple[tuple[str, ...], dict[str, list[object]]]:
+    if file.name.lower().endswith(".jsonl"):
+        return _lines(file)
+    table = read_table(file)
+    if file.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt")):
+        return table.names, _texts(file, table.names, len(table))
+    return table.names, {name: plain(table.column(name)).to_pylist() for name in table.names}
+
+
+def _texts(file: Path, names: Sequence[str], count: int) -> dict[str, list[object]]:
+    """The cells of a CSV as they are written: 007 stays 007, and NA may be a class."""
+    packed, tabs = file.suffix.lower() == ".gz", ".tsv" in file.name.lower()
+    with (gzip.open if packed else open)(file, "rt", encoding="utf-8-sig", newline="") as stream:
+        rows = [row for row in csv.reader(stream, delimiter="\t" if tabs else ",") if row][1:]
+    if len(rows) != count or any(len(row) != len(names) for row in rows):
+        raise CampaignError(f"{file}: expected {count} lines of {len(names)} cells; check quotes")
+    return {name: [row[j] for row in rows] for j, name in enumerate(names)}
+
+
+def _lines(file: Path) -> tuple[tuple[str, ...], dict[str, list[object]]]:
+    """JSON lines: an object each, by name."""
+    rows: list[dict[str, object]] = []
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CampaignError(f"{file}: expected text in UTF-8, got other bytes") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise CampaignError(f"{file}: expected JSON in line {number}, got none") from error
+        if not isinstance(row, dict):
+            raise CampaignError(f"{file}: expected an object in line {number}, got another value")
+        rows.append(row)
+    names = tuple(dict.fromkeys(name for row in rows for name in row))
+    return names, {name: [row.get(name) for row in rows] for name in names}
+
+
+def _number(file: Path, line: int, row: object) -> int:
+    try:
+        return int(str(row))
+    except ValueError as error:
+        raise CampaignError(
+            f"{file}: expected a row number in line {line}, got {row!r} (lines count from 0)"
+        ) from error

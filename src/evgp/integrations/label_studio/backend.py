@@ -1,0 +1,206 @@
+"""An ML backend for Label Studio: tasks scored by their gain, annotations recorded as they come."""
+
+import base64
+import binascii
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import Depends, FastAPI, HTTPException, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from evgp._errors import CampaignError, EvgpError
+from evgp.campaign import Campaign
+from evgp.campaign.mirror import Told, mirror
+from evgp.campaign.scores import scores
+from evgp.integrations.label_studio.answers import TOOL, row_of, told_of
+from evgp.integrations.label_studio.config import check_config
+from evgp.web.app import LOOPBACK, add_handlers
+from evgp.web.guard import Guard
+from evgp.web.sessions import same
+
+MOST_BYTES = 2**26  # tasks may carry pictures
+_TAKEN = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")
+People = Callable[[], Mapping[int, str]]
+
+
+class Setup(BaseModel):
+    """A project is connected; the token that comes along is neither kept nor told."""
+
+    model_config = ConfigDict(extra="ignore")
+    config: str | None = Field(None, alias="schema")
+
+
+class Asked(BaseModel):
+    """Tasks to score."""
+
+    model_config = ConfigDict(extra="ignore")
+    tasks: list[dict[str, Any]]
+
+
+class Happened(BaseModel):
+    """What happened in a project: one annotation with its task, or several with theirs."""
+
+    model_config = ConfigDict(extra="ignore")
+    action: str
+    annotation: dict[str, Any] | list[dict[str, Any]] | None = None
+    task: dict[str, Any] | list[dict[str, Any]] | None = None
+
+
+class Names:
+    """Who the users of Label Studio are; asked for again when a new one comes."""
+
+    def __init__(self, people: People | None) -> None:
+        self._people = people
+        self._known: dict[int, str] = {}
+        self._missing: set[int] = set()
+        self._lock = threading.Lock()
+
+    def of(self, number: object) -> Mapping[int, str]:
+        """All names that are known, that of this user among them if it can be had."""
+        with self._lock:
+            fresh = isinstance(number, int) and number not in {*self._known, *self._missing}
+            if self._people is not None and fresh:
+                assert isinstance(number, int)
+                try:
+                    self._known.update(self._people())
+                except EvgpError:
+                    return dict(self._known)  # Label Studio may be busy: ask next time
+                if number not in self._known:
+                    self._missing.add(number)
+            return dict(self._known)
+
+
+def make_backend(
+    campaign: Campaign,
+    *,
+    token: str | None = None,
+    hosts: Collection[str] = LOOPBACK,
+    people: People | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> FastAPI:
+    """The backend of a campaign; with a `token`, whoever does not know it is refused.
+
+    The token is the password of basic authentication, as Label Studio sends it to ML backends, or a
+    header `Authorization: Bearer ...`, as its webhooks can. `people` gives the names of users.
+    `tell` hears what was refused, as Label Studio itself tells nobody.
+    """
+    names = Names(people)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        campaign.close()
+
+    def admitted(request: Request) -> None:
+        if token is not None and not same(_given(request.headers.get("authorization", "")), token):
+            raise HTTPException(
+                401, "expected the token of this campaign", {"www-authenticate": "Basic"}
+            )
+
+    app = FastAPI(title="evgp", version="1", docs_url=None, redoc_url=None, lifespan=lifespan)
+    guarded = [Depends(admitted)]
+
+    @app.get("/")
+    @app.get("/health")
+    def health() -> dict[str, str]:
+        """It is there."""
+        return {"status": "UP", "model_class": "evgp"}
+
+    @app.post("/setup", dependencies=guarded)
+    def setup(given: Setup) -> dict[str, str]:
+        """A project is connected, or connected again."""
+        if given.config is not None:
+            check_config(given.config, campaign.created.classes, "this project")
+        return {"model_version": _version(campaign)}
+
+    @app.post("/predict", dependencies=guarded)
+    def predict(asked: Asked) -> dict[str, Any]:
+        """The gain of each task as its score; 0 for those that are none of ours."""
+        rows = [_row(campaign, task) for task in asked.tasks]
+        ours = sorted({row for row in rows if row is not None})
+        gains = dict(zip(ours, scores(campaign, ours), strict=True))
+        version = _version(campaign)
+        return {
+            "results": [
+                {
+                    "result": [],
+                    "score": 0.0 if row is None else gains[row],
+                    "model_version": version,
+                }
+                for row in rows
+            ],
+            "model_version": version,
+        }
+
+    @app.post("/webhook", status_code=201, dependencies=guarded)
+    def webhook(happened: Happened) -> dict[str, Any]:
+        """An annotation was made or changed: it is on the disk when this answers."""
+        if happened.action not in _TAKEN:
+            return {"taken": 0, "ignored": happened.action[:80]}
+        try:
+            told = _told(campaign, names, _many(happened.task), _many(happened.annotation))
+            made = mirror(campaign, TOOL, told)
+        except EvgpError as error:
+            tell(f"refused: {error}")
+            raise
+        return {"taken": made.new + made.changed, "known": made.known}
+
+    add_handlers(app)
+    app.add_middleware(Guard, hosts=hosts, most=MOST_BYTES, pages=False)
+    return app
+
+
+def _told(
+    campaign: Campaign,
+    names: Names,
+    tasks: Sequence[dict[str, Any]],
+    annotations: Sequence[dict[str, Any]],
+) -> list[Told]:
+    by_id = {one.get("id"): one for one in tasks}
+    made = []
+    for one in annotations:
+        task = by_id.get(one.get("task"), tasks[0] if len(tasks) == 1 else None)
+        if task is None:
+            raise CampaignError(
+                "expected the task of each annotation, got none; let the webhook send its payload"
+            )
+        row = row_of(campaign, task)
+        if row is not None:
+            who = one.get("completed_by")
+            made.append(told_of(campaign, task, row, one, names.of(who)))
+    return made
+
+
+def _row(campaign: Campaign, task: Mapping[str, Any]) -> int | None:
+    try:
+        return row_of(campaign, task)
+    except CampaignError:
+        return None
+
+
+def _version(campaign: Campaign) -> str:
+    """Changes with each round, so that Label Studio asks for scores anew."""
+    return f"evgp-round-{len(campaign.state.rounds)}"
+
+
+def _many(given: dict[str, Any] | list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+    return given if isinstance(given, list) else [] if given is None else [given]
+
+
+def _given(header: str) -> str:
+    """The token in a header: the password, or what bears it.
+
+    >>> _given("Bearer abc"), _given("Basic " + base64.b64encode(b"evgp:abc").decode())
+    ('abc', 'abc')
+    """
+    kind, _, rest = header.strip().partition(" ")
+    if kind.lower() in ("bearer", "token"):
+        return rest.strip()
+    if kind.lower() == "basic":
+        try:
+            return base64.b64decode(rest, validate=True).decode().partition(":")[2]
+        except (binascii.Error, ValueError):
+            return ""
+    return ""

@@ -1,0 +1,113 @@
+"""What `export` writes is what `label` takes: every kind of file, every label, every name."""
+
+import csv
+import json
+import warnings
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from evgp._errors import CampaignError, DataWarning
+from evgp.campaign import Campaign, export
+from evgp.campaign.given import read_answers
+from evgp.datasets import read_table
+
+KINDS = (".csv", ".tsv", ".jsonl", ".parquet")
+ODD = ["007", "NA", "null", "nan", "true", "=1+2", "-x", "@a", "skip", "unsure", "'=1", '"q"',
+       "a,b", "ü ", "1.0", "1e3", "2024-01-01"]  # fmt: skip
+
+
+def written(path, rows):
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows(rows)
+    return path
+
+
+def again(campaign, path):
+    return [one for _, one in read_answers(campaign, path)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_come_back_exactly(tmp_path, kind) -> None:
+    names = [*ODD, " lead"]
+    pool = tmp_path / "pool.parquet"
+    pq.write_table(pa.table({"key": names, "a": [0.5 * i for i in range(len(names))]}), pool)
+    classes = [one for one in ODD if one == one.strip()]
+    first = Campaign.create(tmp_path / "one", pool, id="key", classes=classes)
+    for row in range(len(names)):
+        first.answer(row, "label", classes[row % len(classes)])
+    path = tmp_path / f"out{kind}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # formulas get a quote, which is undone
+        assert export(first, path) == len(names)
+    second = Campaign.create(tmp_path / "two", pool, id="key", classes=classes)
+    second.answers(again(second, path))
+    assert second.state.labels == first.state.labels
+
+
+def test_a_quote_that_may_be_part_of_a_name_is_refused_in_csv(tmp_path) -> None:
+    pool = written(tmp_path / "pool.csv", [["key", "a"], ["-x", "1"], ["'-x", "2"], ["'-y", "3"]])
+    campaign = Campaign.create(tmp_path / "c", pool, id="key", classes=["a", "b"])
+    file = written(tmp_path / "said.csv", [["key", "label"], ["'-y", "a"]])
+    assert again(campaign, file) == [("'-y", "label", "a")]
+    with pytest.raises(CampaignError, match="either '-x' or"):
+        again(campaign, written(tmp_path / "said.csv", [["key", "label"], ["'-x", "a"]]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(
+    max_examples=5,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(numbers=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=6))
+def test_numbers_come_back_to_the_last_digit(tmp_path_factory, kind, numbers) -> None:
+    folder = tmp_path_factory.mktemp("n")
+    rows = [["label", "id"], *([str(i), str(9 - i)] for i in range(6))]
+    pool = written(folder / "pool.csv", rows)  # columns with misleading names
+    first = Campaign.create(folder / "one", pool, number=True)
+    first.answers([(row, "label", value) for row, value in enumerate(numbers)])
+    export(first, folder / f"out{kind}")
+    second = Campaign.create(folder / "two", pool, number=True)
+    second.answers(again(second, folder / f"out{kind}"))
+    assert second.state.labels == first.state.labels == dict(enumerate(numbers))
+
+
+def test_the_columns_of_the_pool_come_back_too(spam, tmp_path) -> None:
+    spam.answer("m3", "label", "ham")
+    wanted = {"evgp_row": 3, **spam.source.card(3), "label": "ham", "answers": 1, "disputed": False}
+    export(spam, tmp_path / "out.parquet")
+    table = read_table(tmp_path / "out.parquet")
+    assert table.data.to_pylist() == [wanted]
+    export(spam, tmp_path / "out.jsonl")
+    assert [json.loads(one) for one in (tmp_path / "out.jsonl").read_text().splitlines()] == [
+        wanted
+    ]
+
+
+def test_people_write_skip_unsure_and_nothing(spam, tmp_path) -> None:
+    path = tmp_path / "said.csv"
+    path.write_text("\ufeffkey,label\nm1,spam\n\nm2,Skip\nm3,cannot tell\nm4,\n", encoding="utf-8")
+    assert again(spam, path) == [
+        ("m1", "label", "spam"), ("m2", "skip", None), ("m3", "unsure", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.jsonl", '{"key": "m1", "label": "spam"}\n{"key"', "expected JSON in line 2"),
+        ("a.jsonl", "[1]\n", "expected an object in line 1"),
+        ("a.jsonl", '{"x": 1}\n', "expected a column 'key' or 'id'"),
+        ("a.csv", "key,says\nm1,spam\n", "expected a column 'label', got key, says"),
+        ("a.csv", "row,label\nfirst,spam\n", "expected a row number in line 0, got 'first'"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_one_sentence(spam, tmp_path, name, text, words) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(CampaignError, match=words.replace("[", r"\[")):
+        read_answers(spam, tmp_path / name)
