@@ -47,7 +47,7 @@ def draw(rows: Rows) -> "dict[str, Figure]":
             TITLES[name], (correlated, bias), xytext=(5, 4), textcoords="offset points", fontsize=8
         )
     axes.set(xlabel="Pearson of criterion and test MSE", ylabel="empirical bias")
-    axes.margins(0.15)
+    axes.margins(x=0.25, y=0.15)
     axes.spines[["top", "right"]].set_visible(False)
     return {
         "fit-and-bias": figure,

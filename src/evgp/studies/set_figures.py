@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WORDS = {"output_variance_p90": "output variance, 90th percentile", "mse": "test MSE"}
+WORDS = {"output_variance_p90": "variance, 90th percentile", "mse": "test MSE"}
 
 
 def scattered(
@@ -46,10 +46,8 @@ def scattered(
             _growth(axes, mine, metric, ["random", *strategies])
         for axes in line:
             axes.spines[["top", "right"]].set_visible(False)
-        line[0].annotate(
-            TITLES[name], (0, 0.5), xytext=(-52, 0), xycoords="axes fraction", rotation=90,
-            textcoords="offset points", va="center", ha="center", fontweight="bold",
-        )  # fmt: skip
+        said = line[0].get_title()
+        line[0].set_title(f"{TITLES[name]}: {said}" if said else TITLES[name], fontsize=9)
     handles, words = grid[0, -1].get_legend_handles_labels()
     figure.legend(handles, words, loc="outside lower center", ncols=6, frameon=False)
     return figure

@@ -37,6 +37,7 @@ class Ground:
     width: int
     members: int
     steps: int
+    training: str = "descent"
 
     @cached_property
     def data(self) -> Dataset:
@@ -48,7 +49,12 @@ class Ground:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """As the authors trained: gradient descent with a step of 0.01."""
+        """As the authors trained, gradient descent with a step of 0.01; or as the kernel has it."""
+        if self.training == "adam":
+            return Recipe(
+                mlp(width=self.width), {"optimiser": "adam", "lr": 0.01, "steps": self.steps},
+                gentler=3,
+            )  # fmt: skip
         settings = {"optimiser": "gd", "lr": 0.01, "steps": self.steps}
         return Recipe(mlp(width=self.width).standard("xavier"), settings, gentler=5)
 
@@ -123,6 +129,11 @@ def ways(
         for name in datasets
         for way in strategies
     ]
+
+
+def by(training: str, rows: Rows) -> list[Record]:
+    """Only rows of networks that were trained this way."""
+    return [row for row in rows if row.get("training", "descent") == training]
 
 
 def correlation(rows: Rows, criterion: str, metric: str, how: Any = metrics.spearman) -> float:
