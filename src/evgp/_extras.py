@@ -29,6 +29,11 @@ EXTRAS = {
         Extra("dask", ("dask", "distributed"), "pools on several machines: --dask"),
         Extra("weights", ("safetensors",), "weights from safetensors files: --weights"),
         Extra("fast", ("numba",), "picks in feature space by compiled code"),
+        Extra(
+            "adapters",
+            ("skactiveml", "modAL", "skorch", "lightning", "datasets", "pandas", "polars"),
+            "the tools of docs/adapters.md, all at once; each serves alone too",
+        ),
     )
 }
 

@@ -1,6 +1,7 @@
 """From files to matrices, and back to files."""
 
 from evgp.datasets._columns import plain as plain
+from evgp.datasets._subset import subset as subset
 from evgp.datasets.arrays import read_array as read_array
 from evgp.datasets.dataset import Dataset as Dataset
 from evgp.datasets.dataset import Kind as Kind

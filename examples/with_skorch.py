@@ -1,0 +1,49 @@
+"""skorch: pick for the very network that will be trained, then train it on the picks.
+
+python examples/with_skorch.py
+"""
+
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from skorch import NeuralNetClassifier
+from torch import nn
+
+import evgp
+
+x, y = load_digits(return_X_y=True)
+x = (x / 16).astype(np.float32)
+x, x_test, y, y_test = train_test_split(x, y, train_size=1000, random_state=0, stratify=y)
+
+
+class Net(nn.Module):
+    """One hidden layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x)
+
+
+# The kernel of the network that skorch will train, at its initialisation; no label is needed.
+selection = evgp.pick(x, k=60, network=Net, standardise=False, greedy="exact")
+
+
+def accuracy(rows: np.ndarray, seed: int) -> float:
+    torch.manual_seed(seed)
+    net = NeuralNetClassifier(
+        Net, criterion=nn.CrossEntropyLoss, optimizer=torch.optim.Adam, lr=0.01, max_epochs=60,
+        train_split=None, verbose=0,
+    )  # fmt: skip
+    return float(net.fit(x[rows], y[rows]).score(x_test, y_test))
+
+
+random = np.random.default_rng(0)
+ours = [accuracy(selection.indices, seed) for seed in range(5)]
+theirs = [accuracy(random.choice(len(x), 60, replace=False), seed) for seed in range(5)]
+print(f"60 labels, 5 networks each, accuracy on {len(x_test)} digits (mean, deviation):")
+print(f"EV-GP   {np.mean(ours):.3f}  {np.std(ours):.3f}")
+print(f"random  {np.mean(theirs):.3f}  {np.std(theirs):.3f}")

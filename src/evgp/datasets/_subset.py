@@ -1,0 +1,46 @@
+"""The picked part of a dataset."""
+
+from typing import Any
+
+import numpy as np
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
+
+from evgp._errors import DatasetError
+from evgp._typing import ArrayLike
+from evgp.datasets.samples import Columned
+from evgp.pool import Selection
+
+
+def subset(dataset: Any, selection: Selection | ArrayLike) -> Any:
+    """The picked samples of a dataset, best first: a torch `Subset`, or Hugging Face's `select`.
+
+    A loader gives the subset of its dataset. Nothing is copied.
+
+    >>> import torch
+    >>> numbers = torch.utils.data.TensorDataset(torch.arange(10))
+    >>> part = subset(numbers, Selection(np.array([7, 2]), np.zeros(2)))
+    >>> [int(number) for number, in part]
+    [7, 2]
+    """
+    rows = np.asarray(selection.indices if isinstance(selection, Selection) else selection)
+    if isinstance(dataset, DataLoader):
+        dataset = dataset.dataset
+    if isinstance(dataset, IterableDataset) or not isinstance(dataset, Dataset | Columned):
+        raise DatasetError(
+            "expected a torch Dataset with positions, or a Hugging Face dataset; got "
+            f"{type(dataset).__name__}; of an array take x[selection.indices]"
+        )
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise DatasetError(
+            f"expected a selection, or positions as whole numbers; got shape {rows.shape} of "
+            f"{rows.dtype}"
+        )
+    count = len(dataset)  # type: ignore[arg-type]
+    if len(rows) and not 0 <= rows.min() <= rows.max() < count:
+        raise DatasetError(
+            f"expected positions from 0 to {count - 1}, as the dataset has; got "
+            f"{rows.min()} to {rows.max()}; is the selection from another dataset?"
+        )
+    if isinstance(dataset, Columned):
+        return dataset.select(rows.tolist())  # type: ignore[attr-defined]
+    return Subset(dataset, rows.tolist())

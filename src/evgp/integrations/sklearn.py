@@ -1,0 +1,111 @@
+"""EV-GP as a scikit-learn estimator: `fit` picks rows, `transform` keeps them."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags, _safe_indexing, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from evgp._errors import PoolError
+from evgp._typing import ArrayLike
+from evgp.datasets.arrays import check_memory
+from evgp.nets import mlp
+from evgp.strategies import pick
+
+
+class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The k rows of X to label, before any label exists; for the end of a pipeline.
+
+    After `fit`: `indices_` (best first), `gains_`, `variance_left_` (after each pick), and
+    `selection_` with all that `evgp.pick` says. Arguments are those of `evgp.pick`; `network=None`
+    is its `mlp()`. Sparse input is made dense, if that fits in memory.
+
+    >>> from sklearn.datasets import load_iris
+    >>> EVGPSelector(k=3).fit(load_iris().data).indices_
+    array([  0, 102,  80])
+    """
+
+    def __init__(
+        self,
+        k: Any = 10,
+        *,
+        network: Any = None,
+        kernel: Any = None,
+        criterion: Any = "ev",
+        greedy: Any = "auto",
+        noise: Any = 1e-6,
+        standardise: Any = True,
+        features: Any = None,
+        random_state: Any = 0,
+    ) -> None:
+        # Anything is stored, as scikit-learn has it; it is checked when it is used.
+        self.k = k
+        self.network = network
+        self.kernel = kernel
+        self.criterion = criterion
+        self.greedy = greedy
+        self.noise = noise
+        self.standardise = standardise
+        self.features = features
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: object = None, *, labelled: ArrayLike | None = None) -> "EVGPSelector":
+        """Pick k rows of X; `labelled` are rows that have a label already, y plays no part."""
+        x = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        if issparse(x):
+            check_memory(8 * x.shape[0] * x.shape[1], "a dense copy of X")
+            x = x.toarray()
+        free = len(x) - (0 if labelled is None else len(np.unique(np.asarray(labelled))))
+        if isinstance(self.k, int | np.integer) and self.k > free:
+            raise PoolError(
+                f"expected k of at most {free}, as X has n_samples={len(x)}; got k={self.k}"
+            )
+        seed = self.random_state
+        made = pick(
+            x,
+            self.k,
+            labelled=labelled,
+            network=mlp() if self.network is None else self.network,
+            kernel=self.kernel,
+            criterion=self.criterion,
+            greedy=self.greedy,
+            noise=self.noise,
+            standardise=self.standardise,
+            features=self.features,
+            seed=seed if isinstance(seed, int) else check_random_state(seed).randint(2**31),
+        )
+        self.selection_ = made
+        self.indices_, self.gains_, self.variance_left_ = (
+            made.indices,
+            made.gains,
+            made.variance_left,
+        )
+        self.n_samples_in_ = len(x)
+        return self
+
+    def get_support(self, indices: bool = False) -> Bool[np.ndarray, " n"] | Int[np.ndarray, " k"]:
+        """Which rows were picked: a mask, or their numbers in the order of the rows."""
+        check_is_fitted(self)
+        mask = np.zeros(self.n_samples_in_, dtype=bool)
+        mask[self.indices_] = True
+        return np.flatnonzero(mask) if indices else mask
+
+    def transform(self, X: Any) -> Any:
+        """The picked rows of the X that was fitted, best first, in a container of its kind."""
+        check_is_fitted(self)
+        x = validate_data(self, X, reset=False, accept_sparse="csr", dtype=None)
+        rows = x.shape[0]
+        if rows != self.n_samples_in_:
+            raise PoolError(
+                f"expected the {self.n_samples_in_} rows that were fitted, which picks are rows "
+                f"of; got {rows}; to pick from others, fit them"
+            )
+        return _safe_indexing(X if hasattr(X, "shape") else x, self.indices_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

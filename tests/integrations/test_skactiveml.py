@@ -1,0 +1,150 @@
+"""The query strategy of scikit-activeml, held against that package and direct solves."""
+
+import subprocess
+import sys
+import unittest
+import zipfile
+from importlib import import_module
+
+import numpy as np
+import pytest
+import skactiveml
+import torch
+from skactiveml.classifier import ParzenWindowClassifier
+from skactiveml.pool import RandomSampling
+from skactiveml.utils import MISSING_LABEL, is_labeled
+
+import evgp
+from evgp.integrations.skactiveml import EVGPQuery
+
+X = np.random.default_rng(0).normal(size=(30, 3))
+Y = np.full(30, MISSING_LABEL)
+
+
+def labels(*rows: int) -> np.ndarray:
+    y = Y.copy()
+    y[list(rows)] = 1
+    return y
+
+
+def test_queries_are_the_picks_of_an_exact_greedy() -> None:
+    known = [3, 7]
+    rows = EVGPQuery(random_state=0).query(X, labels(*known), batch_size=6)
+    assert rows.tolist() == evgp.pick(X, 6, labelled=known, greedy="exact").indices.tolist()
+
+
+def test_batches_do_not_matter() -> None:
+    query, y = EVGPQuery(), Y.copy()
+    for _ in range(3):
+        y[query.query(X, y, batch_size=2)] = 0
+    assert set(np.flatnonzero(is_labeled(y))) == set(query.query(X, Y, batch_size=6))
+
+
+def test_utilities_are_the_fall_of_the_mean_variance() -> None:
+    """By conditioning on the labelled rows and one more, from scratch."""
+    known = [3, 7]
+    rows, utilities = EVGPQuery(noise=0.01).query(
+        X, labels(*known), batch_size=3, return_utilities=True
+    )
+    x = torch.from_numpy((X - X.mean(0)) / X.std(0))
+    k = evgp.NTK(evgp.mlp())(x).numpy()
+    noise = 0.01 * k.diagonal().mean()
+
+    def mean_variance(given: list[int]) -> float:
+        some = k[np.ix_(given, given)] + noise * np.eye(len(given))
+        return float((k.diagonal() - (k[given] * np.linalg.solve(some, k[given])).sum(0)).mean())
+
+    for step, row in enumerate(rows):
+        before = [*known, *rows[:step].tolist()]
+        assert np.isnan(utilities[step, before]).all()
+        free = np.setdiff1d(np.arange(30), before)
+        falls = [mean_variance(before) - mean_variance([*before, one]) for one in free.tolist()]
+        assert utilities[step, free] == pytest.approx(falls, rel=1e-6)
+        assert row == free[np.argmax(falls)]
+
+
+def test_candidates_as_rows_and_as_samples() -> None:
+    some = np.array([20, 4, 11, 9])
+    query, y = EVGPQuery(), labels(0, 1)
+    rows, gains = query.query(X, y, candidates=some, batch_size=2, return_utilities=True)
+    assert set(rows) <= set(some) and gains.shape == (2, 30)
+    assert np.isfinite(gains[0]).sum() == 4 and np.isfinite(gains[1]).sum() == 3
+    places, same = query.query(X, y, candidates=X[some], batch_size=2, return_utilities=True)
+    assert some[places].tolist() == rows.tolist() and same.shape == (2, 4)
+    assert np.allclose(same[0], gains[0, some])
+    again = query.query(X, y, candidates=[0, 5])
+    assert again.tolist() == [5], "a row that is labelled already brings less than another"
+
+
+def test_in_the_loop_beside_another_strategy() -> None:
+    truth = (X[:, 0] > 0).astype(float)
+    for query in (EVGPQuery(random_state=0), RandomSampling(random_state=0)):
+        y, classifier = Y.copy(), ParzenWindowClassifier(classes=[0, 1])
+        for _ in range(4):
+            rows = query.query(X, y, batch_size=4)
+            y[rows] = truth[rows]
+            classifier.fit(X, y)
+        assert is_labeled(y).sum() == 16 and classifier.score(X, truth) > 0.7
+
+
+@pytest.mark.parametrize(("missing", "label"), [(-1, 0), (None, "cat"), ("", "cat"), (np.nan, 1.5)])
+def test_any_label_may_be_missing(missing, label) -> None:
+    y = np.array([label, *[missing] * 29], dtype=object if missing is None else None)
+    assert EVGPQuery(missing_label=missing).query(X, y).tolist() != [0]
+
+
+def test_a_torch_module_is_drawn_by_the_random_state() -> None:
+    def small() -> torch.nn.Module:
+        return torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+
+    one, same = (EVGPQuery(network=small, random_state=1).query(X, Y, batch_size=5) for _ in "ab")
+    assert one.tolist() == same.tolist()
+
+
+def test_what_is_wrong_is_told() -> None:
+    with pytest.raises(ValueError, match="a kernel among ntk"):
+        EVGPQuery(kernel="nothing").query(X, Y)
+    with pytest.raises(ValueError, match="NaN"):
+        EVGPQuery().query(np.where(X > 2, np.nan, X), Y)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_templates_that_the_package_tests_its_own_strategies_with(
+    tmp_path, monkeypatch
+) -> None:
+    """Those of 0.6.1, the last release that ships them."""
+    fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", tmp_path]
+    got = subprocess.run([*fetch, "scikit-activeml==0.6.1"], check=False, capture_output=True)
+    if got.returncode:
+        pytest.skip("scikit-activeml 0.6.1 cannot be had here")
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        wheel.extractall(tmp_path, [one for one in wheel.namelist() if "skactiveml/tests/" in one])
+    shipped = [*skactiveml.__path__, str(tmp_path / "skactiveml")]
+    monkeypatch.setattr(skactiveml, "__path__", shipped)
+    templates = import_module("skactiveml.tests.template_query_strategy")
+
+    class Test(templates.TemplateSingleAnnotatorPoolQueryStrategy, unittest.TestCase):
+        def setUp(self):
+            classes = {"X": X[:10], "y": np.array([0, 1, *[MISSING_LABEL] * 8])}
+            numbers = {"X": X[:10], "y": np.array([1.5, 2.5, *[MISSING_LABEL] * 8])}
+            super().setUp(EVGPQuery, {}, classes, numbers)
+
+        def test_init_param_network(self):
+            self._test_param("init", "network", [(evgp.mlp(1), None)])
+
+        def test_init_param_kernel(self):
+            self._test_param("init", "kernel", [("nngp", None), ("nothing", ValueError)])
+
+        def test_init_param_noise(self):
+            self._test_param("init", "noise", [(0.1, None)])
+
+        def test_init_param_standardise(self):
+            self._test_param("init", "standardise", [(False, None)])
+
+        def test_query(self):
+            assert len(EVGPQuery().query(X[:10], Y[:10])) == 1
+
+    result = unittest.TextTestRunner().run(unittest.TestLoader().loadTestsFromTestCase(Test))
+    assert result.testsRun > 15
+    assert not result.errors + result.failures, result.errors + result.failures

@@ -1,0 +1,148 @@
+"""The scikit-learn estimator, held against scikit-learn's own checks and real containers."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, csr_matrix, issparse
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import evgp
+from evgp._errors import PoolError
+from evgp.integrations.sklearn import EVGPSelector
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+# Rows are what is selected: these checks are about estimators that give one result a row.
+ONE_A_ROW = {
+    "check_transformer_general": "transform keeps k rows, and not all",
+    "check_transformer_data_not_an_array": "transform keeps k rows, and not all",
+    "check_methods_sample_order_invariance": "picks are rows of the X that was fitted",
+    "check_methods_subset_invariance": "picks are rows of the X that was fitted",
+    "check_fit_idempotent": "picks are rows of the X that was fitted, and not of a test part",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_own_checks() -> None:
+    made = check_estimator(
+        EVGPSelector(k=1), expected_failed_checks=ONE_A_ROW, on_skip=None, on_fail="raise"
+    )
+    counts = {name: [one["check_name"] for one in made if one["status"] == name]
+              for name in ("passed", "xfail", "skipped")}  # fmt: skip
+    assert len(counts["passed"]) > 35
+    assert set(counts["xfail"]) == set(ONE_A_ROW), "an exception that is not needed"
+    assert set(counts["skipped"]) <= {"check_array_api_input"}
+
+
+def test_it_picks_as_the_front_door_does() -> None:
+    made, picked = EVGPSelector(k=6).fit(X), evgp.pick(X, 6)
+    assert made.indices_.tolist() == picked.indices.tolist()
+    assert made.gains_.tolist() == picked.gains.tolist()
+    assert made.variance_left_.tolist() == picked.variance_left.tolist()
+    assert made.selection_.certificate.share[-1] == picked.certificate.share[-1]
+    other = EVGPSelector(3, criterion="p90", network=evgp.mlp(3), noise=0.1).fit(X)
+    same = evgp.pick(X, 3, criterion="p90", network=evgp.mlp(3), noise=0.1)
+    assert other.indices_.tolist() == same.indices.tolist()
+    assert clone(other).fit(X).indices_.tolist() == same.indices.tolist()
+    nngp = EVGPSelector(3, kernel="nngp").fit(X)
+    assert nngp.variance_left_[-1] == evgp.pick(X, 3, kernel="nngp").variance_left[-1]
+
+
+@settings(max_examples=10, deadline=None)
+@given(k=st.integers(1, 12), n=st.integers(12, 30), seed=st.integers(0, 50))
+def test_support_and_transform_agree_with_the_indices(k, n, seed) -> None:
+    x = np.random.default_rng(seed).normal(size=(n, 2))
+    made = EVGPSelector(k, greedy="exact").fit(x)
+    mask = made.get_support()
+    assert mask.shape == (n,) and mask.sum() == k
+    assert made.get_support(indices=True).tolist() == sorted(made.indices_.tolist())
+    assert np.array_equal(made.transform(x), x[made.indices_])
+    assert np.array_equal(made.fit_transform(x), x[made.indices_])
+
+
+def frame() -> dict[str, list[object]]:
+    return {
+        "a": X[:, 0].tolist(), "b": (100 * X[:, 1]).tolist(), "kind": [*"xyzz"] * 10,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("sparse", [0.0, 1.0])
+def test_at_the_end_of_a_pipeline(make, sparse) -> None:
+    table = make(frame())
+    columns = ColumnTransformer(
+        [("numbers", StandardScaler(), ["a", "b"]), ("words", OneHotEncoder(), ["kind"])],
+        sparse_threshold=sparse,
+    )
+    pipeline = Pipeline([("columns", columns), ("pick", EVGPSelector(k=5))]).fit(table)
+    encoded = columns.fit_transform(table)
+    assert issparse(encoded) == bool(sparse)
+    dense = encoded.toarray() if sparse else encoded
+    picks = pipeline["pick"].indices_
+    assert picks.tolist() == evgp.pick(dense, 5).indices.tolist()
+    kept = pipeline.transform(table)
+    assert issparse(kept) == bool(sparse)
+    assert np.allclose(kept.toarray() if sparse else kept, dense[picks])
+    more = pipeline.fit(table, pick__labelled=picks)["pick"].indices_
+    assert not set(more) & set(picks)
+    assert more.tolist() == evgp.pick(dense, 5, labelled=picks).indices.tolist()
+
+
+def test_what_comes_out_is_of_the_kind_that_went_in() -> None:
+    picks = EVGPSelector(k=4).fit(X).indices_
+    for made in (pd.DataFrame(X, columns=[*"abc"]), pl.DataFrame(X, schema=[*"abc"])):
+        selector = EVGPSelector(k=4)
+        kept = selector.fit_transform(made)
+        assert type(kept) is type(made) and selector.indices_.tolist() == picks.tolist()
+        assert np.array_equal(kept.to_numpy(), X[picks])
+        assert selector.feature_names_in_.tolist() == ["a", "b", "c"]
+    indexed = pd.DataFrame(X, index=[f"row-{j}" for j in range(40)], columns=[*"abc"])
+    kept = EVGPSelector(k=4).fit_transform(indexed)
+    assert kept.index.tolist() == [f"row-{j}" for j in picks]
+    for sparse in (csr_matrix(X), csr_array(X)):
+        kept = EVGPSelector(k=4).fit_transform(sparse)
+        assert issparse(kept) and np.array_equal(kept.toarray(), X[picks])
+    assert np.array_equal(EVGPSelector(k=4).fit_transform(X.tolist()), X[picks])
+
+
+def test_set_output_names_the_columns() -> None:
+    pipeline = Pipeline([("scale", StandardScaler()), ("pick", EVGPSelector(k=3))])
+    kept = pipeline.set_output(transform="pandas").fit_transform(pd.DataFrame(X, columns=[*"abc"]))
+    assert kept.columns.tolist() == ["a", "b", "c"] and len(kept) == 3
+    assert kept.index.tolist() == pipeline["pick"].indices_.tolist()
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: EVGPSelector(k=41).fit(X), "k of at most 40, as X has n_samples=40; got k=41"),
+        (lambda: EVGPSelector(k=39).fit(X, labelled=[0, 1]), "k of at most 38"),
+        (lambda: EVGPSelector(k=0).fit(X), "k from 1 to 40"),
+        (lambda: EVGPSelector(k=2).fit(np.where(X > 2, np.nan, X)), "NaN"),
+        (lambda: EVGPSelector(k=2).fit(pd.DataFrame(frame())), "could not convert string"),
+        (lambda: EVGPSelector(k=2).fit(X).transform(X[:5]), "the 40 rows that were fitted"),
+        (lambda: EVGPSelector(k=2, criterion="best").fit(X), "a criterion among ev"),
+        (lambda: EVGPSelector(k=2, kernel="none").fit(X), "a kernel among ntk"),
+        (lambda: EVGPSelector(k=2).fit(X, labelled=[99]), "labelled from 0 to 39"),
+    ],
+)
+def test_what_is_wrong_is_told(call, match) -> None:
+    with pytest.raises(ValueError, match=match):
+        call()
+
+
+def test_a_sparse_matrix_that_would_not_fit_is_refused() -> None:
+    wide = csr_array((np.ones(3), ([0, 1, 2], [0, 1, 2])), shape=(2_000_000, 2_000_000))
+    with pytest.raises((PoolError, MemoryError, ValueError), match="dense copy of X"):
+        EVGPSelector(k=2).fit(wide)
+
+
+def test_any_random_state() -> None:
+    for state in (3, np.int64(3), np.random.RandomState(3), None):
+        assert len(EVGPSelector(2, greedy="stochastic", random_state=state).fit(X).indices_) == 2
