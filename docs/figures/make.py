@@ -69,7 +69,7 @@ def _budget(axes: plt.Axes, x: np.ndarray, made: evgp.Selection) -> None:
     for line, gap, words, colour in (
         (drawn.max(0), 0.03, "random rows, twenty draws", "#6b6f7b"),
         (ours, 0.025, "these picks", OURS),
-        (floor, -0.12, "no choice gets below this", FLOOR),
+        (floor, -0.16, "no choice gets below this", FLOOR),
     ):
         axes.text(at, line[at] + gap, words, color=colour, fontsize=10)
     axes.set(xlim=(0, len(made)), ylim=(0, 1), xlabel="labels", ylabel="share of the variance left")

@@ -1,0 +1,60 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#   kernelspec:
+#     display_name: Python 3
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Five minutes, in a notebook
+#
+# The same road as *Five minutes from a CSV* in the documentation, in Python: a table that nobody
+# has labelled, the rows to label first, how good they provably are, and what to ask for next.
+#
+# `jupytext --to notebook examples/start.py` makes a notebook of this file.
+
+# %%
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+import evgp
+
+digits = load_digits()
+pool = digits.data
+print(pool.shape)
+
+# %% [markdown]
+# Pick five. Gains and variances belong to the rows in their order: the first three are a sensible
+# batch of three.
+
+# %%
+picked = evgp.pick(pool, k=5)
+for row, gain, left in zip(picked.indices, picked.gains, picked.variance_left, strict=True):
+    print(f"digit-{row:04d}  gain {gain:.4f}  variance left {left:.4f}")
+print(f"at least {picked.certificate.share[-1]:.0%} of what any five rows could do")
+
+# %% [markdown]
+# They are labelled; which are next?
+
+# %%
+more = evgp.pick(pool, k=5, labelled=picked.indices)
+print(more.indices.tolist(), f"variance {more.start_variance:.3f} -> {more.variance_left[-1]:.3f}")
+
+# %% [markdown]
+# Look at them.
+
+# %%
+figure, axes = plt.subplots(1, 10, figsize=(9, 1.3), layout="constrained")
+for axis, row in zip(axes, np.r_[picked.indices, more.indices], strict=True):
+    axis.imshow(digits.images[row], cmap="gray_r")
+    axis.axis("off")
+if (
+    len(sys.argv) == 2 and Path(sys.argv[1]).is_dir()
+):  # as a script: python examples/start.py FOLDER
+    figure.savefig(Path(sys.argv[1]) / "start.png", dpi=90)

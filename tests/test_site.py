@@ -1,0 +1,52 @@
+"""The site builds without a warning, and asks nothing of other machines."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# What a browser fetches by itself; links that people follow are no part of it.
+FETCHED = re.compile(
+    r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"'](?:https?:)?//"
+    r"|<link\b(?![^>]*rel=[\"']canonical)[^>]*\bhref=[\"'](?:https?:)?//"
+    r"|@import\s+[\"'(]*(?:url\()?[\"']?(?:https?:)?//|url\([\"']?(?:https?:)?//",
+    re.IGNORECASE,
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The whole site, built anew; a warning is an error."""
+    folder = tmp_path_factory.mktemp("site")
+    made = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "trees",
+         ROOT / "docs", folder / "pages"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    return folder / "pages"
+
+
+def test_every_page_is_there(site: Path) -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        assert (site / f"{page.stem}.html").exists()
+
+
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    assert FETCHED.search('<script src="https://cdn.example.org/a.js">')
+    assert FETCHED.search('<link rel="stylesheet" href="//fonts.example.org/a.css">')
+    for file in (*site.rglob("*.html"), *site.rglob("*.css")):
+        found = FETCHED.search(file.read_text(encoding="utf-8"))
+        assert found is None, f"{file.relative_to(site)}: {found and found[0]}"
+
+
+def test_formulas_are_drawn(site: Path) -> None:
+    page = (site / "theory.html").read_text(encoding="utf-8")
+    assert page.count("<math ") > 150
+    words = re.sub(r"<pre>.*?</pre>|<code.*?</code>|<math.*?</math>", "", page, flags=re.DOTALL)
+    assert "$" not in re.sub(r"<script.*?</script>", "", words, flags=re.DOTALL)
+    left = re.findall(r"<m[ion][^>]*>\\[a-zA-Z]+<", page)
+    assert not left, f"commands that are shown and not drawn: {left}"
