@@ -1,0 +1,52 @@
+"""Every script in examples/ runs, is short, and draws the picture that its page shows."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import jupytext
+import matplotlib.pyplot as plt
+import pytest
+from PIL import Image
+
+FOLDER = Path(__file__).parents[2] / "examples"
+# Scripts for the packages of others have tests beside the adapters.
+SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if not path.name.startswith("with_"))
+MOST = 60  # lines
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_runs_and_draws(script: Path, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path)])
+    monkeypatch.setattr(plt, "show", lambda: None)
+    plt.switch_backend("Agg")
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    finally:
+        plt.close("all")
+    assert capsys.readouterr().out.strip(), "a script says what it found"
+    (drawn,) = tmp_path.glob("*.png")
+    assert drawn.name == f"{script.stem}.png"
+    with Image.open(drawn) as made, Image.open(FOLDER / "output" / drawn.name) as kept:
+        assert made.size == kept.size
+        assert len(made.convert("L").getcolors(1 << 16) or ()) > 8, "more than an empty page"
+
+
+def test_scripts_are_short_and_on_the_page() -> None:
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for path in FOLDER.glob("*.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST, path.name
+        assert f"({path.name})" in page, f"examples/README.md does not show {path.name}"
+    shown = set(re.findall(r"!\[[^\]]*\]\(output/([\w.]+)\)", page))
+    assert shown == {path.name for path in (FOLDER / "output").iterdir()}
+    assert max(path.stat().st_size for path in (FOLDER / "output").iterdir()) < 150_000
+
+
+def test_the_first_one_is_a_notebook(tmp_path) -> None:
+    made = jupytext.read(FOLDER / "start.py")
+    kinds = [cell.cell_type for cell in made.cells]
+    assert kinds[:2] == ["markdown", "code"] and kinds.count("code") >= 4
+    jupytext.write(made, tmp_path / "start.ipynb")
+    again = jupytext.read(tmp_path / "start.ipynb")
+    assert [cell.source for cell in again.cells] == [cell.source for cell in made.cells]
