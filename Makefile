@@ -9,7 +9,7 @@ endif
 # For the tests in a real browser; they are skipped without one, except in CI.
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
 
-.PHONY: browser demo test test-slow check format bench figures docs dist clean
+.PHONY: browser demo test test-label-studio test-slow check format bench figures docs dist clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -25,6 +25,18 @@ test: $(VENV)/.installed
 
 test-slow: $(VENV)/.installed
 	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+
+# The real Label Studio has its own environment: 1 GB, and some minutes the first time.
+LABEL_STUDIO := .venv-label-studio
+
+$(LABEL_STUDIO)/.installed: tests/integrations/label_studio/requirements.txt
+	@test -d $(LABEL_STUDIO) || $(PYTHON) -m venv $(LABEL_STUDIO)
+	$(LABEL_STUDIO)/bin/python -m pip install --quiet --requirement $<
+	@touch $@
+
+test-label-studio: $(VENV)/.installed $(LABEL_STUDIO)/.installed
+	EVGP_LABEL_STUDIO=$(abspath $(LABEL_STUDIO)/bin/label-studio) \
+	  $(BIN)/python -m pytest -v tests/integrations/label_studio $(ARGS)
 
 check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
@@ -60,4 +72,4 @@ else
 endif
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache build dist docs/_build
+	rm -rf $(VENV) $(LABEL_STUDIO) demo .pytest_cache .mypy_cache .ruff_cache build dist docs/_build

@@ -1,0 +1,260 @@
+"""Servers that answer wrongly, over real sockets; and the recorded answers of the right one."""
+
+import json
+import os
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs
+
+import pytest
+
+from evgp.campaign import Campaign
+from evgp.integrations.label_studio import client as ours
+from evgp.integrations.label_studio.client import LabelStudio, LabelStudioError, checked_url
+from tests.cli.conftest import run  # noqa: F401  (a fixture)
+from tests.integrations.label_studio.conftest import recorded, spam_in
+
+TOKEN = "0123456789abcdef0123456789abcdef01234567"
+PERSONAL = "eyJhbGciOiJIUzI1NiJ9.eyJ0b2tlbl90eXBlIjoicmVmcmVzaCJ9.c2lnbmF0dXJl"
+
+
+@contextmanager
+def answering(answer):
+    """A server whose answers `answer(method, path, headers, body)` gives: status, type, body."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def _do(self):
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            asked.append((self.command, self.path, dict(self.headers), body))
+            status, kind, text, *more = answer(self.command, self.path, self.headers, body)
+            data = text if isinstance(text, bytes) else json.dumps(text).encode()
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(data) + (more[0] if more else 0)))
+            if 300 <= status < 400:
+                self.send_header("location", "http://elsewhere.example/")
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = _do
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+JSON = "application/json"
+WRONG = [
+    ((401, JSON, {"detail": f"Invalid token {TOKEN}."}), "expected a token .* got 401"),
+    ((403, JSON, {"detail": "no"}), "got 403; ask its owner"),
+    ((404, JSON, {"detail": "Not found."}), "expected project 7 at .* got 404"),
+    ((302, "text/html", b""), r"got a redirection \(302\)"),
+    ((400, JSON, {"validation_errors": {"x": [f"bad\n{TOKEN}"]}}), r"got 400 \(.*bad.*\.\.\."),
+    ((400, "text/html", b"<html>" + TOKEN.encode()), "got 400; mend"),
+    ((413, JSON, {}), "too large"),
+    ((500, "text/html", b"<h1>Server Error</h1>"), "got 500; see its log"),
+    ((502, JSON, {"detail": "x"}), "got 502; see its log"),
+    ((200, "text/html; charset=utf-8", b"<html>login</html>"), "expected JSON .* got text/html"),
+    ((200, JSON, b'[{"id": 1, "annot'), "expected JSON .* got half of it"),
+    ((200, JSON, b'[{"id": 1}]', 100), "expected a whole answer .* got RemoteProtocolError"),
+    ((200, JSON, b"\xff\xfe"), "expected JSON"),
+    ((200, JSON, b"[" * 100_000), "expected JSON"),
+    ((200, JSON, 7), "expected an object from Label Studio, got int"),
+    ((200, JSON, []), "expected an object"),
+]
+
+
+@pytest.mark.parametrize(("answer", "words"), WRONG, ids=lambda one: str(one)[:40])
+def test_every_wrong_answer_is_one_sentence_without_the_token(answer, words) -> None:
+    with answering(lambda *_: answer) as (url, asked), LabelStudio(url, TOKEN) as client:
+        with pytest.raises(LabelStudioError, match=words) as caught:
+            client.project(7)
+        assert TOKEN not in str(caught.value) and "\n" not in str(caught.value)
+        assert all(TOKEN not in path for _, path, _, _ in asked)
+        assert asked[0][2]["authorization"] == f"Token {TOKEN}"
+
+
+@pytest.mark.parametrize("answer", [one for one, _ in WRONG], ids=lambda one: str(one)[:40])
+def test_nothing_is_written_where_a_pull_fails(run, tmp_path, monkeypatch, answer) -> None:  # noqa: F811
+    campaign = spam_in(tmp_path)
+    before = campaign.log()
+    monkeypatch.setenv(ours.TOKEN, TOKEN)
+    with answering(lambda *_: answer) as (url, _):
+        for command in ("pull", "push"):
+            ran = run(command, campaign.path, "--project", 7, "--url", url)
+            assert ran.code == 1 and TOKEN not in ran.err, ran.err
+            assert len(ran.err.strip().splitlines()) == 1 and ran.err.startswith("evgp: expected")
+    assert campaign.log() == before
+
+
+def test_a_server_that_says_nothing(monkeypatch) -> None:
+    def slow(*_):
+        time.sleep(1)
+        return 200, JSON, {}
+
+    with answering(slow) as (url, _), LabelStudio(url, TOKEN, timeout=0.2) as client:
+        with pytest.raises(LabelStudioError, match=r"expected an answer .* within 0 s, got none"):
+            client.project(7)
+
+
+def test_an_answer_without_end(monkeypatch) -> None:
+    monkeypatch.setattr(ours, "_MOST_BYTES", 1000)
+    with answering(lambda *_: (200, JSON, b" " * 2000)) as (url, _):
+        with LabelStudio(url, TOKEN) as client, pytest.raises(LabelStudioError, match="at most"):
+            client.export(7)
+
+
+def test_a_personal_token_is_exchanged_and_renewed() -> None:
+    fresh = iter(["first", "second"])
+
+    def answer(method, path, headers, body):
+        if path == "/api/token/refresh/":
+            assert json.loads(body) == {"refresh": PERSONAL} and "authorization" not in headers
+            return 200, JSON, {"access": next(fresh)}
+        if headers["authorization"] == "Bearer second":
+            return 200, JSON, recorded("users")
+        return 401, JSON, {"detail": "expired"}
+
+    with answering(answer) as (url, asked), LabelStudio(url, PERSONAL) as client:
+        assert 1 in client.people()
+        assert 1 in client.people()
+    paths = [path for _, path, *_ in asked]
+    assert paths == ["/api/token/refresh/", "/api/users/"] * 2 + ["/api/users/"]
+
+
+def test_a_personal_token_that_is_refused() -> None:
+    with answering(lambda *_: (401, JSON, {"detail": PERSONAL})) as (url, _):
+        with LabelStudio(url, PERSONAL) as client:
+            with pytest.raises(LabelStudioError, match="got 401") as caught:
+                client.people()
+    assert PERSONAL not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8080", "ftp://x", "http://", "http://a:b@host",
+                                 "http://x:99999", "http://x?token=1", "http://[::1"])  # fmt: skip
+def test_addresses_that_are_none(url) -> None:
+    with pytest.raises(LabelStudioError, match="address of Label Studio") as caught:
+        checked_url(url)
+    assert "b@" not in str(caught.value)
+
+
+@pytest.mark.parametrize("token", ["", "  ", "ä" * 40, "a\nb"])
+def test_tokens_that_cannot_be_sent(token) -> None:
+    with pytest.raises(LabelStudioError, match="expected a token"):
+        LabelStudio("http://localhost", token)
+
+
+class Replay:
+    """The recorded answers of the real server, and a project to which tasks are added."""
+
+    def __init__(self):
+        self.project = next(
+            one for one in recorded("projects")["results"] if one["title"].startswith("spam")
+        )
+        self.tasks, self.fails, self.made = [], 0, True
+
+    def __call__(self, method, path, headers, body):  # noqa: PLR0911
+        path, _, asked = path.partition("?")
+        if title := parse_qs(asked).get("title"):
+            self.project["title"] = title[0]  # it is that of the campaign
+        if path == "/api/users/":
+            return 200, JSON, recorded("users")
+        if path == "/api/tasks/":
+            return 200, JSON, recorded("tasks") | {"tasks": self.tasks, "total": len(self.tasks)}
+        if path == "/api/projects/" and method == "GET":
+            return 200, JSON, recorded("projects") | {"results": [self.project][: self.made]}
+        if path == "/api/projects/":
+            assert json.loads(body)["label_config"] == self.project["label_config"]
+            self.made = True
+            return 201, JSON, self.project
+        if path.endswith("/import"):
+            if self.fails:
+                return 500, "text/html", b"no"
+            given = json.loads(body)
+            self.tasks += given
+            return 201, JSON, {"task_count": len(given)}
+        if path.endswith("/export"):
+            return 200, "application/.json", recorded("export")
+        return 200, JSON, self.project
+
+
+@pytest.fixture
+def replay(monkeypatch):
+    made = Replay()
+    with answering(made) as (url, made.asked):
+        monkeypatch.setenv(ours.TOKEN, TOKEN)
+        monkeypatch.setenv(ours.ADDRESS, url)
+        yield made
+
+
+def test_push_sends_each_row_once(run, replay, tmp_path) -> None:  # noqa: F811
+    spam_in(tmp_path).close()
+    replay.made = False  # there is no project yet
+    ran = run("push", tmp_path / "spam", "-k", 4)
+    assert "4 tasks sent to project" in ran.err, ran.err
+    assert [one["data"]["evgp_rank"] for one in replay.tasks] == [1, 2, 3, 4]
+    assert "0 tasks sent" in run("push", tmp_path / "spam").err
+    assert "2 tasks sent" in run("push", tmp_path / "spam", "-k", 6).err
+    assert [one["data"]["evgp_rank"] for one in replay.tasks] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_push_that_fails_half_way_says_so_and_goes_on(run, replay, tmp_path, monkeypatch) -> None:  # noqa: F811
+    spam_in(tmp_path).close()
+    monkeypatch.setattr(ours, "_BATCH", 2)
+    replay.fails = 1
+    ran = run("push", tmp_path / "spam", "-k", 5)
+    assert ran.code == 1 and "0 of 5 tasks were sent; evgp push again" in ran.err
+    replay.fails = 0
+    assert "5 tasks sent" in run("push", tmp_path / "spam").err
+    assert sum(path.endswith("/import") for _, path, *_ in replay.asked) == 4
+
+
+def test_pull_by_name_or_number_and_twice(run, replay, tmp_path) -> None:  # noqa: F811
+    campaign = spam_in(tmp_path)
+    campaign.next(6)
+    assert "6 new answers taken" in run("pull", campaign.path).err
+    assert "6 were known" in run("pull", campaign.path, "--project", replay.project["id"]).err
+    assert len(Campaign.open(campaign.path).state.labels) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("push", "spam"), "expected the address of Label Studio in --url"),
+        (("pull", "spam", "--url", "http://localhost:1"), "a token in $LABEL_STUDIO_API_KEY"),
+        (("pull", "spam", "--file", "none.json"), "none.json: no such file"),
+        (("pull", "spam", "--file", "mails.csv"), "got no JSON"),
+        (("pull", "spam", "--file", "a.json", "--project", 3), "got both"),
+        (("push", "spam", "--images", "http://x/", "--url", "http://x"), "for a folder of images"),
+        (("export", "spam", "--label-studio", "-o", "t.json"), "expected picks that wait"),
+        (("export", "spam", "--label-studio", "-o", "t.csv"), "expected a name ending in .json"),
+        (("export", "spam", "--images", "http://x/", "-o", "t.csv"), "with --label-studio only"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_one_sentence(run, tmp_path, monkeypatch, arguments, words) -> None:  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    spam_in(tmp_path).close()
+    for name in (ours.TOKEN, ours.ADDRESS):
+        monkeypatch.delenv(name, raising=False)
+    ran = run(*arguments)
+    assert ran.code == 1 and words in ran.err and len(ran.err.strip().splitlines()) == 1, ran.err
+    assert not os.path.exists("t.json") and not os.path.exists("t.xml")
+
+
+def test_tasks_as_a_file_are_what_push_sends(run, replay, tmp_path) -> None:  # noqa: F811
+    spam_in(tmp_path).close()
+    run("push", tmp_path / "spam", "-k", 3)
+    ran = run("export", tmp_path / "spam", "--label-studio", "-o", tmp_path / "tasks.json")
+    assert "3 tasks written" in ran.err, ran.err
+    assert json.loads((tmp_path / "tasks.json").read_text()) == replay.tasks
+    assert (tmp_path / "tasks.xml").read_text().strip() == replay.project["label_config"]
