@@ -30,6 +30,11 @@ EXTRAS = {
         Extra("weights", ("safetensors",), "weights from safetensors files: --weights"),
         Extra("fast", ("numba",), "picks in feature space by compiled code"),
         Extra(
+            "label-studio",
+            ("httpx", "fastapi", "uvicorn"),
+            "Label Studio: evgp push, pull, serve --label-studio",
+        ),
+        Extra(
             "adapters",
             ("skactiveml", "modAL", "skorch", "lightning", "datasets", "pandas", "polars"),
             "the tools of docs/adapters.md, all at once; each serves alone too",

@@ -39,6 +39,9 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "evgp.posterior": ("SparseNTKGP", "sntkgp"),
     "evgp.arena": ("read_rows", "summarise"),
     "evgp.integrations.dask": ("connect", "executor"),
+    "evgp.integrations.modal": ("query_strategy",),
+    "evgp.integrations.skactiveml": ("EVGPQuery",),
+    "evgp.integrations.sklearn": ("EVGPSelector",),
 }  # fmt: skip
 
 _TOP = """# Public names

@@ -50,6 +50,7 @@ def test_where_all_is_well_nothing_is_advised() -> None:
         ({"threads": Threads(2, 8)}, "8 threads share 2 cores; set OMP_NUM_THREADS=2"),
         ({"threads": Threads(1, 1, (("openblas", 4),))}, "4 threads share 1 core"),
         ({"threads": Threads(2, 2, (), "many")}, "OMP_NUM_THREADS is 'many'; set it to 2"),
+        ({"threads": Threads(2, 2, (), "0")}, "OMP_NUM_THREADS is '0'; set it to 2"),
         ({"memory": Memory(8 * GB, GB // 2)}, "0.5 GB of memory is free; evgp plan"),
         ({"memory": Memory(8 * GB, 6 * GB, 4 * GB, 3 * GB)}, "allows 1.0 GB more; --memory 0.8GB"),
         ({"memory": Memory(8 * GB, 6 * GB, GB, GB)}, "0.0 GB of memory is free within a limit"),

@@ -69,8 +69,8 @@ def _memory(memory: Memory) -> Iterator[str]:
 
 def _threads(threads: Threads) -> Iterator[str]:
     asked = threads.asked
-    if asked is not None and not all(part.strip().isdigit() for part in asked.split(",")):
-        yield f"OMP_NUM_THREADS is {asked!r}, which is no number; set it to {threads.cores}"
+    if asked is not None and not all(map(_is_count, asked.split(","))):
+        yield f"OMP_NUM_THREADS is {asked!r}, which is no count; set it to {threads.cores}"
     most = max((count for _, count in threads.blas), default=0)
     if max(most, threads.torch or 0) > threads.cores:
         yield (
@@ -91,6 +91,10 @@ def _folder(folder: Folder) -> Iterator[str]:
                 f"{folder.path} has room for {folder.free / 1e9:.1f} GB more, which is little for "
                 "large pools; set EVGP_CACHE to a folder on a larger disk"
             )
+
+
+def _is_count(text: str) -> bool:
+    return text.strip().isdecimal() and int(text) > 0
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -99,7 +99,8 @@ def _folder(folder: "Folder") -> str:
 def _part(part: "Part") -> str:
     if part.present:
         return ", ".join(f"{name} {version}" for name, version in part.packages)
-    return f"not installed: {part.install} ({part.purpose})"
+    absent = ", ".join(name for name, version in part.packages if not version)
+    return f"no {absent}: {part.install} ({part.purpose})"
 
 
 def _print(rows: Sequence[Row]) -> None:
