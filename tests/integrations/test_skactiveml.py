@@ -93,6 +93,13 @@ def test_any_label_may_be_missing(missing, label) -> None:
     assert EVGPQuery(missing_label=missing).query(X, y).tolist() != [0]
 
 
+def test_fewer_test_points() -> None:
+    rows = EVGPQuery(thin=10, random_state=0).query(X, Y, batch_size=4)
+    assert len(set(rows.tolist())) == 4
+    every = EVGPQuery(thin=30, random_state=0).query(X, Y, batch_size=4)
+    assert every.tolist() == EVGPQuery(random_state=0).query(X, Y, batch_size=4).tolist()
+
+
 def test_a_torch_module_is_drawn_by_the_random_state() -> None:
     def small() -> torch.nn.Module:
         return torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
@@ -101,9 +108,17 @@ def test_a_torch_module_is_drawn_by_the_random_state() -> None:
     assert one.tolist() == same.tolist()
 
 
+@pytest.mark.filterwarnings("ignore:'batch_size=1' is larger")
 def test_what_is_wrong_is_told() -> None:
     with pytest.raises(ValueError, match="a kernel among ntk"):
         EVGPQuery(kernel="nothing").query(X, Y)
+    for noise in (-1, np.nan, "little"):
+        with pytest.raises(ValueError, match="noise >= 0"):
+            EVGPQuery(noise=noise).query(X, Y)
+    with pytest.raises(ValueError, match="without a label to query, got none"):
+        EVGPQuery().query(X, np.zeros(30))
+    with pytest.raises(MemoryError, match="expected a run within"):
+        EVGPQuery().query(np.zeros((300_000, 1)), np.full(300_000, MISSING_LABEL))
     with pytest.raises(ValueError, match="NaN"):
         EVGPQuery().query(np.where(X > 2, np.nan, X), Y)
 
@@ -141,6 +156,9 @@ def test_the_templates_that_the_package_tests_its_own_strategies_with(
 
         def test_init_param_standardise(self):
             self._test_param("init", "standardise", [(False, None)])
+
+        def test_init_param_thin(self):
+            self._test_param("init", "thin", [(5, None), (0, ValueError)])
 
         def test_query(self):
             assert len(EVGPQuery().query(X[:10], Y[:10])) == 1

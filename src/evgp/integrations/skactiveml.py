@@ -1,5 +1,6 @@
 """EV-GP as a query strategy of scikit-activeml, for use in its loop and beside its strategies."""
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -7,10 +8,13 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from evgp._errors import PoolError
+from evgp.criteria import ExpectedVariance
 from evgp.nets import mlp
 from evgp.pool import Pool
 from evgp.strategies import EVGP, plan
-from evgp.strategies.checks import inputs, scale_of
+from evgp.strategies.checks import inputs, scale_of, thinned
+from evgp.strategies.names import thinned_to
 from evgp.strategies.plan import kernel_of, refuse
 from evgp.strategies.stepwise import stepwise
 
@@ -30,6 +34,7 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
     A utility is the fall of the mean variance that a label would bring. Labels themselves play no
     part, so this serves classes and numbers, and the start without any label. `network=None` is
     `evgp.mlp()`; columns are scaled to mean 0 and deviation 1 over X, unless `standardise=False`.
+    `thin` keeps that many test points of X, for large ones.
 
     >>> from sklearn.datasets import load_iris
     >>> x = load_iris().data
@@ -44,6 +49,7 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         kernel: Any = None,
         noise: Any = 1e-6,
         standardise: Any = True,
+        thin: Any = None,
         missing_label: Any = MISSING_LABEL,
         random_state: Any = None,
     ) -> None:
@@ -53,6 +59,7 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         self.kernel = kernel
         self.noise = noise
         self.standardise = standardise
+        self.thin = thin
 
     def query(
         self,
@@ -67,6 +74,8 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             X, y, candidates, batch_size, return_utilities, reset=True
         )
         offered, mapping = self._transform_candidates(candidates, X, y)
+        if not len(offered):
+            raise PoolError("expected samples without a label to query, got none; all are labelled")
         x, free = inputs(X, "X"), inputs(offered, "candidates")
         known = x[torch.from_numpy(is_labeled(y, missing_label=self.missing_label_))]
         if self.standardise:
@@ -87,11 +96,23 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         k: int,
         told: bool,
     ) -> tuple[Any, Any]:
+        if not (isinstance(self.noise, int | float) and 0 <= self.noise < inf):
+            raise PoolError(f"expected noise >= 0, a part of the variance; got {self.noise!r}")
         seed = int(self.random_state_.randint(2**31))
         kernel = kernel_of(mlp() if self.network is None else self.network, seed, self.kernel)
-        shape = tuple(x.shape[1:])
+        shape, thin = tuple(x.shape[1:]), thinned_to(self.thin, ExpectedVariance())
         refuse(
-            plan(len(free), shape, k, m=len(x), labelled=len(known), kernel=kernel, method="dense")
+            plan(
+                len(free),
+                shape,
+                k,
+                m=len(x),
+                labelled=len(known),
+                kernel=kernel,
+                thin=thin,
+                method="dense",
+            )
         )
         pool = Pool(free, x_test=x, x_labelled=known if len(known) else None)
+        pool = pool if thin is None else thinned(pool, thin, seed)
         return stepwise(EVGP(kernel, noise=self.noise), pool, k, told=told)

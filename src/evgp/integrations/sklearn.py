@@ -58,11 +58,8 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         if issparse(x):
             check_memory(8 * x.shape[0] * x.shape[1], "a dense copy of X")
             x = x.toarray()
-        free = len(x) - (0 if labelled is None else len(np.unique(np.asarray(labelled))))
-        if isinstance(self.k, int | np.integer) and self.k > free:
-            raise PoolError(
-                f"expected k of at most {free}, as X has n_samples={len(x)}; got k={self.k}"
-            )
+        if isinstance(self.k, int | np.integer) and self.k > len(x):
+            raise PoolError(f"expected k of at most n_samples={len(x)}; got k={self.k}")
         seed = self.random_state
         made = pick(
             x,
