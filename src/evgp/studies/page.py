@@ -16,9 +16,8 @@ rows alone. `evgp reproduce --list` names the studies, `evgp reproduce NAME --sc
 studies` runs one: it goes on where it was stopped, and studies share cells they have in common.
 Numbers behind ± are deviations over seeds. Where strategies are compared, "holds" means that the
 paper's is ahead of each other one, on every dataset, by more than one standard error of their
-paired difference over seeds; "holds in part" that it has the best mean on some dataset at least, and
-that is the most a dataset with one seed can show.
-A verdict speaks of our runs at the scale that is told, no more.
+paired difference over seeds; "holds in part" that it has the best mean on some dataset at least,
+the most that one seed can show. A verdict speaks of our runs at the scale that is told, no more.
 
 """
 

@@ -106,19 +106,19 @@ def claims(rows: Rows) -> Sequence[Claim]:
             for way in distinct(where(rows, dataset=name), "strategy")
         }
         said = "; ".join(f"{NAMES[way]} {_told(name, way, ours[way])}" for way in ours)
-        last = {way: list(found.values())[-1] for way, found in ours.items()}
-        others = [value for way, value in last.items() if way in ("mlmoc", "batchbald")]
+        pace = {way: list(found.values())[-1] / max(found) for way, found in ours.items()}
+        others = [value for way, value in pace.items() if way in ("mlmoc", "batchbald")]
         made.append(
             Claim(
                 "The running time of EV-GP is not significantly larger than that of other "
                 f"look-ahead or greedy algorithms (MLMOC, BatchBALD); {TITLES[name]}.",
                 said + ".",
                 "not measured"
-                if "evgp" not in last or not others
+                if "evgp" not in pace or not others
                 else "holds"
-                if last["evgp"] < 1.5 * min(others)
+                if pace["evgp"] < 1.5 * min(others)
                 else "holds in part"
-                if last["evgp"] < 1.5 * max(others)
+                if pace["evgp"] < 1.5 * max(others)
                 else "does not hold",
             )
         )
@@ -159,7 +159,8 @@ STUDY = Study(
         "paper": {"timings": [_MNIST, _SVHN]},
         "laptop": {
             "timings": [
-                {**_MNIST, "seeds": 1},
+                {**_MNIST, "strategies": ["evgp", "badge", "mlmoc"], "seeds": 1},
+                {**_MNIST, "strategies": ["batchbald"], "seeds": 1, "budget": 100},
                 {**_SVHN, "strategies": ["badge", "evgp"], "seeds": 1, "budget": 200, "batch": 100,
                  "pool": 500},
             ]
@@ -174,8 +175,8 @@ STUDY = Study(
             ]
         },
     },
-    departures="One seed. SVHN with ResNet18: a pool of 500 in place of 20,000 and 200 picks; "
-    "without MLMOC. The paper's machine is not said; ours has two cores and no GPU.",
+    departures="One seed; BatchBALD to 100 picks. SVHN with ResNet18: a pool of 500 in "
+    "place of 20,000 and 200 picks; without MLMOC. The paper's machine is not said; ours has two cores and no GPU.",
     cells=cells,
     draw=draw,
     claims=claims,
