@@ -176,8 +176,8 @@ STUDY = Study(
         },
     },
     departures="One seed; BatchBALD to 100 picks. SVHN with ResNet18: a pool of 500 in "
-    "place of 20,000 and 200 picks; without MLMOC. The paper does not say its machine; ours has two "
-    "cores and no GPU.",
+    "place of 20,000 and 200 picks; without MLMOC. The paper does not say its machine; ours has "
+    "two cores and no GPU.",
     cells=cells,
     draw=draw,
     claims=claims,
