@@ -4,8 +4,8 @@ To load a plugin is to run code that the user installed. Names come from a call 
 never from a file of data.
 """
 
-from importlib.metadata import EntryPoint, entry_points
-from typing import Literal, TypeAlias
+from importlib.metadata import entry_points
+from typing import Any, Literal, TypeAlias
 
 import torch
 
@@ -50,5 +50,6 @@ def plugin(kind: Kind, name: str) -> object | None:
         ) from error
 
 
-def _owner(point: EntryPoint) -> str:
+def _owner(point: Any) -> str:
+    # Of another class where a package has imported importlib_metadata.
     return "an unknown package" if point.dist is None else f"{point.dist.name}"

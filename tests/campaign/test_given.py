@@ -105,9 +105,28 @@ def test_people_write_skip_unsure_and_nothing(spam, tmp_path) -> None:
         ("a.jsonl", '{"x": 1}\n', "expected a column 'key' or 'id'"),
         ("a.csv", "key,says\nm1,spam\n", "expected a column 'label', got key, says"),
         ("a.csv", "row,label\nfirst,spam\n", "expected a row number in line 0, got 'first'"),
+        ("a.csv", "row,label\n1_0,spam\n", "expected a row number in line 0, got '1_0'"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_sentence(spam, tmp_path, name, text, words) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(CampaignError, match=words.replace("[", r"\[")):
         read_answers(spam, tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_texts_and_columns_like_formulas_come_back(tmp_path, kind) -> None:
+    rows = [
+        ["=id", "text", "x"],
+        *([f"r{i}", "long " * 40_000 if i == 2 else "a", i] for i in range(6)),
+    ]
+    pool = written(tmp_path / "pool.csv", rows)
+    made = Campaign.create(tmp_path / "long", pool, id="=id", classes=["a", "b"], drop=["text"])
+    made.answers([("r2", "label", "a"), ("r4", "label", "b")])
+    path = tmp_path / f"out{kind}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        export(made, path)
+    if kind in (".csv", ".tsv"):
+        assert "'=id" in path.read_text().splitlines()[0]
+    assert again(made, path) == [("r2", "label", "a"), ("r4", "label", "b")]

@@ -108,7 +108,8 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(spam, tmp_path) -> None:
     content = path.read_bytes()
     body = content.index(b'"who":"ann"')
     refused = 0
-    for place in [*random.Random(0).sample(range(len(content)), 150), body + 7, body + 8]:
+    used = [place for place, byte in enumerate(content) if byte]
+    for place in [*random.Random(0).sample(used, 250), body + 7, body + 8]:
         damaged = bytearray(content)
         damaged[place] ^= 1 << (place % 8)
         copy = tmp_path / "copy.evgp"
@@ -120,6 +121,9 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(spam, tmp_path) -> None:
             refused += 1
             continue
         assert fold(journal.events()) == state, f"byte {place}"
+        again = [(one.key, one.event) for one in journal.events()]
+        told = journal.add_each(again)
+        assert all(one[1] for one in told), f"byte {place}: an answer is there twice"
         journal.close()
     assert refused >= 2
     damaged = bytearray(content)
@@ -127,6 +131,26 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(spam, tmp_path) -> None:
     (tmp_path / "copy.evgp").write_bytes(damaged)
     with pytest.raises(CampaignError, match="is not as it was written"):
         Journal.open(tmp_path / "copy.evgp")
+
+
+def test_a_sign_of_an_address_in_a_name(tmp_path, mails) -> None:
+    made = [
+        Campaign.create(tmp_path / name, mails, id="key", classes=["spam", "ham"])
+        for name in ("xA", "x%41", "a?b#c", "d%zz")
+    ]
+    made[1].answer("m3", "label", "spam")
+    assert [len(one.state.labels) for one in made] == [0, 1, 0, 0]
+
+
+def test_other_tables_are_refused(spam) -> None:
+    path = filled(spam)
+    spam.close()
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TRIGGER no_update")
+    connection.commit()
+    connection.close()
+    with pytest.raises(CampaignError, match="its tables are not as they were made"):
+        Journal.open(path)
 
 
 def test_a_full_disk_loses_nothing(spam) -> None:

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
 
 @pytest.fixture
@@ -62,6 +63,36 @@ def test_a_page_shows_picks_and_answers(run, mails) -> None:
     assert "<script>alert" not in page and "&lt;script&gt;alert" in page
 
 
+def test_a_page_has_the_name_of_the_campaign(run, mails) -> None:
+    run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
+    assert run("report", "spam").code == 0 and (mails / "spam.html").exists()
+
+
+def test_two_columns_of_one_file_and_another_delimiter(run, mails) -> None:
+    run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
+    (mails / "both.csv").write_text("key;ann;bob\nm1;spam;ham\nm2;ham;ham\n")
+    told = run("label", "spam", "both.csv", "--label", "ann").err
+    assert "--delimiter" in told
+    for _ in range(2):
+        for who in ("ann", "bob"):
+            ran = run("label", "spam", "both.csv", "--label", who, "--delimiter", ";")
+            assert ran.code == 0, ran.err
+    found = json.loads(run("status", "spam", "--json").out)
+    assert (found["labelled"], found["people"]) == (2, {"me": 4})
+
+
+def test_a_campaign_inside_its_folder_of_images(run, mails) -> None:
+    for i in range(6):
+        Image.new("L", (8, 8), 20 * i).save(mails / f"{i}.png")
+    assert run("new", "birds", ".", "--classes", "a,b").code == 0
+    (mails / ".DS_Store").write_text("x")
+    ran = run("next", "birds", "-k", 2)
+    assert ran.code == 0, ran.err
+    assert run("report", "birds").code == 0
+    Image.new("L", (8, 8), 200).save(mails / "7.png")
+    assert "another content" in run("next", "birds", "-k", 3).err
+
+
 def test_numbers_by_row(run, mails) -> None:
     run("new", "n", "mails.csv", "--drop", "key", "--number")
     (mails / "labels.csv").write_text("row,y\n3,1.5\n4,2\n")
@@ -82,6 +113,8 @@ def test_numbers_by_row(run, mails) -> None:
         (("label", "spam", "mails.csv"), "label"),
         (("undo", "spam"), "an answer of me to take back, got none"),
         (("export", "spam", "-o", "out.exe"), "out.exe"),
+        (("status", "/"), "expected the name of a campaign"),
+        (("new", ".", "mails.csv", "--number"), "expected the name of a campaign"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(run, mails, call, words) -> None:

@@ -367,6 +367,8 @@ def campaign_path(name: str | Path) -> Path:
     ('spam.evgp', 'spam.evgp')
     """
     path = Path(name)
+    if not path.name or path.name == "..":
+        raise CampaignError(f"expected the name of a campaign, such as spam, got {str(name)!r}")
     return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
 
 

@@ -20,7 +20,7 @@ _RISKY = ("=", "+", "-", "@", "\t", "\r")
 
 
 def read_answers(
-    campaign: Campaign, file: Path, label: str | None = None
+    campaign: Campaign, file: Path, label: str | None = None, *, delimiter: str | None = None
 ) -> list[tuple[int, Answer]]:
     """The answers in a file (CSV, TSV, JSON lines, Parquet, ...), each with its line, from 0.
 
@@ -28,7 +28,7 @@ def read_answers(
     by `evgp_row` where the campaign has no ids. Labels are in `label`, by default "label", or what
     an export called it. A single quote that an export put before text like a formula is left out.
     """
-    names, columns = _columns(file)
+    names, columns = _columns(file, delimiter)
     known = [one for one in (campaign.created.id, "id", "evgp_id", "row", "evgp_row") if one]
     if campaign.created.id is None and campaign.source.table is not None and "evgp_row" in names:
         known = ["evgp_row"]
@@ -96,20 +96,38 @@ def _unquoted(text: str) -> str:
     return text[1:] if text.startswith("'") and text[1:].startswith(_RISKY) else text
 
 
-def _columns(file: Path) -> tuple[tuple[str, ...], dict[str, list[object]]]:
+def _columns(file: Path, delimiter: str | None) -> tuple[tuple[str, ...], dict[str, list[object]]]:
     if file.name.lower().endswith(".jsonl"):
         return _lines(file)
-    table = read_table(file)
+    table = read_table(file, delimiter=delimiter)
     if file.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt")):
-        return table.names, _texts(file, table.names, len(table))
+        sign = delimiter or ("tab" if ".tsv" in file.name.lower() else ",")
+        return _named(table.names, _texts(file, table.names, len(table), sign))
     return table.names, {name: plain(table.column(name)).to_pylist() for name in table.names}
 
 
-def _texts(file: Path, names: Sequence[str], count: int) -> dict[str, list[object]]:
+def _named(
+    names: Sequence[str], columns: dict[str, list[object]]
+) -> tuple[tuple[str, ...], dict[str, list[object]]]:
+    """Columns by their names in the campaign, without quotes that an export put before them."""
+    bare = tuple(_unquoted(name) for name in names)
+    if len(set(bare)) < len(bare):
+        return tuple(names), columns
+    return bare, {_unquoted(name): cells for name, cells in columns.items()}
+
+
+def _texts(file: Path, names: Sequence[str], count: int, sign: str) -> dict[str, list[object]]:
     """The cells of a CSV as they are written: 007 stays 007, and NA may be a class."""
-    packed, tabs = file.suffix.lower() == ".gz", ".tsv" in file.name.lower()
-    with (gzip.open if packed else open)(file, "rt", encoding="utf-8-sig", newline="") as stream:
-        rows = [row for row in csv.reader(stream, delimiter="\t" if tabs else ",") if row][1:]
+    packed = file.suffix.lower() == ".gz"
+    sign = {"tab": "\t", "\\t": "\t", "space": " "}.get(sign, sign)
+    before = csv.field_size_limit(2**31 - 1)  # an export has texts of any length
+    try:
+        with (gzip.open if packed else open)(file, "rt", encoding="utf-8-sig", newline="") as text:
+            rows = [row for row in csv.reader(text, delimiter=sign) if row][1:]
+    except csv.Error as error:
+        raise CampaignError(f"{file}: expected a CSV file, got {error}; check quotes") from error
+    finally:
+        csv.field_size_limit(before)
     if len(rows) != count or any(len(row) != len(names) for row in rows):
         raise CampaignError(f"{file}: expected {count} lines of {len(names)} cells; check quotes")
     return {name: [row[j] for row in rows] for j, name in enumerate(names)}
@@ -137,9 +155,9 @@ def _lines(file: Path) -> tuple[tuple[str, ...], dict[str, list[object]]]:
 
 
 def _number(file: Path, line: int, row: object) -> int:
-    try:
-        return int(str(row))
-    except ValueError as error:
+    text = str(row).strip()
+    if not (text.isascii() and text.isdigit()):
         raise CampaignError(
             f"{file}: expected a row number in line {line}, got {row!r} (lines count from 0)"
-        ) from error
+        )
+    return int(text)

@@ -6,14 +6,17 @@ survives the end of the process and of the machine's power.
 """
 
 import hashlib
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
+from urllib.parse import quote
 
 from evgp._errors import CampaignError, Conflict, NoRoom
 from evgp.campaign.events import Event, read, written
@@ -58,6 +61,7 @@ class Journal:
         self._connection = connection
         self._lock = threading.RLock()
         self._seen: list[Entry] = []
+        self._keys: dict[str, Entry] = {}
         self._digest = _FIRST
 
     @classmethod
@@ -100,9 +104,11 @@ class Journal:
                     f"{path}: expected a campaign of schema {len(MIGRATIONS)} at most, got "
                     f"{version}; a newer evgp made it: update evgp"
                 )
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
             if found != "ok":
                 raise _damaged(path, found)
+            if _schema(connection) != _expected():
+                raise _damaged(path, "its tables are not as they were made")
             made = cls(path, connection)
             made.events()
             if not made._seen or made._seen[0].event.name != "created":
@@ -156,6 +162,8 @@ class Journal:
             yield
             self._connection.execute("COMMIT")
         except BaseException:
+            for entry in self._seen[seen:]:
+                del self._keys[entry.key]
             del self._seen[seen:]
             self._digest = digest
             with suppress(sqlite3.Error):
@@ -165,7 +173,7 @@ class Journal:
     def _append(self, wanted: Sequence[Wanted]) -> list[Entry]:
         made = []
         for key, event in wanted:
-            before = self._with_key(key)
+            before = self._keys.get(key)
             if before is not None:
                 if written(before.event) != written(event):
                     raise Conflict(
@@ -185,14 +193,13 @@ class Journal:
                 "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)",
                 (entry.number, key, entry.at, event.name, written(event), self._digest),
             )
-            self._seen.append(entry)
+            self._note(entry)
             made.append(entry)
         return made
 
-    def _with_key(self, key: str) -> Entry | None:
-        found = self._connection.execute("SELECT number FROM event WHERE key = ?", (key,))
-        row = found.fetchone()
-        return None if row is None else self._seen[row[0] - 1]
+    def _note(self, entry: Entry) -> None:
+        self._seen.append(entry)
+        self._keys[entry.key] = entry
 
     def _read(self) -> None:
         """What came since the last look, with its digests checked."""
@@ -211,19 +218,37 @@ class Journal:
             except CampaignError as error:
                 raise wrong from error
             self._digest = _digest(self._digest, entry)
-            if digest != self._digest or written(entry.event) != body:
+            if digest != self._digest or written(entry.event) != body or key in self._keys:
                 raise wrong
-            self._seen.append(entry)
+            self._note(entry)
 
 
 def _connected(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"file:{path.resolve().as_posix().replace('?', '%3f').replace('#', '%23')}?mode=rw",
+        f"file:{quote(os.fsencode(path.resolve()))}?mode=rw",
         uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False,
     )  # fmt: skip
     connection.execute("PRAGMA journal_mode=DELETE")
     connection.execute("PRAGMA synchronous=EXTRA")
     return connection
+
+
+def _schema(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
+    return sorted(
+        tuple(map(str, row))
+        for row in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
+    )
+
+
+@cache
+def _expected() -> list[tuple[str, ...]]:
+    """The tables of a file that all migrations made."""
+    connection = sqlite3.connect(":memory:")
+    for change in MIGRATIONS:
+        change(connection)
+    made = _schema(connection)
+    connection.close()
+    return made
 
 
 def _digest(before: str, entry: Entry) -> str:
@@ -236,6 +261,8 @@ def _told(path: Path) -> Iterator[None]:
     """What SQLite raises, as one sentence."""
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise _damaged(path, "letters of no alphabet") from error
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_FULL:

@@ -12,6 +12,7 @@ from jaxtyping import Shaped
 
 from evgp._errors import CampaignError, DatasetError
 from evgp.datasets import Encoder, Images, Table, atomic, ids, plain, read_images, read_table
+from evgp.datasets.images import image_files
 
 _PART = 1 << 20
 
@@ -75,17 +76,14 @@ def encoded(
 
 
 def checksum(path: Path) -> str:
-    """Of a file's content; of a folder, of the names and contents of all files in it."""
+    """Of a file's content; of a folder, of the names and contents of all images in it."""
     if not path.exists():
         raise DatasetError(f"{path}: expected the pool of the campaign, got no such file")
     total = hashlib.sha256()
     if path.is_dir():
-        for folder, inner, files in os.walk(path):
-            inner.sort()
-            for name in sorted(files):
-                place = Path(folder, name)
-                total.update(place.relative_to(path).as_posix().encode() + b"\0")
-                total.update(_of_file(place).digest())
+        for name in image_files(path):
+            total.update(os.fsencode(name) + b"\0")
+            total.update(_of_file(path / name).digest())
     else:
         total = _of_file(path)
     return total.hexdigest()

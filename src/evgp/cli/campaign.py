@@ -62,7 +62,13 @@ ExportFile = Annotated[
     ),
 ]
 PageFile = Annotated[
-    Path, typer.Option("-o", "--output", metavar="FILE", help="Write the page here: .html.")
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the page here: .html; by default NAME.html beside the campaign.",
+    ),
 ]
 
 
@@ -152,6 +158,7 @@ def label(
     file: LabelFile,
     *,
     label: LabelledAs = None,
+    delimiter: options.Delimiter = None,
     who: Who = "me",
     quiet: options.Quiet = False,
 ) -> None:
@@ -169,8 +176,8 @@ def label(
     from evgp.campaign.given import read_answers
 
     campaign = Campaign.open(name)
-    given = read_answers(campaign, file, label)
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    given = read_answers(campaign, file, label, delimiter=delimiter)
+    digest = hashlib.sha256(file.read_bytes() + (label or "").encode()).hexdigest()[:16]
     made = campaign.answers(
         [answer for _, answer in given], who=who, keys=[f"{who} {digest} {i}" for i, _ in given]
     )
@@ -264,20 +271,23 @@ def export(
 
 
 @guarded
-def report(name: Name, *, output: PageFile, quiet: options.Quiet = False) -> None:
+def report(name: Name, *, output: PageFile = None, quiet: options.Quiet = False) -> None:
     """Write a page that shows all picks so far, what people said of them, and what is left.
 
     \b
     Example:
-      evgp report spam -o spam.html
+      evgp report spam -o picks.html
     """
     from evgp.campaign import Campaign
     from evgp.datasets import check_writable, write_text
     from evgp.report import render
     from evgp.report.of_campaign import summarise_campaign
 
-    check_writable(output, (".html", ".htm"))
+    if output is not None:
+        check_writable(output, (".html", ".htm"))
     campaign = Campaign.open(name)
+    output = output or campaign.path.with_suffix(".html")
+    check_writable(output, (".html", ".htm"))
     command = shlex.join(["evgp", *sys.argv[1:]])
     write_text(output, render(summarise_campaign(campaign, command=command)))
     if not quiet:

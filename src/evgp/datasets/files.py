@@ -102,8 +102,9 @@ def harmless(columns: Columns) -> tuple[Columns, int]:
     count = 0
     for name, cells in columns.items():
         risky = [isinstance(cell, str) and _is_formula(cell) for cell in cells]
-        made[name] = [f"'{cell}" if bad else cell for cell, bad in zip(cells, risky, strict=True)]
-        count += sum(risky)
+        free = f"'{name}" if _is_formula(name) and f"'{name}" not in columns else name
+        made[free] = [f"'{cell}" if bad else cell for cell, bad in zip(cells, risky, strict=True)]
+        count += sum(risky) + (free != name)
     return made, count
 
 

@@ -116,6 +116,23 @@ def read_images(
     )
 
 
+def image_files(folder: Path) -> list[str]:
+    """Names of the files below a folder that begin as an image does, sorted.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("L", (8, 8)).save(Path(folder, "a.png"))
+    ...     _ = Path(folder, "notes.txt").write_text("no image")
+    ...     image_files(Path(folder))
+    ['a.png']
+    """
+    names, left_out = walk(folder)
+    with _quiet(), ThreadPoolExecutor(_WORKERS) as workers:
+        Image.init()
+        reading = _Reading(folder, left_out, workers, lambda stage, done, total: None)
+        return sorted(reading.headers(names))
+
+
 @dataclass(frozen=True)
 class _Reading:
     """One run over a folder; what fails is written down in `left_out`."""
