@@ -7,6 +7,7 @@ from evgp._errors import CampaignError
 from evgp.campaign.events import Value
 
 _LONGEST = 200
+_FARTHEST = 1e100  # so that sums of squares are finite
 
 
 def checked_classes(classes: Sequence[str], number: bool) -> tuple[str, ...]:
@@ -45,9 +46,16 @@ def checked_value(value: Value | None, classes: Sequence[str]) -> Value:
             )
         return str(value)
     try:
+        if isinstance(value, str) and ("_" in value or not value.isascii()):
+            raise ValueError  # Python would read 1_5 as 15
         found = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError) as error:
         raise CampaignError(f"expected a number as label, got {value!r}") from error
     if not isfinite(found):
         raise CampaignError(f"expected a finite number as label, got {value!r}")
+    if abs(found) > _FARTHEST:
+        raise CampaignError(
+            f"expected a number from -{_FARTHEST:g} to {_FARTHEST:g} as label, got {found:g}; "
+            "check its exponent, or give all labels in a larger unit"
+        )
     return found
