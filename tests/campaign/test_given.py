@@ -137,6 +137,6 @@ def test_what_only_python_would_take_for_a_number_is_refused(tmp_path, text) -> 
     pool = written(tmp_path / "pool.csv", [["x"], *([str(i)] for i in range(4))])
     made = Campaign.create(tmp_path / "one", pool, number=True)
     path = written(tmp_path / "said.csv", [["row", "label"], ["1", "1.5"], ["2", text]])
-    with pytest.raises(CampaignError, match="expected a (finite )?number"):
+    with pytest.raises(CampaignError, match=r"expected a (finite )?number"):
         made.answers(again(made, path))
     assert made.state.labels == {}
