@@ -72,11 +72,50 @@ def test_numbers(mails, tmp_path) -> None:
         ann = person_of(app)
         assert ann.says(1, 2).status_code == ann.says(2, "2.5").status_code == 200
         assert made.state.labels == {1: 2.0, 2: 2.5}
-        for value in (10**400, "two", None, "nan"):
+        for value in (10**400, "two", None, "nan", 10**101, -1.7e308):
             assert ann.says(3, value).status_code == 422, value
+        assert "from -1e+100 to 1e+100 as label, got 1e+200; check" in ann.says(3, 1e200).text
+        assert ann.says(4, -1e100).status_code == 200
         raw = '{"row": 3, "value": NaN, "key": "key-00000001"}'
         headers = {"content-type": "application/json"}
         assert ann.post("/api/answers", content=raw, headers=headers).status_code == 422
+
+
+def test_numbers_too_large_in_an_old_campaign_are_shown(mails, tmp_path) -> None:
+    made = Campaign.create(tmp_path / "n", mails, id="key", number=True, drop=["subject"])
+    rows = [one.row for one in made.next(6)]
+    said = [("ann", 1.7e308), ("bob", 1.7e308)], [("ann", 1e200), ("bob", -1e200)]
+    said += [("ann", -1.7e308)], [("ann", 2.0), ("bob", 3.0)]
+    events = [
+        Answered(row, *one)
+        for row, pair in zip(rows, said, strict=False)
+        for one in ((who, "label", value) for who, value in pair)
+    ]
+    made.add(lambda entries: [(f"old {i}", one) for i, one in enumerate(events)])
+    made.close()
+    with running(Desk(Campaign.open(made.path), k=2)) as app:
+        page = person_of(app).get("/overview")
+        assert page.status_code == 200 and "of 3 rows with several labels; α" in page.text
+
+
+def test_what_is_for_another_campaign_is_refused(ann, desk, mails, tmp_path) -> None:
+    other = Campaign.create(tmp_path / "other", mails, id="key", number=True, drop=["subject"])
+    theirs, ours = Desk(other).identity, ann.get("/api/campaign").json()["campaign"]
+    other.close()
+    assert ours != theirs and ours == Desk(Campaign.open(desk.campaign.path)).identity
+    assert f'<meta name="campaign" content="{ours}">' in ann.get("/").text
+    row = ann.rows()[0]
+    assert ann.says(row, "ham", campaign=ours).status_code == 200
+    for path, body in (
+        ("/api/answers", {"row": row, "value": "spam", "key": "key-00000001"}),
+        ("/api/undo", {"key": "key-00000002"}),
+        ("/api/next", {}),
+    ):
+        refused = ann.post(path, json=body | {"campaign": theirs})
+        assert refused.status_code == 409 and refused.headers["x-evgp-campaign"] == ours
+        assert "got one for another; serve that one" in refused.json()["detail"]
+    assert desk.campaign.state.labels == {row: "ham"} and len(answers(desk.campaign)) == 1
+    assert ann.says(row, "spam", key="key-00000001", campaign=ours).status_code == 200
 
 
 def test_skips_and_doubts_are_no_labels(ann, desk) -> None:

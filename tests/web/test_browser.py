@@ -23,10 +23,10 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 
 
 @contextmanager
-def served(campaign, **more):
+def served(campaign, port=0, secret="a secret for tests", **more):
     """A server in a thread of this process."""
-    listening = bound("127.0.0.1", 0)
-    server = server_of(make_app(Desk(campaign, **more), Keeper("a secret for tests")))
+    listening = bound("127.0.0.1", port)
+    server = server_of(make_app(Desk(campaign, **more), Keeper(secret)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
@@ -58,6 +58,9 @@ class Labeller:
         self.page.on("dialog", self.asked)
         self.page.on("request", lambda asked: self.asks(asked.url, address))
         self.page.goto(address)
+        self.enters(name)
+
+    def enters(self, name) -> None:
         self.page.fill("#name", name)
         self.page.press("#name", "Enter")
         self.ready()
@@ -223,6 +226,36 @@ def test_a_reload_keeps_what_was_not_acknowledged(spam) -> None:
     assert {one.row: one.value for one in given(spam.path)} == ann.gave
 
 
+@pytest.mark.parametrize("secret", ["a secret for tests", "a secret of its own"])
+def test_answers_never_reach_another_campaign_at_the_same_address(spam, mails, secret) -> None:
+    """With one secret for both the page stays open; else it asks anew who is there."""
+    other = Campaign.create(
+        spam.path.with_name("other"), mails, id="key", classes=["spam", "ham"], drop=["subject"]
+    )
+    for one in (spam, other):
+        one.next(12)
+    with browsers() as (browser,):
+        with served(spam, k=4) as address:
+            ann, port = Labeller(browser, address, "ann"), int(address.rpartition(":")[2])
+        for key in (0, 0, 1):
+            ann.says("12"[key], ["spam", "ham"][key])
+        ann.page.wait_for_selector("text=3 answers are kept here")
+        with served(other, port, secret, k=4):
+            if secret == "a secret for tests":
+                ann.page.wait_for_selector("text=another campaign now. 3 answers are kept here")
+            else:
+                ann.enters("ann")
+                ann.page.wait_for_selector("text=not sent: 3 for another campaign")
+            ann.page.wait_for_timeout(500)
+        with served(Campaign.open(spam.path), port, k=4):
+            if secret != "a secret for tests":
+                ann.page.goto(address)
+            ann.saved(3)
+            assert ann.page.is_hidden("#alert") and not ann.wrong
+    assert given(other.path) == []
+    assert {one.row: one.value for one in given(spam.path)} == ann.gave
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pictures_on_a_phone(photos, tmp_path, scheme) -> None:
@@ -254,22 +287,31 @@ def test_pictures_on_a_phone(photos, tmp_path, scheme) -> None:
     assert {one.row: one.value for one in given(birds.path)} == ann.gave
 
 
+DOUBTFUL = "can be read in several ways"
+WRONG = {"12x": "Expected a number, such as 2.5."} | dict.fromkeys(
+    ["1,500", "-1,500e3", "0,125", "1,500,000", "1.500,25", "1,500.25", "1.500.000", "1,2,3"],
+    DOUBTFUL,
+)
+
+
 @pytest.mark.slow
 def test_numbers_by_keyboard(mails, tmp_path) -> None:
     made = Campaign.create(tmp_path / "n", mails, id="key", number=True, drop=["subject"])
-    made.next(6)
-    with served(made, k=6) as address, browsers() as (browser,):
+    made.next(8)
+    with served(made, k=8) as address, browsers() as (browser,):
         ann = Labeller(browser, address, "ann")
-        for i, text in enumerate(("2.5", "-3", "1e-2", ",5"), 1):
+        for i, text in enumerate(("2.5", "-3", "1e-2", ",5", "1,5", "1,5000"), 1):
             ann.ready()
             row = ann.row()
             ann.page.keyboard.type(text)
             ann.page.keyboard.press("Enter")
             ann.saved(i)
             ann.gave[row] = float(text.replace(",", "."))
-        ann.page.keyboard.type("12x")
-        ann.page.keyboard.press("Enter")
-        assert "Expected a number" in ann.page.inner_text("#alert")
+        for text, words in WRONG.items():
+            ann.page.fill("#number", text)
+            ann.page.keyboard.press("Enter")
+            assert words in ann.page.inner_text("#alert")
+            assert ("got " + text in ann.page.inner_text("#alert")) == (words == DOUBTFUL)
         ann.page.keyboard.press("u")
         ann.page.wait_for_selector("text=Taken back")
         ann.gave.popitem()

@@ -36,6 +36,13 @@ def test_alpha_is_that_of_its_definition(rows) -> None:
     assert alpha([]) is None and alpha([["a", "a"]]) is None
 
 
+@pytest.mark.parametrize("size", [1e-200, 1e200, 1e307])
+def test_alpha_is_the_same_in_any_unit(size) -> None:
+    rows = [[1.0, 1.5], [4.0, 3.0], [2.0, -2.0, 8.0]]
+    assert alpha([[size * one for one in row] for row in rows]) == pytest.approx(alpha(rows))
+    assert alpha([[0.0, 0.0]]) is None
+
+
 def test_cards_are_text_whatever_they_hold() -> None:
     made = {
         one.name: (one.text, one.kind)

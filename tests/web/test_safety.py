@@ -24,7 +24,9 @@ TOKEN = "a-token-that-is-long-enough"
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "localhost.evil.example",
-                                  "127.0.0.1.nip.io", "", "[::2]:8000"])  # fmt: skip
+                                  "127.0.0.1.nip.io", "", "[::2]:8000", "[::1", "[::1:8000",
+                                  "::1", "[::1]evil", "[localhost]", "localhost]",
+                                  "localhost:evil", "[", "[]"])  # fmt: skip
 def test_other_hosts_are_refused(ann, host) -> None:
     for path in ("/", "/api/progress", "/static/label.js", "/openapi.json", "/nowhere"):
         answer = ann.get(path, headers={"host": host})
@@ -39,7 +41,8 @@ def test_our_own_names_are_known(ann, host) -> None:
 @pytest.mark.parametrize(
     "origin",
     ["https://evil.example", "null", "", "http://localhost:9000", "http://localhost", "file://",
-     "http://localhost:8000.evil.example"],
+     "http://localhost:8000.evil.example", "http://[", "http://]", "http://[::1", "http://[x]",
+     "http://localhost:8000[", "http://localhost:8000@evil.example", "http://[::1]:8000["],
 )  # fmt: skip
 def test_changes_from_other_pages_are_refused(ann, desk, origin) -> None:
     for path, body in (

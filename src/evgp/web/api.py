@@ -17,6 +17,7 @@ from evgp.web.sessions import Keeper, Session
 _PATIENCE = 0.5  # seconds that a wrong token costs
 _SIDE = 1_600  # pixels of a picture's longest side
 _LOSSLESS = 256
+_SERVED = "x-evgp-campaign"  # by which a page knows that its answers are for another
 _REFUSALS: dict[int | str, dict[str, object]] = {
     code: {"model": models.Problem, "description": words}
     for code, words in (
@@ -28,7 +29,7 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
     )
 }
 _WRITES: dict[int | str, dict[str, object]] = _REFUSALS | {
-    409: {"model": models.Problem, "description": "The key was used for something else"},
+    409: {"model": models.Problem, "description": "The key was used, or another campaign meant"},
     503: {"model": models.Problem, "description": "Not now; send the same again"},
     507: {"model": models.Problem, "description": "The disk is full; send the same again later"},
 }
@@ -100,6 +101,7 @@ def about(me: Me, desk: TheDesk, keeper: TheKeeper) -> models.About:
     created = desk.campaign.created
     return models.About(
         name=desk.campaign.path.stem,
+        campaign=desk.identity,
         rows=created.rows,
         classes=list(created.classes),
         images=desk.campaign.source.images is not None,
@@ -111,6 +113,7 @@ def about(me: Me, desk: TheDesk, keeper: TheKeeper) -> models.About:
 @router.post("/next", responses=_WRITES)
 def hand_out(wish: models.Wish, me: Me, desk: TheDesk) -> models.HandedOut:
     """Rows to label, yours until the lease expires; ask again to keep them."""
+    _ours(desk, wish)
     handed = desk.hand_out(me, wish.count, wish.holding)
     return models.HandedOut(
         items=[_item(desk, one) for one in handed.items],
@@ -125,6 +128,7 @@ def hand_out(wish: models.Wish, me: Me, desk: TheDesk) -> models.HandedOut:
 @router.post("/answers", responses=_WRITES)
 async def answer(given: models.AnswerIn, me: Me, desk: TheDesk) -> models.Taken:
     """Hand in an answer; it is on the disk when this answers."""
+    _ours(desk, given)
     waiting = desk.submit(me, given.row, given.kind, _value(given.value), given.key)
     receipt = await asyncio.wrap_future(waiting)
     return models.Taken(number=receipt.number, repeated=receipt.repeated)
@@ -133,6 +137,7 @@ async def answer(given: models.AnswerIn, me: Me, desk: TheDesk) -> models.Taken:
 @router.post("/undo", responses=_WRITES)
 def undo(given: models.UndoIn, me: Me, desk: TheDesk) -> models.UndoneOut:
     """Take your latest answer back, and have its row again."""
+    _ours(desk, given)
     answer, item = desk.undo(me, given.key)
     return models.UndoneOut(item=_item(desk, item), kind=answer.kind, value=answer.value)
 
@@ -168,6 +173,17 @@ def image(row: Annotated[int, InPath(ge=0, le=2**53)], me: Me, desk: TheDesk) ->
         media_type=f"image/{kind.lower()}",
         headers={"cache-control": "private, max-age=3600"},
     )
+
+
+def _ours(desk: Desk, given: models.Change) -> None:
+    """Refuse what is for another campaign, which was served at this address when a page opened."""
+    if given.campaign not in (None, desk.identity):
+        raise HTTPException(
+            409,
+            "expected a request for the campaign that is served here, got one for another; serve "
+            "that one and send it again, or reload the page",
+            headers={_SERVED: desk.identity},
+        )
 
 
 def _item(desk: Desk, item: Item) -> models.ItemOut:

@@ -5,11 +5,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from hashlib import sha256
 from time import monotonic
 from zlib import crc32
 
 from evgp.campaign import Answered, Campaign, Item, Receipt, State, Submission
-from evgp.campaign.events import Kind, Value
+from evgp.campaign.events import Kind, Value, written
 from evgp.web.ahead import Ahead
 from evgp.web.cards import Cell, cells
 from evgp.web.drawn import Chart
@@ -47,6 +48,7 @@ class Desk:
         self, campaign: Campaign, *, k: int = 50, twice: int = 0, lease: float = 300.0
     ) -> None:
         self.campaign = campaign
+        self.identity = _identity(campaign)
         self.twice = twice
         self.leases = Leases(lease)
         self.chart = Chart(campaign)
@@ -144,3 +146,10 @@ class Desk:
             and who not in one.answers
             and crc32(str(row).encode()) % 100 < self.twice
         ]
+
+
+def _identity(campaign: Campaign) -> str:
+    """What tells a campaign from all others, whatever its file is called: how it began."""
+    first = campaign.log()[0]
+    told = f"{first.at}\n{written(first.event)}"
+    return sha256(told.encode("utf-8", "replace")).hexdigest()[:32]

@@ -17,6 +17,7 @@ COLOURS = 8  # classes that have a colour of their own, as in web.css
 SHADES = 5  # of numbers, from low to high
 _FITTED = 4_000
 _SHARES = (0.5, 0.8, 0.9)
+_FAR = 1e300  # old campaigns may hold numbers whose differences are infinite
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,9 @@ def _groups(state: State) -> list[tuple[str, str, list[int]]]:
     values = np.array([float(value) for value in labels.values()])
     if not len(values):
         return made
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, SHADES + 1)[1:-1]))
-    bins = np.searchsorted(edges, values, side="right")
+    near = np.clip(values, -_FAR, _FAR)
+    edges = np.unique(np.quantile(near, np.linspace(0, 1, SHADES + 1)[1:-1]))
+    bins = np.searchsorted(edges, near, side="right")
     for shade in range(len(edges) + 1):
         rows = [row for row, bin in zip(labels, bins, strict=True) if bin == shade]
         if rows:

@@ -1,5 +1,6 @@
 """What is checked before a request is looked at, and what every answer carries."""
 
+import re
 from collections.abc import Collection
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -9,6 +10,9 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 65_536
+_HOST = re.compile(
+    r"(?:\[(?P<address>[0-9a-f.]*:[0-9a-f:.]*)\]|(?P<name>[^:\[\]]*))(?::[0-9]*)?", re.IGNORECASE
+)
 SAFE = ("GET", "HEAD", "OPTIONS")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -96,21 +100,28 @@ class Guard:
             if "origin" not in headers:
                 return None
             return _problem(403, "expected a request of a program, got one of a web page")
-        origin = urlsplit(headers.get("origin", ""))
-        if origin.scheme not in ("http", "https") or origin.netloc.lower() != host.lower():
+        if not _is_of(headers.get("origin", ""), host):
             return _problem(403, "expected a request of this page, got one from elsewhere")
         return None
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without the port.
+    """The name in a Host header, without the port; nothing where it is none.
 
-    >>> host_name("localhost:8000"), host_name("[::1]:8000"), host_name("Evil.example")
-    ('localhost', '::1', 'evil.example')
+    >>> host_name("localhost:8000"), host_name("[::1]:8000"), host_name("[::1")
+    ('localhost', '::1', '')
     """
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower()
+    found = _HOST.fullmatch(host)
+    return "" if found is None else (found["address"] or found["name"]).lower()
+
+
+def _is_of(origin: str, host: str) -> bool:
+    """Is it a page of this host? What is no address is of none."""
+    try:
+        found = urlsplit(origin)
+    except ValueError:
+        return False
+    return found.scheme in ("http", "https") and found.netloc.lower() == host.lower()
 
 
 def _marked(send: Send) -> Send:

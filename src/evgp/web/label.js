@@ -2,9 +2,10 @@
   "use strict";
   const el = (id) => document.getElementById(id);
   const meta = (name) => document.querySelector(`meta[name=${name}]`).content;
-  const csrf = meta("csrf"), person = meta("person");
+  const csrf = meta("csrf"), person = meta("person"), campaign = meta("campaign");
   const form = el("answer"), number = el("number");
-  const store = `evgp outbox ${person}`;
+  // By campaign too: tomorrow another one may stand at this address, and must not get these answers.
+  const store = `evgp outbox ${campaign} ${person}`;
   const KEEP = 4, WANT = 8;
 
   let items = [];            // rows at hand, the first is on the screen
@@ -24,6 +25,7 @@
     return answer;
   }
   const sentence = async (answer) => (await answer.json().catch(() => ({}))).detail || `error ${answer.status}`;
+  const elsewhere = (answer) => answer.status === 409 && answer.headers.has("X-Evgp-Campaign");
   const say = (text) => { el("status").textContent = text; };
   const warn = (text) => { el("alert").hidden = !text; el("alert").textContent = text || ""; };
   function newKey() { // crypto.randomUUID is not there without TLS
@@ -34,7 +36,7 @@
   /* What is said goes to the outbox first and is sent in order, again and again with the same key,
      until the server says that it is on its disk. A reload of the page keeps it. */
   function post(path, body, about) {
-    outbox.push({ path, body, about });
+    outbox.push({ path, body: { ...body, campaign }, about });
     keep();
     flush();
   }
@@ -57,6 +59,11 @@
       if (answer.status >= 500 || [401, 403, 408, 429].includes(answer.status)) {
         warn(`${await sentence(answer)} ${waiting()} kept here and sent again; leave this tab open.`);
         later(Math.min(5, 1 + failures++));
+        break;
+      }
+      if (elsewhere(answer)) {
+        warn(`The server serves another campaign now. ${waiting()} kept here and sent when it serves this one; leave this tab open.`);
+        later(5);
         break;
       }
       outbox.shift();
@@ -110,7 +117,7 @@
     fetching = true;
     let again = 0;
     try {
-      const answer = await call("/api/next", { count: WANT, holding: items.map((item) => item.row) });
+      const answer = await call("/api/next", { campaign, count: WANT, holding: items.map((item) => item.row) });
       if (answer.ok) {
         const told = await answer.json();
         // What others have by now goes, but never from under the eyes of whoever reads it.
@@ -127,7 +134,7 @@
         if (over === "problem" && !items.length) warn(`The next batch could not be picked: ${told.problem}`);
         if (!items.length) again = over === "done" ? 5 : 1;
       } else if (!outbox.length) {
-        warn(await sentence(answer));
+        warn(elsewhere(answer) ? "The server serves another campaign now; reload this page for it." : await sentence(answer));
         again = 3;
       }
     } catch {
@@ -221,10 +228,15 @@
     form.classList.add("waiting");
     post("/api/undo", { key: newKey() });
   }
+  const doubtful = (text) => /^[+-]?[\d.,]+(e[+-]?\d+)?$/i.test(text)
+    && (/,\d{3}(?!\d)/.test(text) || text.replace(/[^.,]/g, "").length > 1);
   function submitNumber() {
-    const text = number.value.trim().replace(",", ".");
-    if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) || !Number.isFinite(Number(text))) {
-      warn("Expected a number, such as 2.5.");
+    const given = number.value.trim(), text = given.replace(",", ".");
+    const fits = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) && Number.isFinite(Number(text));
+    if (!fits || doubtful(given)) {
+      warn(doubtful(given)
+        ? `Expected a number such as 1500 or 1.5, got ${given}, which can be read in several ways; write it with a point, and nothing between thousands.`
+        : "Expected a number, such as 2.5.");
       number.setAttribute("aria-invalid", "true");
       return;
     }
@@ -264,6 +276,10 @@
   });
   window.addEventListener("beforeunload", (event) => { if (outbox.length) event.preventDefault(); });
   setInterval(() => { if (!document.hidden) fetchItems(true); }, 60000); // keeps the leases
+
+  const others = Object.keys(sessionStorage).filter((key) => key.startsWith("evgp outbox ") && key !== store);
+  const kept = others.reduce((sum, key) => sum + JSON.parse(sessionStorage.getItem(key)).length, 0);
+  if (kept) warn(`Kept in this tab and not sent: ${kept} for another campaign or person. Leave it open, and sign in there again to send them.`);
 
   flush();
   fetchItems(true);

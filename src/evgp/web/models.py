@@ -11,6 +11,12 @@ class _Given(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class Change(_Given):
+    """For which campaign it is, as `GET /api/campaign` tells; for another it is refused."""
+
+    campaign: str | None = Field(None, max_length=100)
+
+
 class Problem(BaseModel):
     """What was expected, what came, and what to do, in a sentence."""
 
@@ -32,9 +38,13 @@ class Signed(BaseModel):
 
 
 class About(BaseModel):
-    """What is asked of people: one of `classes`, or a number where there are none."""
+    """What is asked of people: one of `classes`, or a number where there are none.
+
+    `campaign` tells this campaign from others that may stand at the same address later.
+    """
 
     name: str
+    campaign: str
     rows: int
     classes: list[str]
     images: bool
@@ -42,7 +52,7 @@ class About(BaseModel):
     csrf: str
 
 
-class Wish(_Given):
+class Wish(Change):
     """How many rows a page wants to have at hand, and which it has already."""
 
     count: int = Field(6, ge=1, le=20)
@@ -91,7 +101,7 @@ class HandedOut(BaseModel):
     progress: ProgressOut
 
 
-class AnswerIn(_Given):
+class AnswerIn(Change):
     """An answer; `key` is made by the sender, once for each answer, and makes repeats harmless."""
 
     row: StrictInt = Field(ge=0, le=2**53)
@@ -107,7 +117,7 @@ class Taken(BaseModel):
     repeated: bool
 
 
-class UndoIn(_Given):
+class UndoIn(Change):
     """A key made by the sender, once for each undo."""
 
     key: str = Field(min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_.:-]+$")

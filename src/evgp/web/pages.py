@@ -38,6 +38,7 @@ def front(request: Request, desk: TheDesk, keeper: TheKeeper) -> HTMLResponse:
         name=campaign.path.stem,
         who=session.who,
         csrf=keeper.csrf(session),
+        campaign=desk.identity,
         classes=list(zip(keys, classes, strict=True)),
         coloured=drawn.COLOURS,
         tab="label",

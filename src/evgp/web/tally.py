@@ -85,12 +85,22 @@ def alpha(rows: Sequence[Sequence[Value]]) -> float | None:
     >>> alpha([["a", "a"], ["b", "b"], ["a", "b"]])
     0.4444444444444444
     """
+    rows = _scaled(rows)
     every = [value for row in rows for value in row]
     expected = _disagreement(every)
     if expected == 0:
         return None
     observed = sum(_disagreement(row) / (len(row) - 1) for row in rows)
     return 1 - (len(every) - 1) * observed / expected
+
+
+def _scaled(rows: Sequence[Sequence[Value]]) -> Sequence[Sequence[Value]]:
+    """Numbers as parts of the largest, as squares of large ones are more than a float holds."""
+    sizes = [abs(value) for row in rows for value in row if isinstance(value, float)]
+    largest = max(sizes, default=0.0)
+    if not largest:
+        return rows
+    return [[one / largest if isinstance(one, float) else one for one in row] for row in rows]
 
 
 def _disagreement(values: Sequence[Value]) -> float:
