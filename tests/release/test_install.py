@@ -49,11 +49,12 @@ def test_an_empty_environment_picks_and_serves(run, programs: Path, tmp_path: Pa
     run("new", "spam", "pool.csv", "--classes", "yes,no")
     command = [programs / "evgp", "serve", "spam", "--port", "0"]
     serving = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    assert serving.stderr is not None
     try:
-        assert serving.stderr is not None
         address = serving.stderr.readline().split(": ", 1)[1].split()[0]
         with urlopen(f"{address}/", timeout=60) as answer:
             assert answer.status == 200 and b"<html" in answer.read()
     finally:
         serving.terminate()
         serving.wait(60)
+        serving.stderr.close()

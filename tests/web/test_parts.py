@@ -1,15 +1,18 @@
 """The parts that the page is made of, one by one."""
 
+import socket
 from concurrent.futures import wait
 from datetime import date
 from itertools import permutations
 
 import pytest
 
+from evgp._errors import CampaignError
 from evgp.campaign import Campaign, Submission
 from evgp.web.cards import cells
 from evgp.web.drawn import Chart, budget
 from evgp.web.leases import Leases
+from evgp.web.listen import bound
 from evgp.web.tally import alpha, tally
 from evgp.web.writer import Writer
 
@@ -116,3 +119,11 @@ def test_figures_colour_rows_by_label(mails, tmp_path, classes) -> None:
     told = tally(made.state, made.log())
     assert told.labelled in (24, 25) and told.skipped == 1 and len(told.latest) == 12
     made.close()
+
+
+def test_an_address_that_is_told_is_reached_and_taken() -> None:
+    with bound("127.0.0.1", 0) as listening:
+        port = listening.getsockname()[1]
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        with pytest.raises(CampaignError, match="take another --port"):
+            bound("127.0.0.1", port)

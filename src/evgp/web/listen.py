@@ -23,6 +23,7 @@ def bound(host: str, port: int) -> socket.socket:
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.bind(address)
+            made.listen()  # who comes before the server is up waits
         except BaseException:
             made.close()
             raise
