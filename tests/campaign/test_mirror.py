@@ -79,28 +79,120 @@ def test_what_somebody_took_back_here_is_not_brought_back(spam) -> None:
     assert spam.state.labels == {}
 
 
-versions = st.lists(
-    st.tuples(st.sampled_from("ab"), st.integers(1, 5)), min_size=1, max_size=8, unique=True
-)
+def test_what_came_while_the_tool_was_asked_stays(spam) -> None:
+    mirror(spam, "tool", [told("a", 1)])
+    before = len(spam.log())  # now the tool is asked, and has a alone
+    mirror(spam, "tool", [told("b", 2, "ham", row=2, who="bob", task="t2")])
+    tasks = {("t1", 1), ("t2", 2)}
+    assert mirror(spam, "tool", [told("a", 1)], tasks, before=before) == Mirrored(0, 0, 1, 0)
+    assert spam.state.labels == {1: "spam", 2: "ham"}
+    before = len(spam.log())
+    assert mirror(spam, "tool", [told("a", 1)], tasks, before=before).gone == 1
+    assert spam.state.labels == {1: "spam"}
+
+
+def test_what_is_newer_than_all_that_is_told_stays(spam) -> None:
+    old, tasks = [told("a", 1)], {("t1", 1)}
+    new = [*old, told("b", 2, "ham", who="bob")]
+    for known in (old, new, old, new):
+        until = max(one.version for one in known)
+        assert mirror(spam, "tool", known, tasks, until=until).gone == 0
+    assert set(spam.state.verdicts[1].answers) == {"ann", "bob"}
+    assert mirror(spam, "tool", old, tasks, until="2026-01-03").gone == 1
+
+
+def test_what_was_taken_back_and_is_there_after_all_comes_back(spam) -> None:
+    one, tasks = told("a", 1), {("t1", 1)}
+    for _ in range(3):
+        assert mirror(spam, "tool", [one], tasks).new == 1
+        assert spam.state.labels == {1: "spam"}
+        before = spam.log()
+        assert mirror(spam, "tool", [one], tasks) == Mirrored(0, 0, 1, 0)
+        assert spam.log() == before
+        assert mirror(spam, "tool", [], tasks).gone == 1
+        assert spam.state.labels == {}
+    assert mirror(spam, "tool", [one]).known == 1  # a late message says less than a whole task
+    with pytest.raises(Conflict):
+        mirror(spam, "tool", [told("a", 1, "ham")], tasks)
+    assert mirror(spam, "tool", [one], tasks).new == 1
+    spam.undo("ann")
+    assert mirror(spam, "tool", [one], tasks).known == 1  # a person took it back here
+    assert spam.state.labels == {}
+
+
+def test_an_old_version_does_not_come_back_instead_of_the_latest(spam) -> None:
+    tasks = {("t1", 1)}
+    for known in ([told("a", 1)], [told("a", 2, "ham")], [], [told("a", 1)]):
+        mirror(spam, "tool", known, tasks)
+    assert spam.state.labels == {}
+    assert mirror(spam, "tool", [told("a", 2, "ham")], tasks).new == 1
+    assert spam.state.labels == {1: "ham"}
+
+
+@st.composite
+def histories(draw):
+    """What the tool has after each moment: answers by name, made, edited, and deleted for good."""
+    made, gone = [{}], set()
+    for moment in range(1, draw(st.integers(1, 8)) + 1):
+        name, keep = draw(st.tuples(st.sampled_from("abc"), st.integers(0, 3)))
+        there = dict(made[-1])
+        if name in there and not keep:
+            del there[name]
+            gone.add(name)
+        elif name not in gone:
+            there[name] = moment
+        made.append(there)
+    return made, bool(gone)
+
+
+def version_of(name, moment):
+    return told(name, moment, ["spam", "ham"][moment % 2], row="abc".index(name))
+
+
+def labels_of(there):
+    return {"abc".index(name): ["spam", "ham"][moment % 2] for name, moment in there.items()}
 
 
 @settings(
-    max_examples=10,
+    max_examples=40,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(order=versions.flatmap(st.permutations), data=st.data())
-def test_any_order_and_any_repeats_lead_to_the_latest(tmp_path_factory, mails, order, data) -> None:
-    """The content of a version is a function of it; whatever comes when, the last one counts."""
+@given(history=histories(), data=st.data())
+def test_any_order_and_any_repeats_lead_to_the_latest(
+    tmp_path_factory, mails, history, data
+) -> None:
+    """Messages, old and new files, answers that were late: in the end counts what the tool has.
+
+    Where nothing was deleted, and no answer of the tool lacked what it should have had, the latest
+    version that was ever told counts all the time.
+    """
     made = Campaign.create(
         tmp_path_factory.mktemp("c") / "c", mails, id="key", classes=["spam", "ham"]
     )
-    said = {one: told(one[0], one[1], ["spam", "ham"][one[1] % 2], row="ab".index(one[0]))
-            for one in order}  # fmt: skip
-    for one in order + data.draw(st.lists(st.sampled_from(order), max_size=4)):
-        mirror(made, "tool", [said[one]])
-    last = {name: max(version for other, version in order if other == name) for name, _ in order}
-    wanted = {"ab".index(name): ["spam", "ham"][version % 2] for name, version in last.items()}
-    assert made.state.labels == wanted
+    (there, deleted), tasks = history, {("t1", row) for row in range(3)}
+    kinds = st.sampled_from(["message", "file", "file", "late"])
+    latest, sure = {}, not deleted
+    for kind, moment in data.draw(
+        st.lists(st.tuples(kinds, st.integers(0, len(there) - 1)), max_size=10)
+    ):
+        now = there[moment]
+        if kind == "message":
+            now = {name: one for name, one in now.items() if one == moment}
+        known = [version_of(*one) for one in now.items()]
+        if kind == "message":
+            mirror(made, "tool", known)
+        elif kind == "file":
+            mirror(made, "tool", known, tasks, until=f"2026-01-0{moment}")
+        else:
+            mirror(made, "tool", known, tasks, before=len(made.log()))
+        sure = sure and kind != "late"
+        latest |= {name: max(one, latest.get(name, 0)) for name, one in now.items()}
+        assert not sure or made.state.labels == labels_of(latest)
+    for _ in range(2):
+        known = [version_of(*one) for one in there[-1].items()]
+        mirror(made, "tool", known, tasks, before=len(made.log()))
+        assert made.state.labels == labels_of(there[-1])
+    assert Campaign.open(made.path).state.labels == labels_of(there[-1])
     made.close()

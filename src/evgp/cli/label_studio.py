@@ -3,13 +3,13 @@
 import json
 import os
 from collections.abc import Collection
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evgp._errors import CampaignError
+from evgp._extras import EXTRAS, lacking
 from evgp.cli import _options as options
 from evgp.cli._output import clean, guarded, progress, tell
 from evgp.cli._tasks import ImagesAt, check_images
@@ -74,24 +74,18 @@ def push(
     check_installed("httpx")
     from evgp.campaign import Campaign
     from evgp.integrations.label_studio.client import from_environment
-    from evgp.integrations.label_studio.tasks import pool_mark, tasks_of, waiting
+    from evgp.integrations.label_studio.tasks import tasks_of, waiting
 
     campaign = Campaign.open(name)
     check_images(campaign, images)
     with from_environment(url) as server:
         warn_of(server, quiet)
         found = _project(server, campaign, project)
-        there: dict[str, set[str]] = server.rows(found["id"]) if found is not None else {}
-        if set(there) - {pool_mark(campaign)}:
-            raise CampaignError(
-                f"project {found['id'] if found else ''}: expected tasks of "
-                f"{campaign.pool_path.name}, got some of another pool; take another --project"
-            )
+        known = _sent(server, campaign, found["id"]) if found is not None else set()
         if k is not None or not campaign.state.pending:
             with progress(quiet) as bar:
                 campaign.next(k or _FIRST, progress=bar)
         items = waiting(campaign)
-        known = there.get(pool_mark(campaign), set())
         fresh = [one for one in items if one.name not in known]
         if found is None:
             found = _made(server, campaign)
@@ -127,7 +121,7 @@ def pull(
     from evgp.campaign import Campaign
     from evgp.integrations.label_studio.answers import read_export, take
 
-    campaign = Campaign.open(name)
+    campaign, before = Campaign.open(name), None
     if file is not None:
         if project is not None or url is not None:
             raise CampaignError("expected --file, or --project and --url; got both")
@@ -147,8 +141,9 @@ def pull(
                 )
             where = f"project {found['id']}"
             check_config(found.get("label_config"), campaign.created.classes, where)
+            before = len(campaign.log())  # what comes while the export is made is not in it
             export = read_export(campaign, server.export(found["id"]), server.people())
-    made = take(campaign, export)
+    made = take(campaign, export, before)
     if not quiet:
         tell(
             f"{made.new} new answers taken, {made.changed} changed, {made.gone} taken back; "
@@ -180,10 +175,8 @@ def backend_of(
 
 def check_installed(module: str) -> None:
     """Refuse at once where a package is not here."""
-    if find_spec(module) is None:
-        raise CampaignError(
-            f"expected {module}, which is not installed; do `pip install 'evgp[label-studio]'`"
-        )
+    if module in EXTRAS["label-studio"].absent():
+        raise CampaignError(lacking("label-studio"))
 
 
 def warn_of(server: "LabelStudio", quiet: bool) -> None:
@@ -196,13 +189,24 @@ def warn_of(server: "LabelStudio", quiet: bool) -> None:
 
 def title_of(campaign: "Campaign") -> str:
     """The title of the project that is made for a campaign, at most 50 letters."""
-    from hashlib import sha256
+    from evgp.integrations.label_studio.tasks import campaign_mark
 
-    from evgp.campaign.events import written
+    return f"{clean(campaign.path.stem)[:30]} (evgp {campaign_mark(campaign)[:8]})"
 
-    first = campaign.log()[0]
-    mark = sha256(f"{first.at} {written(first.event)}".encode()).hexdigest()[:8]
-    return f"{clean(campaign.path.stem)[:30]} (evgp {mark})"
+
+def _sent(server: "LabelStudio", campaign: "Campaign", project: int) -> set[str]:
+    """The ids of the rows that are in a project; refused where some are of something else."""
+    from evgp.integrations.label_studio.tasks import stranger
+
+    found = server.rows(project)
+    for pool, mark in found:
+        strange = stranger(campaign, pool, mark)
+        if strange is not None:
+            raise CampaignError(
+                f"project {project}: expected tasks of {campaign.pool_path.name} for "
+                f"{campaign.path.stem}, got some made {strange}; take another --project"
+            )
+    return {one for names in found.values() for one in names}
 
 
 def _project(

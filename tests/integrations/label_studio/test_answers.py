@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from evgp._errors import CampaignError
 from evgp.integrations.label_studio.answers import read_export, take
+from evgp.integrations.label_studio.tasks import campaign_mark
 from tests.integrations.label_studio.conftest import recorded
 from tests.integrations.label_studio.real import ANN, BOB
 
@@ -129,6 +130,8 @@ CHOICES = (*FIRST, "result", 0, "value", "choices")
         ((0, "data", "evgp_row_id"), "m999", "expected the id of a row"),
         ((0, "data", "evgp_row_id"), None, "expected the id of a row"),
         ((0, "data", "evgp_pool"), "0" * 16, "made from another pool"),
+        ((0, "data", "evgp_campaign"), "0" * 16, "for another campaign on the same pool"),
+        ((0, "data", "evgp_campaign"), [1], "for another campaign on the same pool"),
         ((0,), "half", "got list"),
     ],
 )  # fmt: skip
@@ -137,6 +140,34 @@ def test_whatever_is_wrong_is_refused_and_nothing_is_taken(spam, export, path, t
     with pytest.raises(CampaignError, match=words):
         take(spam, read_export(spam, changed(export, *path, to=to), NAMES))
     assert spam.log() == before
+
+
+def test_tasks_with_the_mark_of_the_campaign_are_taken(spam, export) -> None:
+    for task in export[::2]:
+        task["data"]["evgp_campaign"] = campaign_mark(spam)
+    assert take(spam, read_export(spam, export)).new == 6
+
+
+def without(export, name):
+    """An export from before an annotation was made, or from after it was deleted."""
+    made = copy.deepcopy(export)
+    for task in made:
+        task["annotations"] = [one for one in task["annotations"] if one["unique_id"] != name]
+    return made
+
+
+def test_an_old_file_takes_nothing_back_that_came_later(spam, export) -> None:
+    last = max((one for task in export for one in task["annotations"]), key=lambda a: a["id"])
+    old = without(export, last["unique_id"])
+    for task in old:
+        task["updated_at"] = task["created_at"]
+    for known in (old, export, old, export):
+        assert take(spam, read_export(spam, known)).gone == 0
+    assert len(said(spam)) == 5
+    later = without(export, last["unique_id"])  # its task tells that something happened since
+    assert read_export(spam, later).newest > read_export(spam, old).newest
+    assert take(spam, read_export(spam, later)).gone == 1 and len(said(spam)) == 4
+    assert take(spam, read_export(spam, export)).new == 1 and len(said(spam)) == 5
 
 
 @pytest.mark.parametrize("other", [{}, {"detail": "no"}, None, 3, "text", [[]]])

@@ -2,8 +2,11 @@
 
 import base64
 import copy
+import json
 
 import pytest
+from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from evgp.campaign import Campaign
@@ -12,6 +15,7 @@ from evgp.integrations.label_studio.backend import make_backend
 from evgp.integrations.label_studio.client import LabelStudioError
 from tests.integrations.label_studio.conftest import recorded
 from tests.integrations.label_studio.real import ANN
+from tests.integrations.label_studio.test_answers import changed, paths
 
 SECRET = "a-secret-of-some-length"
 BASIC = {"authorization": "Basic " + base64.b64encode(f"evgp:{SECRET}".encode()).decode()}
@@ -21,6 +25,12 @@ HERE = "http://localhost:9090"
 
 def talking(campaign, **more):
     return TestClient(make_backend(campaign, **more), base_url=HERE, raise_server_exceptions=False)
+
+
+def hooked(studio, payload):
+    """A message as Python writes it, whatever is in it."""
+    headers = {"content-type": "application/json"}
+    return studio.post("/webhook", content=json.dumps(payload), headers=headers)
 
 
 @pytest.fixture
@@ -58,7 +68,9 @@ def test_another_project_is_refused(studio) -> None:
 
 def test_each_task_gets_its_gain(studio, spam) -> None:
     given = recorded("predict")
-    strange = [{"id": 1, "data": {}}, {"id": 2}, {"data": {"evgp_row_id": "m1", "evgp_pool": "x"}}]
+    ours = given["tasks"][0]["data"]
+    strange = [{"id": 1, "data": {}}, {"data": ours | {"evgp_pool": "x"}},
+               {"id": 2, "data": ours | {"evgp_campaign": "x"}}]  # fmt: skip
     made = studio.post("/predict", json=given | {"tasks": given["tasks"] + strange}).json()
     round = spam.state.rounds[0]
     gains = dict(zip(round.rows, round.gains, strict=True))
@@ -126,6 +138,11 @@ def test_other_events_say_nothing(studio, spam) -> None:
         (("annotation", "result", 0, "value", "choices"), ["eggs"], "got 'eggs'"),
         (("annotation", "unique_id"), None, "without unique_id"),
         (("task", "data", "evgp_pool"), "x", "another pool"),
+        (("task", "data", "evgp_campaign"), "x", "another campaign"),
+        (("task", "id"), [1], "expected the id of a task, got list"),
+        (("annotation", "task"), {"a": 1}, "expected the id of a task, got dict"),
+        (("annotation", "result"), {"a": 1}, "an annotation without result"),
+        (("annotation", "result", 0, "from_name"), "\ud800", "the control 'label', got \ufffd"),
         (("task",), None, "expected the task of each annotation"),
         (("annotation",), "x", "body.annotation"),
         (("action",), None, "body.action"),
@@ -137,10 +154,35 @@ def test_what_cannot_be_taken_is_told_to_both_sides(spam, created, part, to, wor
     for one in part[:-1]:
         place = place[one]
     place[part[-1]] = to
-    answer = talking(spam, tell=heard.append).post("/webhook", json=created)
+    answer = hooked(talking(spam, tell=heard.append), created)
     assert answer.status_code == 422 and words in answer.json()["detail"], answer.text
     assert not answers(spam)
     assert words.startswith("body") or any(words in one for one in heard)
+
+
+ODD = [None, True, -1, 1.5, 10**400, float("nan"), "", "\ud800", "a\nb", [], [1], [[]], {},
+       {"a": 1}, [{"id": [1]}], {"id": {"a": 1}}]  # fmt: skip
+EVERY = [
+    path
+    for path in paths(recorded("webhook_annotation_created"))
+    if path and path[0] in ("action", "annotation", "task")
+]
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@example(path=("action",), to="\ud800")
+@example(path=("annotation", "completed_by"), to={"id": {"a": 1}})
+@given(path=st.sampled_from(EVERY), to=st.sampled_from(ODD))
+def test_any_field_of_a_message_may_hold_anything(studio, path, to) -> None:
+    """It is taken, or refused in a sentence; 409 where the same version says something else."""
+    payload = changed(recorded("webhook_annotation_created"), *path, to=to)
+    answer = hooked(studio, payload)
+    assert answer.status_code in (201, 409, 422), answer.text
 
 
 def test_people_are_called_by_name_where_names_can_be_had(spam, created, updated) -> None:

@@ -9,9 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
 
 import pytest
+from starlette.testclient import TestClient
 
+from evgp import _extras
 from evgp.campaign import Campaign
 from evgp.integrations.label_studio import client as ours
+from evgp.integrations.label_studio.backend import make_backend
 from evgp.integrations.label_studio.client import LabelStudio, LabelStudioError, checked_url
 from tests.cli.conftest import run  # noqa: F401  (a fixture)
 from tests.integrations.label_studio.conftest import recorded, spam_in
@@ -162,6 +165,7 @@ class Replay:
             one for one in recorded("projects")["results"] if one["title"].startswith("spam")
         )
         self.tasks, self.fails, self.made = [], 0, True
+        self.exported, self.meanwhile = recorded("export"), lambda: None
 
     def __call__(self, method, path, headers, body):  # noqa: PLR0911
         path, _, asked = path.partition("?")
@@ -184,7 +188,8 @@ class Replay:
             self.tasks += given
             return 201, JSON, {"task_count": len(given)}
         if path.endswith("/export"):
-            return 200, "application/.json", recorded("export")
+            self.meanwhile()  # the answer is made, and on its way
+            return 200, "application/.json", self.exported
         return 200, JSON, self.project
 
 
@@ -225,6 +230,53 @@ def test_pull_by_name_or_number_and_twice(run, replay, tmp_path) -> None:  # noq
     assert "6 new answers taken" in run("pull", campaign.path).err
     assert "6 were known" in run("pull", campaign.path, "--project", replay.project["id"]).err
     assert len(Campaign.open(campaign.path).state.labels) == 2
+
+
+def test_what_a_webhook_brings_during_a_pull_stays(run, replay, tmp_path) -> None:  # noqa: F811
+    campaign = spam_in(tmp_path)
+    campaign.next(6)
+    whole = replay.exported
+    task = next(one for one in whole if one["annotations"])
+    (last, *others) = task["annotations"][::-1]
+    replay.exported = [one | {"annotations": others} if one is task else one for one in whole]
+    studio = TestClient(make_backend(campaign), base_url="http://localhost:9090")
+    sent = {"action": "ANNOTATION_CREATED", "task": task, "annotation": last}
+    replay.meanwhile = lambda: studio.post("/webhook", json=sent)
+    assert "5 new answers taken, 0 changed, 0 taken back" in run("pull", campaign.path).err
+    row = campaign.source.row_of(task["data"]["evgp_row_id"])
+    assert len(campaign.state.verdicts[row].answers) == 2
+    replay.meanwhile = lambda: None
+    assert "0 new answers taken, 0 changed, 1 taken back" in run("pull", campaign.path).err
+    replay.exported = whole  # it was there all the time
+    assert "1 new answers taken, 0 changed, 0 taken back" in run("pull", campaign.path).err
+    assert len(campaign.state.verdicts[row].answers) == 2
+
+
+def test_another_campaign_on_the_same_pool_is_not_mixed_in(run, replay, tmp_path) -> None:  # noqa: F811
+    spam_in(tmp_path).close()
+    other = spam_in(tmp_path, "other", seed=1)
+    run("push", tmp_path / "spam", "-k", 3)
+    before, number = len(replay.tasks), replay.project["id"]
+    ran = run("push", other.path, "-k", 2, "--project", number)
+    assert ran.code == 1 and "some made for another campaign on the same pool" in ran.err
+    assert len(replay.tasks) == before and not other.state.rounds
+    when = {"created_at": "2026-01-01T10:00:00Z", "annotations": []}
+    replay.exported = [one | when for one in replay.tasks]
+    ran = run("pull", other.path, "--project", number)
+    assert ran.code == 1 and "a task made for another campaign on the same pool" in ran.err
+    assert run("pull", tmp_path / "spam").code == 0
+    for task in replay.tasks:
+        del task["data"]["evgp_campaign"]  # as an earlier version made them
+    assert "tasks sent" in run("push", other.path, "-k", 2, "--project", number).err
+
+
+def test_what_is_not_installed_is_told_with_how_to_install_it(run, tmp_path, monkeypatch) -> None:  # noqa: F811
+    spam_in(tmp_path).close()
+    monkeypatch.setattr(_extras, "find_spec", lambda module: None if module == "httpx" else 1)
+    for command in ("push", "pull"):
+        ran = run(command, tmp_path / "spam", "--url", "http://localhost:1")
+        assert ran.code == 1
+        assert 'httpx, which is not installed; do `pip install "evgp[label-studio]"`' in ran.err
 
 
 @pytest.mark.parametrize(

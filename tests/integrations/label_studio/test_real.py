@@ -113,11 +113,12 @@ def annotate(client, task, *results, **more):
 
 
 def scrubbed(payload):
-    """Without the tokens of projects and people."""
+    """Without the tokens of projects and people, and the mark of a campaign that is gone."""
     if isinstance(payload, dict):
         return {
             key: "scrubbed" if "token" in key and value else scrubbed(value)
             for key, value in payload.items()
+            if key != "evgp_campaign"
         }
     return [scrubbed(one) for one in payload] if isinstance(payload, list) else payload
 

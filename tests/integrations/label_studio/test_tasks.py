@@ -20,8 +20,8 @@ from evgp.integrations.label_studio.config import (
     label_config,
     layout_of,
 )
-from evgp.integrations.label_studio.tasks import tasks_of, waiting
-from tests.integrations.label_studio.conftest import recorded
+from evgp.integrations.label_studio.tasks import campaign_mark, tasks_of, waiting
+from tests.integrations.label_studio.conftest import recorded, spam_in
 
 
 def test_tasks_come_in_the_order_of_their_ranks_and_hold_the_whole_row(spam) -> None:
@@ -38,8 +38,15 @@ def test_tasks_come_in_the_order_of_their_ranks_and_hold_the_whole_row(spam) -> 
 
 
 def test_they_are_what_the_real_server_gave_back(spam) -> None:
-    given = recorded("task")["data"]
+    given = recorded("task")["data"] | {"evgp_campaign": campaign_mark(spam)}
     assert tasks_of(spam, waiting(spam))[0]["data"] == given
+
+
+def test_the_mark_of_a_campaign_is_its_own_and_stays(spam, tmp_path) -> None:
+    mark = campaign_mark(spam)
+    spam.answer(0, "skip")
+    assert campaign_mark(spam) == campaign_mark(Campaign.open(spam.path)) == mark
+    assert campaign_mark(spam_in(tmp_path, "other", seed=1)) != mark
 
 
 def test_answered_rows_are_no_tasks(spam) -> None:
@@ -75,7 +82,7 @@ def test_columns_that_are_only_long_or_only_short(tmp_path) -> None:
     campaign.next(2)
     assert layout_of(campaign) == Layout(long=("body",), short=False)
     assert set(tasks_of(campaign, waiting(campaign))[0]["data"]) == {
-        "evgp_row_id", "evgp_rank", "evgp_pool", "text_1",
+        "evgp_row_id", "evgp_rank", "evgp_pool", "evgp_campaign", "text_1",
     }  # fmt: skip
     root = ElementTree.fromstring(label_config(["a", "b"], layout_of(campaign)))
     assert root.find("Choices").get("toName") == "text_1"

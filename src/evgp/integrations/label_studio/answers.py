@@ -12,18 +12,22 @@ from evgp.campaign.checks import checked_name
 from evgp.campaign.events import Kind, Value
 from evgp.campaign.mirror import Mirrored, Told, mirror
 from evgp.integrations.label_studio.config import CANNOT_TELL, CONTROL, DOUBT
-from evgp.integrations.label_studio.tasks import POOL, ROW, pool_mark
+from evgp.integrations.label_studio.tasks import CAMPAIGN, POOL, ROW, stranger
 
 TOOL = "label-studio"
 
 
 @dataclass(frozen=True)
 class Export:
-    """What a full JSON export says: answers, the tasks it has, and how many are none of ours."""
+    """What a full JSON export says: answers, the tasks it has, and how many are none of ours.
+
+    `newest` is the newest time in it: it knows nothing of what happened later.
+    """
 
     told: tuple[Told, ...]
     tasks: frozenset[tuple[str, int]]
     others: int
+    newest: str
 
 
 def read_export(
@@ -37,7 +41,7 @@ def read_export(
         raise _no_export(f"{type(export).__name__}")
     told: list[Told] = []
     tasks: set[tuple[str, int]] = set()
-    others = 0
+    others, newest = 0, ""
     for task in export:
         if "data" not in task or not isinstance(task.get("annotations"), list):
             raise _no_export("a task without data or annotations")
@@ -46,14 +50,21 @@ def read_export(
             others += 1
             continue
         tasks.add((stamp_of(task), found))
+        newest = max(newest, stamp_of(task), _touched(task))
         for annotation in task["annotations"]:
             told.append(told_of(campaign, task, found, annotation, names or {}))
-    return Export(tuple(told), frozenset(tasks), others)
+            newest = max(newest, told[-1].version)
+    return Export(tuple(told), frozenset(tasks), others, newest)
 
 
-def take(campaign: Campaign, export: Export) -> Mirrored:
-    """Take all of an export, or nothing of it; twice is harmless."""
-    return mirror(campaign, TOOL, export.told, export.tasks)
+def take(campaign: Campaign, export: Export, before: int | None = None) -> Mirrored:
+    """Take all of an export, or nothing of it; twice is harmless.
+
+    What it lacks is taken back if it is among the first `before` events, those which were there
+    when the export was asked for; without that number, if it is older than the newest in it.
+    """
+    until = export.newest if before is None else None
+    return mirror(campaign, TOOL, export.told, export.tasks, before=before, until=until)
 
 
 def row_of(campaign: Campaign, task: Mapping[str, Any]) -> int | None:
@@ -61,10 +72,11 @@ def row_of(campaign: Campaign, task: Mapping[str, Any]) -> int | None:
     data = task.get("data")
     if not isinstance(data, dict) or ROW not in data:
         return None
-    if data.get(POOL) != pool_mark(campaign):
+    strange = stranger(campaign, data.get(POOL), data.get(CAMPAIGN))
+    if strange is not None:
         raise CampaignError(
-            f"task {task.get('id')}: expected a row of {campaign.pool_path.name}, got a task made "
-            "from another pool; take the project of this campaign"
+            f"task {shown(task.get('id'))}: expected a row of {campaign.pool_path.name} for "
+            f"{campaign.path.stem}, got a task made {strange}; take the project of this campaign"
         )
     return campaign.source.row_of(str(data[ROW]))
 
@@ -72,6 +84,22 @@ def row_of(campaign: Campaign, task: Mapping[str, Any]) -> int | None:
 def stamp_of(task: Mapping[str, Any]) -> str:
     """What a task is known by for good: when it was made."""
     return _time(task.get("created_at"), task, "created_at")
+
+
+def shown(given: object) -> str:
+    """Some of what was sent, fit for a sentence.
+
+    >>> shown("a" * 100 + "b") == "a" * 80, shown("line\\nline")
+    (True, 'line\ufffdline')
+    """
+    return "".join(one if one.isprintable() else "\ufffd" for one in str(given)[:80])
+
+
+def _touched(task: Mapping[str, Any]) -> str:
+    """When a task was changed last, or lost an annotation; nothing where it does not say."""
+    with suppress(CampaignError):
+        return _time(task.get("updated_at"), task, "updated_at")
+    return ""
 
 
 def told_of(
@@ -92,7 +120,7 @@ def told_of(
     try:
         campaign.event(row, kind, value, who)
     except CampaignError as error:
-        raise CampaignError(f"task {task.get('id')} of Label Studio: {error}") from error
+        raise CampaignError(f"task {shown(task.get('id'))} of Label Studio: {error}") from error
     version = _time(annotation.get("updated_at"), task, "updated_at")
     return Told(stamp_of(task), name, version, row, who, kind, value)
 
@@ -111,8 +139,9 @@ def _said(
         return "unsure", None
     if CONTROL not in given:
         raise CampaignError(
-            f"task {task.get('id')} of Label Studio: expected an answer of the control "
-            f"{CONTROL!r}, got {', '.join(sorted(given))}; the project has another label config"
+            f"task {shown(task.get('id'))} of Label Studio: expected an answer of the control "
+            f"{CONTROL!r}, got {shown(', '.join(sorted(given)))}; the project has another label "
+            "config"
         )
     classes, value = campaign.created.classes, given[CONTROL]
     if not classes:
@@ -153,7 +182,7 @@ def _time(given: object, task: Mapping[str, Any], what: str) -> str:
         made = datetime.fromisoformat(str(given))
         made = made.replace(tzinfo=UTC) if made.tzinfo is None else made.astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise _no_export(f"{what} {str(given)[:40]!r} in task {task.get('id')}") from error
+        raise _no_export(f"{what} {str(given)[:40]!r} in task {shown(task.get('id'))}") from error
     return made.isoformat(timespec="microseconds")
 
 

@@ -14,7 +14,7 @@ from evgp._errors import CampaignError, EvgpError
 from evgp.campaign import Campaign
 from evgp.campaign.mirror import Told, mirror
 from evgp.campaign.scores import scores
-from evgp.integrations.label_studio.answers import TOOL, row_of, told_of
+from evgp.integrations.label_studio.answers import TOOL, row_of, shown, told_of
 from evgp.integrations.label_studio.config import check_config
 from evgp.web.app import LOOPBACK, add_handlers
 from evgp.web.guard import Guard
@@ -138,7 +138,7 @@ def make_backend(
     def webhook(happened: Happened) -> dict[str, Any]:
         """An annotation was made or changed: it is on the disk when this answers."""
         if happened.action not in _TAKEN:
-            return {"taken": 0, "ignored": happened.action[:80]}
+            return {"taken": 0, "ignored": shown(happened.action)}
         try:
             told = _told(campaign, names, _many(happened.task), _many(happened.annotation))
             made = mirror(campaign, TOOL, told)
@@ -158,10 +158,10 @@ def _told(
     tasks: Sequence[dict[str, Any]],
     annotations: Sequence[dict[str, Any]],
 ) -> list[Told]:
-    by_id = {one.get("id"): one for one in tasks}
+    by_id = {_id(one.get("id")): one for one in tasks}
     made = []
     for one in annotations:
-        task = by_id.get(one.get("task"), tasks[0] if len(tasks) == 1 else None)
+        task = by_id.get(_id(one.get("task")), tasks[0] if len(tasks) == 1 else None)
         if task is None:
             raise CampaignError(
                 "expected the task of each annotation, got none; let the webhook send its payload"
@@ -171,6 +171,16 @@ def _told(
             who = one.get("completed_by")
             made.append(told_of(campaign, task, row, one, names.of(who)))
     return made
+
+
+def _id(given: object) -> int | str | None:
+    """The id of a task, as Label Studio gives it."""
+    if given is not None and not isinstance(given, int | str):
+        raise CampaignError(
+            f"expected the id of a task, got {type(given).__name__}; let the webhook send its "
+            "payload"
+        )
+    return given
 
 
 def _row(campaign: Campaign, task: Mapping[str, Any]) -> int | None:

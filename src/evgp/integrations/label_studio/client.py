@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from evgp._errors import EvgpError
-from evgp.integrations.label_studio.tasks import POOL, ROW
+from evgp.integrations.label_studio.tasks import CAMPAIGN, POOL, ROW
 
 TOKEN, ADDRESS = "LABEL_STUDIO_API_KEY", "LABEL_STUDIO_URL"
 _MOST_BYTES = 2**30  # of one answer
@@ -71,13 +71,15 @@ class LabelStudio:
         }
         return _object(self._ask("POST", "/api/projects/", json=given, what="a new project"))
 
-    def rows(self, project: int) -> dict[str, set[str]]:
-        """The ids of the rows that are in a project, by the pool they are of."""
-        made: dict[str, set[str]] = {}
+    def rows(self, project: int) -> dict[tuple[str, str | None], set[str]]:
+        """The ids of the rows that are in a project, by their marks: of the pool, the campaign."""
+        made: dict[tuple[str, str | None], set[str]] = {}
         for task in self._tasks(project):
             data = _object(task.get("data"))
             if ROW in data:
-                made.setdefault(str(data.get(POOL)), set()).add(str(data[ROW]))
+                mark = data.get(CAMPAIGN)
+                marks = str(data.get(POOL)), None if mark is None else str(mark)
+                made.setdefault(marks, set()).add(str(data[ROW]))
         return made
 
     def send(self, project: int, tasks: Sequence[Mapping[str, Any]]) -> int:

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Sequence
+from hashlib import sha256
 from io import BytesIO
 from typing import Any
 from urllib.parse import quote
@@ -10,10 +11,11 @@ from PIL import Image
 
 from evgp.campaign import Campaign, Item
 from evgp.campaign.cards import cells
+from evgp.campaign.events import written
 from evgp.datasets import Images
 from evgp.integrations.label_studio.config import layout_of
 
-ROW, RANK, POOL = "evgp_row_id", "evgp_rank", "evgp_pool"
+ROW, RANK, POOL, CAMPAIGN = "evgp_row_id", "evgp_rank", "evgp_pool", "evgp_campaign"
 _SIDE = 1_024  # pixels of the longest side of a picture that travels in its task
 _LOSSLESS = 256
 
@@ -21,6 +23,24 @@ _LOSSLESS = 256
 def pool_mark(campaign: Campaign) -> str:
     """What tasks carry to say which pool they are of."""
     return campaign.created.checksum[:16]
+
+
+def campaign_mark(campaign: Campaign) -> str:
+    """What tasks carry to say which campaign they are of: there may be several on one pool."""
+    first = campaign.log()[0]
+    return sha256(f"{first.at} {written(first.event)}".encode()).hexdigest()[:16]
+
+
+def stranger(campaign: Campaign, pool: object, mark: object) -> str | None:
+    """What else tasks with these marks were made from; None where they are of this campaign.
+
+    Tasks of earlier versions have no mark of a campaign: there the pool decides.
+    """
+    if pool != pool_mark(campaign):
+        return "from another pool"
+    if mark is not None and mark != campaign_mark(campaign):
+        return "for another campaign on the same pool"
+    return None
 
 
 def waiting(campaign: Campaign) -> list[Item]:
@@ -35,14 +55,16 @@ def tasks_of(
 ) -> list[dict[str, Any]]:
     """Tasks for Label Studio, one an item, in their order.
 
-    A task carries `evgp_row_id` (the row's name), `evgp_rank` and `evgp_pool`, and what people look
-    at: `row` with the short columns, `text_1` ... with the long ones; or `image`, a data URI of at
-    most 1,024 pixels on a side, or the address that begins with `images` and ends in its name.
+    A task carries `evgp_row_id` (the row's name), `evgp_rank`, `evgp_pool` and `evgp_campaign`, and
+    what people look at: `row` with the short columns, `text_1` ... with the long ones; or `image`,
+    a data URI of at most 1,024 pixels on a side, or the address that begins with `images` and ends
+    in its name.
     """
-    layout, mark = layout_of(campaign), pool_mark(campaign)
+    layout = layout_of(campaign)
+    marks = {POOL: pool_mark(campaign), CAMPAIGN: campaign_mark(campaign)}
     made = []
     for item in sorted(items, key=lambda one: one.rank):
-        data: dict[str, Any] = {ROW: _text(item.name), RANK: item.rank, POOL: mark}
+        data: dict[str, Any] = {ROW: _text(item.name), RANK: item.rank} | marks
         pictures = campaign.source.images
         if pictures is not None:
             data["image"] = (
