@@ -33,6 +33,10 @@ NAMES = {
     "mlmoc": "MLMOC",
     "coreset": "CoreSet",
     "batchbald": "BatchBALD",
+    "random+badge": "BADGE, first random",
+    "evgp+badge": "BADGE, first EV-GP",
+    "random+mlmoc": "MLMOC, first random",
+    "evgp+mlmoc": "MLMOC, first EV-GP",
 }
 _WORK = "evgp.studies.contests:play"
 _SHORT = {
@@ -93,7 +97,7 @@ def curves(
     """A column for each panel, a line of axes for each metric, a curve for each strategy."""
     from matplotlib.figure import Figure
 
-    size = (3.3 * max(1, len(panels)), 2.7 * len(metrics) + 0.6)
+    size = (max(5.6, 3.3 * len(panels)), 2.7 * len(metrics) + 0.8)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(len(metrics), max(1, len(panels)), squeeze=False)
     ways = list(
@@ -109,7 +113,11 @@ def curves(
         axes.set_xlabel(xlabel or by)
     handles, words = grid[0, 0].get_legend_handles_labels()
     figure.legend(
-        handles, words, loc="outside lower center", ncols=min(6, len(ways)), frameon=False
+        handles,
+        words,
+        loc="outside lower center",
+        ncols=min(3 if len(panels) < 3 else 6, len(ways)),
+        frameon=False,
     )
     return figure
 
