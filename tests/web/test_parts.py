@@ -9,7 +9,7 @@ import pytest
 
 from evgp._errors import CampaignError
 from evgp.campaign import Campaign, Submission
-from evgp.web.cards import cells
+from evgp.campaign.cards import cells
 from evgp.web.drawn import Chart, budget
 from evgp.web.leases import Leases
 from evgp.web.listen import bound

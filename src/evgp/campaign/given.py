@@ -11,12 +11,12 @@ from evgp._errors import CampaignError
 from evgp.campaign.campaign import Campaign
 from evgp.campaign.events import Kind, Value
 from evgp.datasets import plain, read_table
+from evgp.datasets.files import FORMULA_SIGNS
 
 Answer: TypeAlias = tuple[int | str, Kind, Value | None]
 _SAID: dict[str, Kind] = {
     "skip": "skip", "skipped": "skip", "unsure": "unsure", "cannot tell": "unsure",
 }  # fmt: skip
-_RISKY = ("=", "+", "-", "@", "\t", "\r")
 
 
 def read_answers(
@@ -93,7 +93,7 @@ def _name(known: Set[str], name: str, quoted: bool) -> str:
 
 
 def _unquoted(text: str) -> str:
-    return text[1:] if text.startswith("'") and text[1:].startswith(_RISKY) else text
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA_SIGNS) else text
 
 
 def _columns(file: Path, delimiter: str | None) -> tuple[tuple[str, ...], dict[str, list[object]]]:

@@ -16,6 +16,8 @@ from typing import Protocol, runtime_checkable
 from evgp._errors import DatasetError, DataWarning
 
 Columns = Mapping[str, Sequence[object]]
+# What a spreadsheet takes a formula by.
+FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -109,7 +111,7 @@ def harmless(columns: Columns) -> tuple[Columns, int]:
 
 
 def _is_formula(cell: str) -> bool:
-    return cell.startswith(("=", "+", "-", "@", "\t", "\r")) and not _NUMBER.fullmatch(cell)
+    return cell.startswith(FORMULA_SIGNS) and not _NUMBER.fullmatch(cell)
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from time import monotonic
 from zlib import crc32
 
 from evgp.campaign import Answered, Campaign, Item, Receipt, State, Submission
+from evgp.campaign.cards import Cell, cells
 from evgp.campaign.events import Kind, Value, written
 from evgp.web.ahead import Ahead
-from evgp.web.cards import Cell, cells
 from evgp.web.drawn import Chart
 from evgp.web.leases import Leases
 from evgp.web.sessions import Session
