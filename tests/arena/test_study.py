@@ -63,6 +63,15 @@ def test_labels_at_the_start_are_the_same_for_all_strategies(numbers) -> None:
     assert [row.labels for row in made[0].rows] == [6]
 
 
+@pytest.mark.parametrize("name", ["badge", "evgp"])
+def test_only_the_last_round_may_be_measured(name, numbers) -> None:
+    """Nothing but measuring is left out: the same picks, the same last row."""
+    every, last = (Cell(numbers, name, 1, QUICK).play(last_only=only) for only in (False, True))
+    assert len(every.rows) > len(last.rows) == 1
+    assert untimed(last.rows) == untimed(every.rows[-1:])
+    assert last.picks.tolist() == every.picks.tolist()
+
+
 def test_a_study_is_never_played_twice_and_grows(numbers, tmp_path, monkeypatch) -> None:
     played: list[tuple[str, int, int]] = []
     play = Cell.play

@@ -108,6 +108,14 @@ def test_processes_give_the_same_rows(made, tmp_path) -> None:
         assert one == pytest.approx(other, rel=1e-4)
 
 
+def test_seconds_are_measured_alone(tmp_path, monkeypatch) -> None:
+    """Whatever jobs are asked for, cells that take the time share the cores with no other."""
+    if data_folder() is None:
+        missing("optdigits")
+    monkeypatch.setattr("evgp.studies.runner.in_processes", lambda *_: pytest.fail("side by side"))
+    assert reproduce("running-time", scale="smoke", out=tmp_path, jobs=2).cells > 1
+
+
 def test_studies_share_cells(tmp_path) -> None:
     def keys(name):
         study = study_named(name)

@@ -30,11 +30,12 @@ class Cell:
     seed: int
     terms: Terms
 
-    def play(self, told: Told = lambda: None) -> "Played":
+    def play(self, told: Told = lambda: None, *, last_only: bool = False) -> "Played":
         """Pick, train on what was picked, measure on the test part; again until it is spent.
 
-        `told` is called after each round. Networks of one seed start from the same weights whatever
-        the strategy, so that strategies are compared in pairs.
+        `told` is called after each round; with `last_only` nothing is measured before the budget is
+        spent. Networks of one seed start from the same weights whatever the strategy, so that
+        strategies are compared in pairs.
         """
         data = self.subject.load(self.seed)
         strategy = self.terms.strategy(self.strategy, data, self.seed)
@@ -42,6 +43,8 @@ class Cell:
         pool = _start(data, self.terms.start, self.seed)
         rows: list[Row] = []
         for made in self._rounds(pool, strategy, data):
+            if last_only and made.number < self.terms.rounds - 1:
+                continue
             begun = perf_counter()
             known = made.pool.labelled
             members = recipe(

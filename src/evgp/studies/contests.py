@@ -48,9 +48,14 @@ _SHORT = {
 
 
 def play(*, dataset: str, strategy: str, seed: int, **terms: Any) -> list[Record]:
-    """One strategy through all rounds; `terms` are those of the arena, and sizes of the parts."""
+    """One strategy through all rounds; `terms` are those of the arena, and sizes of the parts.
+
+    With `last_only` among them, only what the whole budget leads to is measured.
+    """
     parts = {name: terms.pop(name) for name in ("pool", "test", "task") if name in terms}
-    made = Played(Subject(dataset, **parts), strategy, seed, Terms(**terms)).play()
+    last_only = bool(terms.pop("last_only", False))
+    played = Played(Subject(dataset, **parts), strategy, seed, Terms(**terms))
+    made = played.play(last_only=last_only)
     return [asdict(row) for row in made.rows]
 
 

@@ -75,7 +75,8 @@ def reproduce(
         done += more
         progress("cells", done, len(cells))
 
-    count = min(jobs or cores(), len(left), max(1, available_memory() // _BYTES))
+    most = 1 if study.alone else jobs or cores()
+    count = min(most, len(left), max(1, available_memory() // _BYTES))
     if count > 1:
         in_processes(_elsewhere, [(store, cell) for cell in left], count, heard)
     else:

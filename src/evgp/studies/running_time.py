@@ -181,4 +181,5 @@ STUDY = Study(
     cells=cells,
     draw=draw,
     claims=claims,
+    alone=True,
 )  # fmt: skip

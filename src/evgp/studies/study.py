@@ -55,7 +55,8 @@ class Study:
 
     `scales` are the settings of each scale, and `departures` say in words how the laptop's differ
     from the paper's. `cells` are ordered so that those which come first are worth most. `draw` and
-    `claims` see rows alone, as they are read from the file.
+    `claims` see rows alone, as they are read from the file. Cells that measure time run `alone`,
+    one after another with all cores.
     """
 
     name: str
@@ -67,3 +68,4 @@ class Study:
     cells: Callable[[Settings], Sequence[Cell]]
     draw: Callable[[Rows], "Mapping[str, Figure]"]
     claims: Callable[[Rows], Sequence[Claim]]
+    alone: bool = False
