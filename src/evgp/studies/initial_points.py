@@ -58,7 +58,7 @@ def claims(rows: Rows) -> Sequence[Claim]:
 
 def _listed(names: Sequence[str], gains: Sequence[tuple[float, float]]) -> str:
     return ", ".join(
-        f"{gap:+.0f} % ± {error:.0f} ({TITLES[name]})"
+        f"{gap:+.0f} %" + (f" ± {error:.0f}" if error >= 0 else "") + f" ({TITLES[name]})"
         for name, (gap, error) in zip(names, gains, strict=True)
     )
 
