@@ -58,7 +58,7 @@ def _cloud(axes: "Axes", rows: list[Record], criterion: str, metric: str) -> Non
     axes.scatter(column(some, criterion), column(some, metric), s=9, color="#9a9fae", linewidth=0)
     sp = correlation(rows, criterion, metric)
     pr = correlation(rows, criterion, metric, metrics.pearson)
-    axes.set_title(f"SP {sp:.2f}, PR {pr:.2f}", fontsize=9)
+    axes.set_title(f"Spearman {sp:.2f}, Pearson {pr:.2f}", fontsize=9)
     axes.set(xlabel=CRITERIA[criterion], ylabel=WORDS[metric], yscale="log")
 
 
