@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NAMES = {
     "evgp": "EV-GP",
     "evgp-emp": "EV-GP-Emp",
+    "evgp-sketch": "EV-GP, sketched",
     "evgp-sparse": "EV-GP, sparse",
     "evgp-linear": "EV-GP, linearised",
     "evgp-mi": "MI",

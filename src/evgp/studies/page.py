@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evgp.studies.named import NAMES, study_named
+from evgp.studies.rows import read
 from evgp.studies.runner import RECORD, ROWS, claims_of
 from evgp.studies.study import Claim, Study
 
@@ -99,6 +100,8 @@ def _section(
     ]
     for path in sorted(folder.glob("*.png")):
         lines += [f"![{study.title}]({above}/{path.name})", ""]
+    if study.table is not None:
+        lines += [study.table(read(folder / ROWS))]
     lines += ["| the paper says | our rows say | |", "|---|---|---|"]
     lines += [f"| {_cell(one.paper)} | {_cell(one.ours)} | **{one.verdict}** |" for one in claims]
     return "\n".join([*lines, ""])

@@ -56,7 +56,8 @@ class Study:
     `scales` are the settings of each scale, and `departures` say in words how the laptop's differ
     from the paper's. `cells` are ordered so that those which come first are worth most. `draw` and
     `claims` see rows alone, as they are read from the file. Cells that measure time run `alone`,
-    one after another with all cores.
+    one after another with all cores. `table` is one of the rows in Markdown, where that says more
+    than a figure.
     """
 
     name: str
@@ -68,4 +69,5 @@ class Study:
     cells: Callable[[Settings], Sequence[Cell]]
     draw: Callable[[Rows], "Mapping[str, Figure]"]
     claims: Callable[[Rows], Sequence[Claim]]
+    table: Callable[[Rows], str] | None = None
     alone: bool = False

@@ -85,8 +85,12 @@ def draw(rows: Rows) -> "dict[str, Figure]":
         axes.set_xticks(distinct(rows, "select"), [str(one) for one in distinct(rows, "select")])
         axes.set(xlabel="width of the network that picks", ylabel=words)
         axes.spines[["top", "right"]].set_visible(False)
-    handles, words = figure.axes[1].get_legend_handles_labels()
-    figure.legend(handles, words, loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(
+        *figure.axes[1].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+    )
     return {"width": figure}
 
 
