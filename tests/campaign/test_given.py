@@ -140,3 +140,12 @@ def test_what_only_python_would_take_for_a_number_is_refused(tmp_path, text) -> 
     with pytest.raises(CampaignError, match=r"expected a (finite )?number"):
         made.answers(again(made, path))
     assert made.state.labels == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "sign"), [("my.tsv.csv", ","), ("my.csv.tsv", "\t"), ("my.TSV", "\t")]
+)
+def test_the_end_of_a_name_alone_says_how_cells_are_divided(spam, tmp_path, name, sign) -> None:
+    path = tmp_path / name
+    path.write_text(f"id{sign}label\nm3{sign}ham\n")
+    assert again(spam, path) == [("m3", "label", "ham")]

@@ -156,7 +156,8 @@ def test_a_pickle_with_the_right_checksum_is_still_not_opened(
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"), [(90, "cut short"), (10**13, "of memory are free"), (-1, r"X \(-1 x 8\)")]
+    ("rows", "said"),
+    [(90, "cut short"), (10**13, "of memory are free"), (-1, r"negative size \(-1, 8\)")],
 )
 def test_a_header_that_promises_more_than_there_is_is_refused(
     folder: Path, rows: int, said: str
@@ -234,3 +235,13 @@ def test_a_constant_channel_becomes_zero(folder: Path) -> None:
     made = images(X_train=np.full((30, 1, 28, 28), 7, np.uint8))
     np.savez(folder / "mnist.npz", **made)
     assert float(load("mnist", verify=False).x.abs().max()) == 0
+
+
+def test_a_header_that_is_no_python_is_told_in_a_sentence(folder: Path) -> None:
+    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': ((((\n"
+    with zipfile.ZipFile(folder / "kin8nm.npz", "w") as archive:
+        for name in ("X.npy", "y.npy"):
+            head = np.lib.format.magic(1, 0) + len(text).to_bytes(2, "little")
+            archive.writestr(name, head + text)
+    with pytest.raises(DatasetError, match=r"\[X\]: expected a NumPy array file, got .* damaged"):
+        load("kin8nm", verify=False)

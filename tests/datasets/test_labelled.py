@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evgp._errors import DatasetError
-from evgp.datasets import Encoder, Labelled, Table, ids, read_labelled
+from evgp.datasets import Encoder, Labelled, Table, ids, read_labelled, write_rows
 
 POOL = Table(
     pa.table({"key": ["01", "02", "x3", "x4"], "a": [1.0, 2.0, 3.0, 5.0], "b": [0, 1, 1, 0]}),
@@ -186,3 +186,12 @@ def test_a_mistyped_first_line_is_no_heading(tmp_path, first) -> None:
     path.write_text(f"{'name' if named else 'row'}\n{'r1' if named else 2}\n")
     found = read_labelled(path, None, names, id="name" if named else None)
     assert found.rows.tolist() == [1 if named else 2]
+
+
+def test_ids_beyond_64_bits_stay_text_that_every_file_can_hold(tmp_path: Path) -> None:
+    long = ["89490200001234567890", "9" * 5000]
+    for words, made in ((long, long), (["7", str(2**63 - 1)], [7, 2**63 - 1])):
+        found = ids(Table(pa.table({"key": words}), "pool.csv"), "key")
+        assert found == made
+        write_rows(tmp_path / "picks.parquet", {"key": found})
+        assert pq.read_table(tmp_path / "picks.parquet")["key"].to_pylist() == made

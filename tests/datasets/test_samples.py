@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    Subset,
+    TensorDataset,
+)
 
 import evgp
 from evgp._errors import DatasetError
@@ -135,3 +143,19 @@ def test_what_cannot_be_stacked_gets_a_sentence(source, words) -> None:
         return
     with pytest.raises(DatasetError, match=words):
         stack(source)
+
+
+def test_an_empty_hugging_face_dataset_is_refused_in_a_sentence() -> None:
+    hugging = pytest.importorskip("datasets", reason="pip install datasets")
+    with pytest.raises(DatasetError, match="expected samples in x, got an empty Dataset"):
+        stack(hugging.Dataset.from_dict({"x": []}))
+
+
+def test_a_loader_with_a_batch_sampler_keeps_its_own_way_to_make_batches() -> None:
+    items = Items([{"point": row, "note": object()} for row in X])
+    loader = DataLoader(
+        items,
+        batch_sampler=BatchSampler(RandomSampler(items), 4, drop_last=True),
+        collate_fn=lambda batch: torch.stack([item["point"] for item in batch]),
+    )
+    assert torch.equal(stack(loader), X)

@@ -28,6 +28,8 @@ def written(folder: Path, content: bytes | str, name: str = "pool.csv") -> Path:
     [
         ("", "got an empty file"),
         ("\n \n", "got an empty file"),
+        ("\ufeff\n", "got an empty file"),
+        ("\u00a0\n\u00a0\n", "got an empty file"),
         ("a,b\n", "got column names only"),
         ("a,b", "got column names only"),
         ("a,b\n1,2\n3,4,5\n", "expected 2 columns in each line, as in the first, got 3 in line 3"),

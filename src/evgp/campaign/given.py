@@ -11,6 +11,7 @@ from evgp._errors import CampaignError
 from evgp.campaign.campaign import Campaign
 from evgp.campaign.events import Kind, Value
 from evgp.datasets import plain, read_table
+from evgp.datasets._separated import sign_of
 from evgp.datasets.files import FORMULA_SIGNS
 
 Answer: TypeAlias = tuple[int | str, Kind, Value | None]
@@ -101,7 +102,8 @@ def _columns(file: Path, delimiter: str | None) -> tuple[tuple[str, ...], dict[s
         return _lines(file)
     table = read_table(file, delimiter=delimiter)
     if file.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt")):
-        sign = delimiter or ("tab" if ".tsv" in file.name.lower() else ",")
+        tabs = file.name.lower().removesuffix(".gz").endswith(".tsv")
+        sign = sign_of(delimiter or ("tab" if tabs else ","))
         return _named(table.names, _texts(file, table.names, len(table), sign))
     return table.names, {name: plain(table.column(name)).to_pylist() for name in table.names}
 
@@ -119,7 +121,6 @@ def _named(
 def _texts(file: Path, names: Sequence[str], count: int, sign: str) -> dict[str, list[object]]:
     """The cells of a CSV as they are written: 007 stays 007, and NA may be a class."""
     packed = file.suffix.lower() == ".gz"
-    sign = {"tab": "\t", "\\t": "\t", "space": " "}.get(sign, sign)
     before = csv.field_size_limit(2**31 - 1)  # an export has texts of any length
     try:
         with (gzip.open if packed else open)(file, "rt", encoding="utf-8-sig", newline="") as text:

@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Shaped
 
 from evgp._errors import DatasetError
-from evgp.datasets._unpack import Stream, opened
-from evgp.datasets.arrays import Header, check_memory
+from evgp.datasets._unpack import opened
+from evgp.datasets.arrays import Header, check_memory, read_header
 from evgp.datasets.kept import cache_folder
 from evgp.datasets.known import Known
 from evgp.datasets.tables import check_file
@@ -89,7 +89,7 @@ def _read(
     arrays = {}
     for name in wanted:
         with opened(archive, members[name], str(path)) as stream:
-            header = _header(stream)
+            header = read_header(stream, f"{path}[{name}]")
             _check_header(header, name, known, path)
             check_memory(header.nbytes(), f"{path}[{name}]")
             data = stream.read(header.nbytes())
@@ -99,15 +99,6 @@ def _read(
             flat = np.frombuffer(data, dtype=header.dtype)
             arrays[name] = flat.reshape(header.shape, order=order)  # type: ignore[call-overload]
     return arrays
-
-
-def _header(stream: Stream) -> Header:
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_2_0
-    if version == (1, 0):
-        read = np.lib.format.read_array_header_1_0
-    shape, columns_first, dtype = read(stream)
-    return Header(tuple(shape), dtype, columns_first)
 
 
 def _check_header(header: Header, name: str, known: Known, path: Path) -> None:

@@ -24,7 +24,7 @@ def read_separated(
     path: Path, delimiter: str, packed: bool, text: Sequence[str], guessed: bool
 ) -> pa.Table:
     """Read one file; `guessed` says that nobody chose the delimiter, so it may be wrong."""
-    delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(delimiter, delimiter)
+    delimiter = sign_of(delimiter)
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n"':
         raise DatasetError(f"expected a delimiter of one character, or 'tab', got {delimiter!r}")
     content = _unpacked(path) if packed else None
@@ -47,6 +47,15 @@ def read_separated(
     if any(_has_lines(column) for column in data.columns):
         check_quotes(path, content, delimiter, data.schema.types)
     return data
+
+
+def sign_of(delimiter: str) -> str:
+    """The sign that is meant by the name of a delimiter.
+
+    >>> sign_of("tab"), sign_of(";")
+    ('\\t', ';')
+    """
+    return {"tab": "\t", "\\t": "\t", "space": " "}.get(delimiter, delimiter)
 
 
 def _has_lines(column: pa.ChunkedArray) -> bool:
@@ -109,10 +118,11 @@ def _first_lines(path: Path, content: pa.Buffer | None) -> list[str]:
             head = stream.read(_HEAD)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise _not_utf8(path, "UTF-16", "utf-16")
-    if not head.strip():
-        raise DatasetError(f"{path}: expected a table, got an empty file")
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
-    return [line for line in lines if line.strip()][:2]
+    filled = [line for line in lines if line.strip()]
+    if not filled:
+        raise DatasetError(f"{path}: expected a table, got an empty file")
+    return filled[:2]
 
 
 def _check_delimiter(path: Path, lines: Sequence[str], delimiter: str, guessed: bool) -> None:

@@ -14,9 +14,10 @@ from evgp.datasets._array_code import ArrayLayout
 from evgp.datasets._found import Found, digest, opened
 from evgp.datasets._ranges import Ranges
 from evgp.datasets.arrays import Header, npy_header
+from evgp.datasets.encode import none_left
 from evgp.datasets.fitted import Fitted
 from evgp.datasets.survey import Survey, step_of
-from evgp.datasets.tables import no_column
+from evgp.datasets.tables import all_finite, no_column
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,7 @@ class StreamedArray:
         values = np.empty(stop - start)
         for first, x in self.raw(start, stop, BLOCK, ()):
             values[first - start : first - start + len(x)] = x[:, at]
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            raise DatasetError(
-                f"{self.name}: expected a number in each row of column {column!r}, got {len(bad)} "
-                f"missing or infinite, first in row {start + bad[0]} (rows count from 0)"
-            )
-        return values
+        return all_finite(self.name, column, values, start)
 
     def raw(
         self, start: int, stop: int, size: int, columns: Sequence[str]
@@ -177,8 +172,5 @@ def open_arrays(found: Found, left_out: Sequence[str], standardise: bool) -> Str
     for name in left_out:
         pool._place(name)
     if not len(layout.used):
-        raise DatasetError(
-            f"{found.name}: expected a column to choose by, got {len(left_out)} left out and no "
-            "other; leave out fewer"
-        )
+        raise none_left(found.name, len(left_out))
     return pool

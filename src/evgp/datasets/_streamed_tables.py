@@ -14,7 +14,7 @@ from evgp.datasets._columns import is_category, is_number, is_time, plain
 from evgp.datasets._found import Found, digest
 from evgp.datasets._layout import Layout, TableCode
 from evgp.datasets._ranges import Ranges
-from evgp.datasets.encode import unusable
+from evgp.datasets.encode import none_left, unusable
 from evgp.datasets.fitted import Fitted
 from evgp.datasets.survey import Survey, step_of
 from evgp.datasets.tables import Table, checked_numbers, no_column
@@ -165,10 +165,7 @@ def open_tables(
         if not (is_number(kind) or is_time(kind) or is_category(kind)):
             raise unusable(found.name, name, kind)
     if not layout.used:
-        raise DatasetError(
-            f"{found.name}: expected a column to choose by, got {len(left_out)} left out and no "
-            "other; leave out fewer"
-        )
+        raise none_left(found.name, len(left_out))
     return pool
 
 

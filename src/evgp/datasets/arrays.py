@@ -68,7 +68,7 @@ def _read_npy(path: Path, size: int) -> Shaped[np.ndarray, " n *d"]:
 
 def npy_header(stream: BinaryIO, source: str, *, empty: bool = False) -> Header:
     """The header of an npy file that holds what it promises; `empty` allows for no rows."""
-    header = _header(stream, source)
+    header = read_header(stream, source)
     some = (1, *header.shape[1:]) if empty and header.shape[:1] == (0,) else header.shape
     _check(replace(header, shape=some), source)
     held = os.fstat(stream.fileno()).st_size - stream.tell()
@@ -119,7 +119,7 @@ def _member(
 ) -> Shaped[np.ndarray, " n *d"]:
     source = f"{path}[{info.filename.removesuffix('.npy')}]"
     with opened(archive, info, path) as stream:
-        header = _header(stream, source)
+        header = read_header(stream, source)
         _check(header, source)
         need, held = header.nbytes(), info.file_size - stream.tell()
         if held < need:
@@ -161,7 +161,7 @@ def _shapes(archive: zipfile.ZipFile, path: str) -> list[tuple[str, tuple[int, .
         if info.filename.endswith(".npy"):
             with opened(archive, info, path) as stream:
                 name = info.filename.removesuffix(".npy")
-                found.append((name, _header(stream, f"{path}[{name}]").shape))
+                found.append((name, read_header(stream, f"{path}[{name}]").shape))
     return found
 
 
@@ -172,7 +172,8 @@ def _listed(shapes: dict[str, tuple[int, ...]]) -> str:
     )
 
 
-def _header(stream: Stream, source: str) -> Header:
+def read_header(stream: Stream, source: str) -> Header:
+    """The header of an array; whatever else stands there becomes a sentence."""
     try:
         version = np.lib.format.read_magic(stream)
         if version == (1, 0):

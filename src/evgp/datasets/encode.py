@@ -223,6 +223,14 @@ def nothing(source: str, constant: int, left_out: int) -> DatasetError:
     )
 
 
+def none_left(source: str, left_out: int) -> DatasetError:
+    """What to say of a pool whose columns are all left out."""
+    return DatasetError(
+        f"{source}: expected a column to choose by, got {left_out} left out and no other; leave "
+        "out fewer"
+    )
+
+
 def dropped(constant: Sequence[str]) -> str:
     """The note on constant columns."""
     return f"dropped {_named(constant, 'constant column')}"

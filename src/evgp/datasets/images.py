@@ -15,7 +15,7 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from evgp._errors import DatasetError
-from evgp._executor import Progress
+from evgp._executor import Progress, silent
 from evgp.datasets._folder import LeftOut, readable, walk
 from evgp.datasets._photos import Header, Unusable, read_header, read_pixels, read_thumbnail
 from evgp.datasets.arrays import check_memory
@@ -66,7 +66,7 @@ def read_images(
     *,
     size: int | None = None,
     like: Images | None = None,
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> Images:
     """Every image in a folder and the folders in it, in the order of their names.
 
@@ -129,7 +129,7 @@ def image_files(folder: Path) -> list[str]:
     names, left_out = walk(folder)
     with _quiet(), ThreadPoolExecutor(_WORKERS) as workers:
         Image.init()
-        reading = _Reading(folder, left_out, workers, lambda stage, done, total: None)
+        reading = _Reading(folder, left_out, workers, silent)
         return sorted(reading.headers(names))
 
 

@@ -101,7 +101,7 @@ class PickFile:
     def __post_init__(self) -> None:
         if not self.path.exists():
             return
-        whole, newline, _ = self.path.read_text(encoding="ascii").rpartition("\n")
+        whole, newline, _ = self.path.read_text(encoding="ascii", errors="replace").rpartition("\n")
         found = {}
         for line in whole.splitlines():
             number, _, row = line.partition(" ")

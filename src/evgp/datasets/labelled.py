@@ -1,5 +1,6 @@
 """Which rows have a name, and which have a label already."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from evgp._errors import DatasetError
 from evgp.datasets._columns import counted, missing, plain, shown
 from evgp.datasets.encode import Encoder
 from evgp.datasets.tables import Table, read_table
+
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def ids(table: Table, name: str) -> list[object]:
             f"{table.source}: expected a different id in each row, got {len(doubled):,} more than "
             f"once in column {name!r} ({named}{', ...' if len(doubled) > 3 else ''})"
         )
-    # Ids are read as text to keep leading zeros; plain whole numbers may be numbers again.
+    # Ids are read as text to keep leading zeros; whole numbers that 64 bits hold become numbers.
     if all(isinstance(value, str) and _is_whole(value) for value in values):
         return [int(value) for value in values]
     return values
@@ -200,4 +203,9 @@ def known(word: str, at: Mapping[str, int]) -> str:
 
 
 def _is_whole(word: str) -> bool:
-    return word.isascii() and word.removeprefix("-").isdigit() and str(int(word)) == word
+    """Whether text is a whole number that 64 bits hold, written as numbers are.
+
+    >>> [_is_whole(word) for word in ("7", "-7", "07", "9223372036854775808")]
+    [True, True, False, False]
+    """
+    return _WHOLE.fullmatch(word) is not None and -(2**63) <= int(word) < 2**63

@@ -74,8 +74,8 @@ def load_csv(
     }
     if kind == "regression":
         numbers = values.astype(np.float64)
-        made_y = _parts.scaled_targets(numbers[rows], numbers[rows_test], table.source)
-        y, y_test, mean, std = made_y
+        parts = numbers[rows], numbers[rows_test]
+        y, y_test, mean, std = _parts.scaled_targets(*parts, table.source)
         about = f"numbers in column {label!r}, as targets"
         return Dataset(**made, y=y, y_test=y_test, about=about, y_mean=mean, y_std=std)
     classes, codes = np.unique(values, return_inverse=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Num, Shaped, UInt8
+from jaxtyping import Shaped, UInt8
 from PIL import Image
 
 from evgp._errors import DatasetError
@@ -58,7 +58,7 @@ def pictures_of(x: Shaped[np.ndarray, "n c h w"]) -> ArrayPictures:
     return ArrayPictures(x, low, high)
 
 
-def _range(seen: Num[np.ndarray, "n c h w"] | Shaped[np.ndarray, "n c h w"]) -> tuple[float, float]:
+def _range(seen: Shaped[np.ndarray, "n c h w"]) -> tuple[float, float]:
     if seen.dtype == np.uint8 and seen.max() > 127:
         return 0.0, 255.0
     values = seen.astype(np.float64).ravel()

@@ -1,6 +1,6 @@
 """Points out of what holds them: torch datasets and loaders, and Hugging Face's, by their shape."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -53,10 +53,12 @@ def stack(source: Samples, name: str = "x") -> Shaped[Tensor, " n *d"]:
             [0., 1.]])
     """
     if isinstance(source, Columned):
+        n = _length(source, name)
         column = _column(source[0], name, source.column_names)
         chosen = source.select_columns([column])
-        items = (item for batch in _slices(chosen, name) for item in batch[column])
-        return _joined((_plain(item, name)[None] for item in items), name, len(source))
+        starts = range(0, n, _SLICE)
+        items = (item for start in starts for item in chosen[start : start + _SLICE][column])
+        return _joined((_plain(item, name)[None] for item in items), name, n)
     if isinstance(source, DataLoader):
         batches = _in_order(source)
         return _joined((_input(batch, name, batched=True) for batch in batches), name, None)
@@ -70,19 +72,13 @@ def _in_order(loader: DataLoader[Any]) -> Iterable[object]:
     """A loader's batches without its sampler: what it drops or repeats is in the pool too."""
     if isinstance(loader.dataset, IterableDataset):
         return loader
-    collate = loader.collate_fn if loader.batch_size is not None else default_collate
+    collate = loader.collate_fn if loader.batch_sampler is not None else default_collate
     return DataLoader(
         loader.dataset,
         batch_size=loader.batch_size or _SLICE,
         num_workers=loader.num_workers,
         collate_fn=collate,
     )
-
-
-def _slices(source: Any, name: str) -> Iterator[Mapping[str, Sequence[Any]]]:
-    n = _length(source, name)
-    for start in range(0, n, _SLICE):
-        yield source[start : min(n, start + _SLICE)]
 
 
 def _length(source: Any, name: str) -> int:

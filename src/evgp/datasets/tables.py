@@ -70,7 +70,13 @@ def checked_numbers(
     """Cells as float64, where every one must be a number; the first row has the number `first`."""
     if not is_number(column.type):
         raise DatasetError(f"{source}: expected numbers in column {name!r}, got {column.type}")
-    values = to_numbers(column)
+    return all_finite(source, name, to_numbers(column), first)
+
+
+def all_finite(
+    source: str, name: str, values: Float[np.ndarray, " n"], first: int
+) -> Float[np.ndarray, " n"]:
+    """The same numbers, unless one is missing or infinite; the first row has the number `first`."""
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise DatasetError(
