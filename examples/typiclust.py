@@ -42,9 +42,17 @@ for seed in range(seeds):
             line.append(evgp.metrics.accuracy(outputs, digits.target[test]))
         scores[name].append(line)
 
+told = [
+    " ".join(
+        [f"{name:9}", *(f"{k}: {v:.3f}" for k, v in zip(sizes, np.mean(lines, 0), strict=True))]
+    )
+    for name, lines in scores.items()
+]
+print(*told, sep="\n")
+(folder / "typiclust.txt").write_text("\n".join(told) + "\n")
+
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, lines in scores.items():
-    print(f"{name:9}", *(f"{k}: {v:.3f}" for k, v in zip(sizes, np.mean(lines, 0), strict=True)))
     axes.errorbar(sizes, np.mean(lines, 0), np.std(lines, 0), marker="o", capsize=3, label=name)
 axes.set(xlabel="labels", ylabel="accuracy", title="500 digits, three splits, five networks each")
 axes.legend(frameon=False)

@@ -38,9 +38,15 @@ def test_scripts_are_short_and_on_the_page() -> None:
     for path in FOLDER.glob("*.py"):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST, path.name
         assert f"({path.name})" in page, f"examples/README.md does not show {path.name}"
-    shown = set(re.findall(r"!\[[^\]]*\]\(output/([\w.]+)\)", page))
+    shown = set(re.findall(r"\]\(output/([\w.]+)\)", page))
     assert shown == {path.name for path in (FOLDER / "output").iterdir()}
     assert max(path.stat().st_size for path in (FOLDER / "output").iterdir()) < 150_000
+
+
+def test_figures_that_are_quoted_are_those_of_the_script() -> None:
+    kept = (FOLDER / "output" / "typiclust.txt").read_text(encoding="utf-8")
+    quoted = (FOLDER.parent / "docs" / "faq.md").read_text(encoding="utf-8")
+    assert f"```text\n{kept}```" in quoted
 
 
 def test_the_first_one_is_a_notebook(tmp_path) -> None:
