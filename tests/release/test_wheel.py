@@ -1,5 +1,6 @@
 """What is built: a small wheel of Python and pages, sources that build it again."""
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -110,8 +111,12 @@ def test_the_sources_are_whole_and_build_the_same_wheel(
     with tarfile.open(sources) as archive:
         archive.extractall(tmp_path, filter="data")
     (folder,) = tmp_path.iterdir()
-    for name in ("tests/release", "docs", "CHANGELOG.md", "CITATION.cff", "SECURITY.md", "LICENSE"):
+    for name in ("tests/release", "benchmarks", "CITATION.cff", "SECURITY.md", "LICENSE"):
         assert (folder / name).exists(), name
+    for page in ("README.md", "CONTRIBUTING.md", "docs/index.md"):
+        text = (folder / page).read_text(encoding="utf-8")
+        for link in re.findall(r"\]\(([^)#\s:]+)[)#]", text):
+            assert (folder / page).parent.joinpath(link).exists(), f"{page} links to {link}"
     assert not list(folder.rglob("__pycache__")) and not (folder / ".venv").exists()
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
