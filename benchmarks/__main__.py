@@ -22,6 +22,7 @@ NAMES = (
     "ensembles",
     "choose",
     "labelling",
+    "command",
 )
 
 

@@ -1,7 +1,6 @@
 """bmdal-reg's `bait` on the same kernel: seconds a pick, and the variance that both leave."""
 
 import tempfile
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,13 +8,12 @@ import numpy as np
 import torch
 
 from benchmarks.clock import Clock
-from benchmarks.common import Options, Peer, Unavailable, record
+from benchmarks.common import BMDAL, Options, Peer, Unavailable, record, variance_left
 from benchmarks.data import half
 from benchmarks.quiet import calm
 from evgp import EVGP, NTK, Exact, Exchange, Pool, mlp
 from evgp.greedy import Greedy
 
-PACKAGES = ("torch==2.13.0", "bmdal-reg==3.0.2", "numpy")
 THEIRS = ("features", "backward", "top-512", "sketch-512", "kernel")
 OURS: dict[str, Greedy] = {"exact": Exact(), "exchange": Exchange()}
 NOISE = 1e-6
@@ -34,7 +32,7 @@ def run(options: Options) -> None:
             data = Path(folder) / "features.npy"
             np.save(data, _features(matrix).numpy())
             try:
-                peer = Peer("bmdal", PACKAGES, data, noise**0.5)
+                peer = Peer("bmdal", BMDAL, data, noise**0.5)
             except Unavailable as why:
                 notes.append(f"bmdal-reg could not run: {why}")
                 found = _turns(x, k, None, options.repeats)
@@ -44,7 +42,7 @@ def run(options: Options) -> None:
                 peer.close()
         for method, row in found.items():
             picks = row.pop("picks", None)
-            left = "" if picks is None else f"{_left(matrix, picks, noise):.5f}"
+            left = "" if picks is None else f"{variance_left(matrix, picks, noise):.5f}"
             shared = {"pool": name, "n": len(x), "k": k, "method": method}
             rows.append({**shared, "variance_left": left, **row})
     record(
@@ -94,16 +92,6 @@ def _features(matrix: torch.Tensor) -> torch.Tensor:
     """Phi with Phi Phi' = the matrix: as many features as points."""
     values, vectors = torch.linalg.eigh(matrix)
     return (vectors * values.clamp(min=0).sqrt()).flip(1).contiguous()
-
-
-def _left(matrix: torch.Tensor, picks: Sequence[int], noise: float) -> float:
-    """The mean variance left, by one direct solve in float64."""
-    inside = matrix[picks][:, picks] + noise * torch.eye(len(picks), dtype=torch.float64)
-    return float(
-        (
-            matrix.diagonal() - (matrix[picks] * torch.linalg.solve(inside, matrix[picks])).sum(0)
-        ).mean()
-    )
 
 
 NOTES = (

@@ -25,6 +25,7 @@ from benchmarks.source import measured_commit
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
+BMDAL = ("torch==2.13.0", "bmdal-reg==3.0.2", "numpy")
 Row = Mapping[str, object]
 
 
@@ -123,10 +124,27 @@ def _environment(name: str, packages: Sequence[str]) -> Path:
     return python
 
 
+def variance_left(matrix: torch.Tensor, picks: Sequence[int], noise: float) -> float:
+    """The mean variance left under a kernel matrix, by one direct solve in float64."""
+    rows = matrix[picks]
+    inside = rows[:, picks] + noise * torch.eye(len(picks), dtype=torch.float64)
+    return float((matrix.diagonal() - (rows * torch.linalg.solve(inside, rows)).sum(0)).mean())
+
+
 def record(
-    options: Options, name: str, title: str, rows: Sequence[Row], notes: Sequence[str] = ()
+    options: Options,
+    name: str,
+    title: str,
+    rows: Sequence[Row],
+    notes: Sequence[str] = (),
+    *,
+    seconds: str = "",
 ) -> None:
-    """Print the rows, and write them as CSV and as a short page."""
+    """Print the rows, and write them as CSV and as a short page; `seconds` says how they count."""
+    seconds = seconds or (
+        f"Seconds are wall time, best of {options.repeats} in turns; `others` is the cores that "
+        "other processes used while the call that counts ran."
+    )
     folder = options.folder()
     folder.mkdir(parents=True, exist_ok=True)
     keys = list(dict.fromkeys(key for row in rows for key in row))
@@ -134,7 +152,7 @@ def record(
         writer = csv.DictWriter(file, keys, lineterminator="\n")
         writer.writeheader()
         writer.writerows({key: shown(value) for key, value in row.items()} for row in rows)
-    lines = [f"# {title}", "", *_setting(options, name), "", *markdown(keys, rows), ""]
+    lines = [f"# {title}", "", _setting(options, name, seconds), "", *markdown(keys, rows), ""]
     lines += [f"- {note}" for note in notes]
     (folder / f"{name}.md").write_text("\n".join(lines).strip() + "\n")
     table = Table(*keys, title=title)
@@ -161,15 +179,14 @@ def shown(value: object) -> str:
     return f"{value:.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.4g}"
 
 
-def _setting(options: Options, name: str) -> list[str]:
+def _setting(options: Options, name: str, seconds: str) -> str:
     small = " --small" if options.small else ""
     command = f"python -m benchmarks {name}{small} --repeats {options.repeats}"
     today = datetime.datetime.now(datetime.UTC).date()
     others = options.others.cores()
-    return [
+    return (
         f"`{command}`, {today}; {torch.get_num_threads()} threads on {os.cpu_count()} cores, "
         f"of which others used {others:.1f} meanwhile; evgp {evgp.__version__} ({options.commit}), "
         f"Python {platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}, "
-        f"SciPy {scipy.__version__}. Seconds are wall time, best of {options.repeats} in turns; "
-        "`others` is the cores that other processes used while the call that counts ran."
-    ]
+        f"SciPy {scipy.__version__}. {seconds}"
+    )

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.common import Options, Peer, Unavailable, record
+from benchmarks.common import BMDAL, Options, Peer, Unavailable, record
 from benchmarks.quiet import calm
 from evgp import ExpectedVariance
 from evgp.greedy.greedy import winner
@@ -16,7 +16,6 @@ from evgp.posterior import FeaturePosterior
 from evgp.posterior.rows import Stored, moment
 from evgp.posterior.sums import State
 
-PACKAGES = ("torch==2.13.0", "bmdal-reg==3.0.2", "numpy")
 NOISE = 1e-3
 
 
@@ -89,7 +88,7 @@ def bait(phi: Tensor, noise: float, k: int) -> tuple[dict[str, object], str]:
         data = Path(folder) / "features.npy"
         np.save(data, phi.numpy())
         try:
-            peer = Peer("bmdal", PACKAGES, data, noise**0.5)
+            peer = Peer("bmdal", BMDAL, data, noise**0.5)
         except Unavailable as why:
             return {}, f"bmdal-reg could not run: {why}"
         answer, _ = calm(lambda: peer("run", "features", k))

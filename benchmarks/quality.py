@@ -5,10 +5,10 @@ import torch
 from sklearn.cluster import kmeans_plusplus
 from torch import Tensor
 
-from benchmarks.common import Options, record
+from benchmarks.common import Options, record, variance_left
 from benchmarks.data import images
 from evgp import EVGP, NTK, EmpiricalNTK, Exchange, Pool, mlp, wide_resnet
-from evgp.kernels import Kernel, Tabulated
+from evgp.kernels import Tabulated
 
 NOISE = 1e-6
 WIDTHS = (128, 256, 512, 1024, 2048, 4096)
@@ -58,23 +58,19 @@ def run(options: Options) -> None:
 def picks(matrix: Tensor, k: int) -> list[int]:
     """EV-GP's picks for a kernel matrix over pool = test, exchanged."""
     rows = torch.arange(len(matrix), dtype=torch.float64)[:, None]
-    kernel: Kernel = Tabulated(matrix)
-    strategy = EVGP(kernel, greedy=Exchange(), noise=NOISE)
+    strategy = EVGP(Tabulated(matrix), greedy=Exchange(), noise=NOISE)
     return strategy(Pool(rows), k, generator=torch.Generator()).indices.tolist()
 
 
 def rivals(matrix: Tensor, x: Tensor, k: int, seed: int) -> dict[str, float]:
     """Random picks, and k-means++ on the pixels."""
     flat = x.reshape(len(x), -1).numpy()
-    random = np.random.default_rng(seed).choice(len(x), k, replace=False)
-    spread = kmeans_plusplus(flat, k, random_state=seed)[1]
+    random = np.random.default_rng(seed).choice(len(x), k, replace=False).tolist()
+    spread = kmeans_plusplus(flat, k, random_state=seed)[1].tolist()
     return {"random": left(matrix, random), "kmeans": left(matrix, spread)}
 
 
-def left(matrix: Tensor, chosen: list[int] | np.ndarray) -> float:
-    """The share of the prior variance that the picks leave, by one direct solve in float64."""
-    rows = torch.as_tensor(np.asarray(chosen))
-    noise = NOISE * float(matrix.diagonal().mean())
-    inside = matrix[rows][:, rows] + noise * torch.eye(len(rows), dtype=torch.float64)
-    fall = (matrix[rows] * torch.linalg.solve(inside, matrix[rows])).sum(0)
-    return float((matrix.diagonal() - fall).mean() / matrix.diagonal().mean())
+def left(matrix: Tensor, chosen: list[int]) -> float:
+    """The share of the prior variance that the picks leave."""
+    prior = float(matrix.diagonal().mean())
+    return variance_left(matrix, chosen, NOISE * prior) / prior

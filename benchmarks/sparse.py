@@ -3,9 +3,8 @@
 import time
 
 import torch
-from torch import Tensor
 
-from benchmarks.common import Options, record
+from benchmarks.common import Options, record, variance_left
 from benchmarks.data import half
 from evgp import EVGP, NTK, Exact, ExpectedVariance, Pool, mlp
 from evgp.criteria import Linearised
@@ -29,15 +28,16 @@ def run(options: Options) -> None:
             f"{u} inducing points, linearised": (Inducing(kernel, points), Linearised()),
         }
         matrix = kernel(x)
-        random = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:k]
+        noise = NOISE * float(matrix.diagonal().mean())
+        random = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))[:k].tolist()
         for method, (prior, rule) in methods.items():
             began = time.perf_counter()
             strategy = EVGP(prior, rule, Exact(), NOISE)
             made = strategy(Pool(x), k, generator=torch.Generator())
             spent = time.perf_counter() - began
-            rows.append(_row(name, method, k, _left(matrix, torch.from_numpy(made.indices))))
+            rows.append(_row(name, method, k, variance_left(matrix, made.indices.tolist(), noise)))
             rows[-1]["seconds"] = spent
-        rows.append(_row(name, "random", k, _left(matrix, random)))
+        rows.append(_row(name, "random", k, variance_left(matrix, random, noise)))
     record(
         options,
         "sparse",
@@ -53,10 +53,3 @@ def run(options: Options) -> None:
 
 def _row(pool: str, method: str, k: int, left: float) -> dict[str, object]:
     return {"pool": pool, "method": method, "k": k, "variance_left": f"{left:.5f}"}
-
-
-def _left(matrix: Tensor, picks: Tensor) -> float:
-    noise = NOISE * float(matrix.diagonal().mean())
-    inside = matrix[picks][:, picks] + noise * torch.eye(len(picks), dtype=torch.float64)
-    fall = (matrix[picks] * torch.linalg.solve(inside, matrix[picks])).sum(0)
-    return float((matrix.diagonal() - fall).mean())
