@@ -219,7 +219,7 @@ def test_a_folder_that_takes_no_file_is_named_first(run, files, monkeypatch) -> 
     def refuse(dir: Path) -> None:
         raise FileNotFoundError(2, "No such file or directory", f"{dir}/x")
 
-    monkeypatch.setattr("evgp.cli.audit.TemporaryFile", refuse)
+    monkeypatch.setattr("evgp.cli._picked.TemporaryFile", refuse)
     monkeypatch.setattr(_audited, "load_sets", lambda wanted: pytest.fail("read before checked"))
     page = files[0].with_name("page.html")
     ran = run("audit", *files[:2], *GIVEN, "--report", page)

@@ -48,6 +48,14 @@ def test_from_the_first_pick_to_the_export(run, mails) -> None:
         }  # fmt: skip
 
 
+def test_an_export_never_takes_the_place_of_the_pool(run, mails) -> None:
+    run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
+    before = (mails / "mails.csv").read_bytes()
+    ran = run("export", "spam", "-o", "mails.csv")
+    assert ran.code == 1 and "mails.csv: would overwrite" in ran.err, ran.err
+    assert (mails / "mails.csv").read_bytes() == before
+
+
 def test_a_page_shows_picks_and_answers(run, mails) -> None:
     text = (mails / "mails.csv").read_text().replace("m4,", "<script>alert(1)</script>,")
     (mails / "mails.csv").write_text(text)

@@ -1,5 +1,6 @@
 """The command as a person meets it: help, version, interruption, pipes."""
 
+import json
 import os
 import signal
 import subprocess
@@ -55,6 +56,30 @@ def test_the_command_line_itself_needs_nothing_heavy() -> None:
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"torch", "pyarrow", "sklearn", "scipy", "numpy", "rich", "matplotlib", "jinja2"}
     assert heavy.isdisjoint(made.stdout.split())
+
+
+def test_a_terminal_has_nothing_to_obey(run, tmp_path: Path) -> None:
+    ran = run("pick", tmp_path / "ring\x07\x9b2J.csv", "-k", 2)
+    assert ran.code == 1 and "ring\ufffd\ufffd2J.csv: no such file" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("header", "drop", "left"),
+    [('a,b,"c,d",y', "c,d", ["a", "b"]), ("a,b,c,y", "b,c, ", ["a"])],
+    ids=["a comma in a name", "a comma at the end"],
+)
+def test_columns_to_drop_are_divided_alike_everywhere(run, tmp_path, header, drop, left) -> None:
+    x = np.random.default_rng(0).normal(size=(20, 4)).round(4).tolist()
+    file = tmp_path / "pool.csv"
+    file.write_text("\n".join([header, *(",".join(map(str, row)) for row in x)]) + "\n")
+    picked = json.loads(run("pick", file, "-k", 2, "--drop", drop, "--json").out)
+    assert picked["features"] == [*left, "y"]
+    quick = ("--folds", 3, "--depths", 1, "--activations", "relu")
+    for ran in (
+        run("new", tmp_path / "one", file, "--number", "--drop", drop),
+        run("choose", file, "--label", "y", "--drop", drop, *quick),
+    ):
+        assert ran.code == 0, ran.err
 
 
 def test_an_interruption_leaves_nothing(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def ids(ran) -> list[str]:
 def test_a_folder_is_one_pool(run, folder, tmp_path) -> None:
     whole = tmp_path / "whole.parquet"
     pq.write_table(table(), whole)
-    asked = ("-k", 6, "--id", "key", "--drop", "price", "--greedy", "exact")
+    asked = ("-k", 6, "--id", "key", "--drop", "price, ", "--greedy", "exact")
     expected = ids(run("pick", whole, *asked))
     assert ids(run("pick", folder, *asked)) == expected
     sharded = ids(run("pick", folder, *asked, "--method", "sharded", *FEW))

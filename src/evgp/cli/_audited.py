@@ -1,7 +1,5 @@
 """The files of an audit as arrays, and what was found as a table, a document and a page."""
 
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +16,7 @@ from evgp._linalg import CONSTANT
 from evgp.audits import Audit
 from evgp.audits.columns import unseen
 from evgp.cli._inputs import Cells, noted, split
+from evgp.cli._output import called, lines
 from evgp.datasets import Dataset, Encoder, Table, ids, load_csv, plain, read_table
 from evgp.report import AuditSummary, Rows, Trained, summarise_audit
 from evgp.report.summary import plain_json
@@ -93,11 +92,8 @@ class Sets:
             other = "" if task else "; --task classification takes them as classes"
             return f"Labels were taken as numbers{other}."
         shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-        other = (
-            ""
-            if task or not all(map(_is_number, names))
-            else ("; --task regression takes them as numbers")
-        )
+        numbers = not task and all(map(_is_number, names))
+        other = "; --task regression takes them as numbers" if numbers else ""
         return f"Labels were taken as {len(names)} classes ({shown}){other}."
 
 
@@ -289,7 +285,7 @@ class Audited:
             trained=self.trained,
             k=self.k,
             network=network,
-            command=shlex.join(["evgp", *sys.argv[1:]]),
+            command=called(),
             settings=self.settings,
             notes=self.notes,
         )
@@ -311,8 +307,8 @@ class Audited:
             "share_left": found.share,
             "process_variance": float((found.ceiling**2).mean()),
             "process_prior_variance": found.prior[1],
-            "test_rows": _lines(self.columns()),
-            "at_risk": _lines(self.at_risk()),
+            "test_rows": lines(self.columns()),
+            "at_risk": lines(self.at_risk()),
             "influence": found.influence,
             "matter": _named(sets.train, found.matter(self.k)),
             "redundant": _named(sets.train, found.redundant()),
@@ -330,10 +326,6 @@ class Audited:
             }
             made["random_sets"] = found.random
         return made
-
-
-def _lines(columns: dict[str, list[object]]) -> list[dict[str, object]]:
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _named(part: Part, rows: Int[np.ndarray, " k"]) -> list[object]:

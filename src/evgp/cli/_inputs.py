@@ -11,6 +11,7 @@ import pyarrow as pa
 from jaxtyping import Float, Int, Shaped
 
 from evgp._errors import DataWarning, EvgpWarning
+from evgp.cli._options import parts
 from evgp.datasets import (
     ArrayPictures,
     Encoder,
@@ -182,7 +183,13 @@ def split(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     >>> split(["a, b", "c,d"], known=["a", "b", "c,d"])
     ('a', 'b', 'c,d')
     """
-    parts: list[str] = []
-    for name in names:
-        parts += [name] if name in known else [part.strip() for part in name.split(",") if part]
-    return tuple(dict.fromkeys(parts))
+    found = [part for name in names for part in ([name] if name in known else parts(name))]
+    return tuple(dict.fromkeys(found))
+
+
+def left_out(path: Path, drop: Sequence[str], delimiter: str | None = None) -> tuple[str, ...]:
+    """What --drop names; a file is looked at only where a comma may belong to a name."""
+    if not any("," in name for name in drop) or not path.is_file():
+        return split(drop, ())
+    table, _ = noted(lambda: read_table(path, delimiter=delimiter))
+    return split(drop, table.names)

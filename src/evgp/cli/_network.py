@@ -31,7 +31,7 @@ class Described:
                 "describes one: --network, --depth, --activation, --w-std, --b-std, --weights, "
                 "--unit and --draws"
             )
-        plain = Described(weights=self.weights, unit=self.unit, draws=self.draws)
+        plain = Described()
         if self.name == "mlp":
             made: Named = mlp(self.depth, 512, self.activation, self.w_std, self.b_std)
         elif (self.depth, self.activation, self.w_std, self.b_std) == (

@@ -220,6 +220,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only errors on stderr.")]
 
 
+def parts(text: str) -> list[str]:
+    """What is divided by commas.
+
+    >>> parts("a, b,")
+    ['a', 'b']
+    """
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def check_wish(k: int | None, costs: str | None, budget: float | None) -> None:
     """Refuse a call that does not say how many rows, or says half of what money needs."""
     if k is None and budget is None:

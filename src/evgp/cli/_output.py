@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,7 +12,7 @@ from functools import wraps
 from io import TextIOWrapper
 from math import floor, isfinite
 from time import perf_counter
-from typing import ParamSpec, TextIO
+from typing import NoReturn, ParamSpec, TextIO
 
 import typer
 
@@ -47,16 +48,16 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-def fail(message: str, code: int = 1) -> None:
+def fail(message: str, code: int = 1) -> NoReturn:
     """One line on stderr, then the end."""
     tell(f"evgp: {' '.join(message.split())}")
     raise typer.Exit(code)
 
 
 def tell(text: str) -> None:
-    """One line on stderr; where nobody reads it, the work goes on."""
+    """One line on stderr, clean; where nobody reads it, the work goes on."""
     try:
-        typer.echo(text, err=True)
+        typer.echo(clean(text), err=True)
     except OSError:
         silence(sys.stderr)
 
@@ -81,7 +82,7 @@ def silence(stream: TextIO) -> None:
 def note(notes: Sequence[str], *, quiet: bool) -> None:
     """Lines on stderr, for the person."""
     for text in () if quiet else notes:
-        tell(f"note: {clean(text)}")
+        tell(f"note: {text}")
 
 
 def show(columns: Mapping[str, Sequence[object]]) -> None:
@@ -108,6 +109,20 @@ def show(columns: Mapping[str, Sequence[object]]) -> None:
 def show_json(document: Mapping[str, object]) -> None:
     """One JSON document on stdout; what JSON has no number for is null."""
     typer.echo(json.dumps(_plain(document), indent=2, ensure_ascii=False, default=str))
+
+
+def lines(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
+    """Columns as rows, for JSON.
+
+    >>> lines({"rank": [1, 2], "id": ["a", "b"]})
+    [{'rank': 1, 'id': 'a'}, {'rank': 2, 'id': 'b'}]
+    """
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def called() -> str:
+    """The command as it was called, for a page to show."""
+    return shlex.join(["evgp", *sys.argv[1:]])
 
 
 @contextmanager

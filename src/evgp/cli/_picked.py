@@ -1,19 +1,18 @@
 """A selection as a table, a JSON document, a paragraph and a page."""
 
 import os
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import numpy as np
 from jaxtyping import Float, Shaped
 
 from evgp._errors import DatasetError
 from evgp.cli._inputs import Inputs
-from evgp.cli._output import percent
+from evgp.cli._output import called, lines, percent
 from evgp.datasets import check_writable, write_rows, written
 from evgp.pool import Selection
 
@@ -47,12 +46,11 @@ class Picked:
         columns["index"] = self.selection.indices.tolist()
         wanted = ("rank", "id", "index", "gain", "variance_left", "cost")
         absent: list[object] = [None] * len(self.selection)
-        cells = [columns.get(name, absent) for name in wanted]
         return {
             "source": self.inputs.source,
             "rows": len(self.inputs),
             "features": list(self.inputs.features),
-            "picks": [dict(zip(wanted, row, strict=True)) for row in zip(*cells, strict=True)],
+            "picks": lines({name: columns.get(name, absent) for name in wanted}),
             "prior_variance": self.selection.prior_variance,
             "start_variance": self.selection.start_variance,
             "certificate": certificate
@@ -94,17 +92,13 @@ class Picked:
         method, kind = (self.selection.settings.get(key) for key in ("method", "kernel_features"))
         if method != "dense":
             text += f". Method: {method} ({kind})" + (f", {rate}" if rate else "")
-        written = [str(path) for path in (output, report) if path is not None]
-        return text + "." + (f" Written: {', '.join(written)}." if written else "")
+        files = [str(path) for path in (output, report) if path is not None]
+        return text + "." + (f" Written: {', '.join(files)}." if files else "")
 
     def write(self, output: Path | None, report: Path | None, *, network: str) -> None:
         """Write what was asked for; the page is made before the first file is written."""
         page = None if report is None else self._page(network)
-        with ExitStack() as both:  # a report that cannot be written leaves no picks either
-            if report is not None and page is not None:
-                both.enter_context(written(report, page))
-            if output is not None:
-                write_rows(output, self.columns())
+        write_both(output, self.columns(), report, page)
 
     def _page(self, network: str) -> str:
         from evgp.report import render, summarise
@@ -117,7 +111,7 @@ class Picked:
             columns=inputs.columns,
             network=network,
             source=Path(inputs.source).name,
-            command=shlex.join(["evgp", *sys.argv[1:]]),
+            command=called(),
             notes=self.notes,
             pictures=inputs.pictures,
             numbers=inputs.numbers,
@@ -154,6 +148,20 @@ def needed(shares: Mapping[float, tuple[int, int | None]], k: int, rows: int) ->
     return "; ".join([", ".join(parts)] * bool(parts) + [never] * bool(beyond))
 
 
+def write_both(
+    output: Path | None,
+    columns: Mapping[str, Sequence[object]],
+    report: Path | None,
+    page: str | None,
+) -> None:
+    """Both files or none: a report that cannot be written leaves no table either."""
+    with ExitStack() as both:
+        if report is not None and page is not None:
+            both.enter_context(written(report, page))
+        if output is not None:
+            write_rows(output, columns)
+
+
 def check_paths(output: Path | None, report: Path | None, inputs: Sequence[Path | None]) -> None:
     """Refuse outputs that could not be written, or that would overwrite what is read."""
     if output is not None:
@@ -168,6 +176,19 @@ def check_paths(output: Path | None, report: Path | None, inputs: Sequence[Path 
             if _same(out, other):
                 raise DatasetError(f"{out}: would overwrite {other}; choose another name")
         taken.append(out)
+        _check_folder(out)
+
+
+def _check_folder(path: Path) -> None:
+    """Refuse a folder that takes no new file, which its permissions need not tell, before work."""
+    folder = Path(os.path.realpath(path)).parent
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise DatasetError(
+            f"{path}: expected a folder that takes new files, got {folder} ({error.strerror}); "
+            "write to another folder"
+        ) from error
 
 
 def _same(one: Path, other: Path) -> bool:

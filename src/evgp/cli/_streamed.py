@@ -196,7 +196,7 @@ def _open(path: Path, asked: Asked, *, test: bool = False) -> Streamed:
     return open_pool(
         where,
         id=asked.id,
-        drop=[part.strip() for name in asked.drop for part in name.split(",")],
+        drop=split(asked.drop, ()),
         costs=asked.costs,
         max_categories=asked.max_categories,
         standardise=asked.standardise,

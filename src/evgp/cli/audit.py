@@ -1,9 +1,6 @@
 """`evgp audit`: how much networks trained on a set will disagree, and where, before training."""
 
-import os
-from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +8,7 @@ import typer
 from evgp._errors import DatasetError
 from evgp._executor import Progress
 from evgp.cli import _options as options
-from evgp.cli._output import clean, guarded, note, progress, show, show_json, tell
+from evgp.cli._output import guarded, note, progress, show, show_json, tell
 
 if TYPE_CHECKING:
     from evgp import Audit, Recipe
@@ -117,7 +114,7 @@ def audit(
     import evgp
     from evgp.cli import _audited
     from evgp.cli._inputs import noted
-    from evgp.cli._picked import check_paths
+    from evgp.cli._picked import check_paths, write_both
     from evgp.report import audit_words, render_audit
     from evgp.report.words import THIN
 
@@ -125,7 +122,6 @@ def audit(
         train_file, test_file, pool, label, task, id, drop or (), impute, delimiter
     )
     check_paths(output, report, wanted.files)
-    _check_folders(output, report)
     network = evgp.mlp(depth, width, activation, w_std, b_std)
     if lr <= 0:
         raise DatasetError(f"expected --lr above 0, got {lr}; 0.01 is usual")
@@ -161,24 +157,18 @@ def audit(
         settings |= {"members": members, "steps": steps, "lr": lr}
     made = _audited.Audited(found, sets, label, k, trained, settings, (*sets.notes, *more))
     summary = made.summary(network=str(network))
-    _, said = noted(
-        lambda: _write(
-            output,
-            made.columns(),
-            report,
-            None if report is None else render_audit(summary),
-        )
-    )
+    page = None if report is None else render_audit(summary)
+    _, said = noted(lambda: write_both(output, made.columns(), report, page))
     if json:
         show_json(made.document())
     else:
         show(made.at_risk())
     note([*more, *said], quiet=quiet)
     if not quiet:
-        tell(clean(sets.taken(task)))
+        tell(sets.taken(task))
         files = [str(path) for path in (output, report) if path is not None]
         for sentence in audit_words.lead(summary):
-            tell(clean(sentence.replace(THIN, " ")))
+            tell(sentence.replace(THIN, " "))
         if files:
             tell(f"Written: {', '.join(files)}.")
 
@@ -203,31 +193,3 @@ def _trained(
         return Trained(made, loss, float(single), float(together))
     error, bias = evgp.metrics.mse(outputs, sets.y_test), evgp.metrics.bias(outputs, sets.y_test)
     return Trained(made, loss, error**0.5, bias**0.5)
-
-
-def _check_folders(*paths: Path | None) -> None:
-    """Refuse a folder that takes no new file, which its permissions need not tell, before work."""
-    for path in paths:
-        if path is None:
-            continue
-        folder = Path(os.path.realpath(path)).parent
-        try:
-            TemporaryFile(dir=folder).close()
-        except OSError as error:
-            raise DatasetError(
-                f"{path}: expected a folder that takes new files, got {folder} ({error.strerror}); "
-                "write to another folder"
-            ) from error
-
-
-def _write(
-    output: Path | None, columns: "dict[str, list[object]]", report: Path | None, page: str | None
-) -> None:
-    """Both files or none."""
-    from evgp.datasets import write_rows, written
-
-    with ExitStack() as both:
-        if report is not None and page is not None:
-            both.enter_context(written(report, page))
-        if output is not None:
-            write_rows(output, columns)

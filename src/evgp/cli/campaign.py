@@ -1,8 +1,6 @@
 """`evgp new`, `next`, `label`, `undo`, `status`, `export`: a campaign from the command line."""
 
 import hashlib
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +8,7 @@ import typer
 
 from evgp._errors import CampaignError
 from evgp.cli import _options as options
-from evgp.cli._output import clean, guarded, progress, show, show_json, tell
+from evgp.cli._output import called, guarded, progress, show, show_json, tell
 from evgp.cli._tasks import ForLabelStudio, ImagesAt, write_tasks
 
 Name = Annotated[
@@ -100,14 +98,15 @@ def new(
       evgp new birds photos/ --classes sparrow,finch,other
     """
     from evgp.campaign import Campaign
+    from evgp.cli._inputs import left_out
 
     made = Campaign.create(
         name,
         pool,
         id=id,
-        classes=[one.strip() for one in (classes or "").split(",") if one.strip()],
+        classes=options.parts(classes or ""),
         number=number,
-        drop=[one.strip() for part in drop or () for one in part.split(",")],
+        drop=left_out(pool, drop or ()),
         impute=impute,
         network={"depth": depth, "activation": activation},
         choose_network=choose_network,
@@ -201,7 +200,7 @@ def undo(name: Name, *, who: Who = "me", quiet: options.Quiet = False) -> None:
     taken = campaign.undo(who)
     if not quiet:
         what = repr(taken.value) if taken.kind == "label" else taken.kind
-        tell(f"taken back: {clean(campaign.source.names[taken.row])} is no longer {what} by {who}")
+        tell(f"taken back: {campaign.source.names[taken.row]} is no longer {what} by {who}")
 
 
 @guarded
@@ -232,7 +231,7 @@ def status(name: Name, *, json: options.AsJson = False, quiet: options.Quiet = F
     if json:
         show_json({**told, "people": people, "hint": {**vars(found), "words": found.words}})
         return
-    told |= {f"answers of {clean(who)}": count for who, count in people.items()}
+    told |= {f"answers of {who}": count for who, count in people.items()}
     show({"what": list(told), "count": [str(value) for value in told.values()]})
     if not quiet:
         tell(found.words)
@@ -259,13 +258,16 @@ def export(
     """
     from evgp.campaign import Campaign
     from evgp.campaign import export as write
+    from evgp.cli._picked import check_paths
 
     if label_studio:
         write_tasks(Campaign.open(name), output, images=images, quiet=quiet)
         return
     if images is not None:
         raise CampaignError("expected --images with --label-studio only; leave it out")
-    count = write(Campaign.open(name), output)
+    campaign = Campaign.open(name)
+    check_paths(output, None, (campaign.pool_path,))
+    count = write(campaign, output)
     if not quiet:
         tell(f"{count:,} labelled rows written to {output}")
 
@@ -288,7 +290,6 @@ def report(name: Name, *, output: PageFile = None, quiet: options.Quiet = False)
     campaign = Campaign.open(name)
     output = output or campaign.path.with_suffix(".html")
     check_writable(output, (".html", ".htm"))
-    command = shlex.join(["evgp", *sys.argv[1:]])
-    write_text(output, render(summarise_campaign(campaign, command=command)))
+    write_text(output, render(summarise_campaign(campaign, command=called())))
     if not quiet:
         tell(f"written: {output}")

@@ -2,13 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evgp._errors import NetworkError
 from evgp.cli import _options as options
-from evgp.cli._output import clean, guarded, note, progress, show, show_json, tell
+from evgp.cli._output import guarded, lines, note, progress, show, show_json, tell
 
 if TYPE_CHECKING:
     from evgp.architectures import Choice
@@ -99,22 +99,24 @@ def choose(
     """
     from evgp.architectures import candidates, listed
     from evgp.architectures import choose as run
-    from evgp.cli._inputs import noted
+    from evgp.cli._inputs import left_out, noted
     from evgp.datasets import check_writable, load_csv
 
     if plot is not None:
         check_writable(plot, (".png", ".svg", ".pdf"))
-    left_out = [name.strip() for part in drop or () for name in part.split(",")]
-    about: dict[str, Any] = {"task": task or "auto", "id": id, "drop": left_out, "impute": impute}
+    dropped = left_out(data, drop or (), delimiter)
     table, notes = noted(
-        lambda: load_csv(data, label, test=0, seed=seed, delimiter=delimiter, **about)
-    )
+        lambda: load_csv(
+            data, label, task=task or "auto", test=0, seed=seed, id=id, drop=dropped,
+            impute=impute, delimiter=delimiter,
+        )
+    )  # fmt: skip
     note(notes, quiet=quiet)
     outputs = table.classes or 1
     if networks is not None:
         nets = listed(networks, outputs=outputs)
     else:
-        nets = candidates(_numbers(depths), tuple(_parts(activations)), outputs=outputs)
+        nets = candidates(_numbers(depths), tuple(options.parts(activations)), outputs=outputs)
     x, y = table.x[:most], table.y[:most]
     if len(x) < len(table.x) and not quiet:
         tell(f"note: looked at {len(x):,} of {len(table.x):,} rows (--most)")
@@ -152,24 +154,22 @@ def columns(choice: "Choice") -> dict[str, list[object]]:
 
 def document(choice: "Choice") -> dict[str, object]:
     """The same for a program."""
-    listed = columns(choice)
-    rows = [dict(zip(listed, row, strict=True)) for row in zip(*listed.values(), strict=True)]
     return {
         "chosen": choice.chosen.name,
         "network": repr(choice.network),
         "folds": choice.folds,
         "left_out": choice.left_out,
-        "ranked": rows,
+        "ranked": lines(columns(choice)),
     }
 
 
 def _told(choice: "Choice") -> str:
     best, close = choice.ranked[0], [one for one in choice.ranked[1:] if one.lead <= one.doubt]
-    near = ", ".join(clean(one.name) for one in close)
+    near = ", ".join(one.name for one in close)
     within = f"; within one standard error of it: {near}" if close else ""
     if not close and len(choice.ranked) > 1:
         within = "; the others are behind by more than one standard error"
-    return f"best: {clean(best.name)}, expected squared error {best.score:.3g}{within}"
+    return f"best: {best.name}, expected squared error {best.score:.3g}{within}"
 
 
 def _draw(choice: "Choice", path: Path) -> None:
@@ -181,12 +181,8 @@ def _draw(choice: "Choice", path: Path) -> None:
         figure.savefig(part, format=path.suffix.lower().removeprefix("."))
 
 
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
 def _numbers(text: str) -> tuple[int, ...]:
-    parts = _parts(text)
+    parts = options.parts(text)
     if not parts or not all(part.isdecimal() and int(part) >= 1 for part in parts):
         raise NetworkError(f"expected depths as numbers from 1, such as 1,2,3; got {text!r}")
     return tuple(int(part) for part in parts)

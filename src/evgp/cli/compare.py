@@ -1,10 +1,8 @@
 """`evgp compare`: which strategy would have needed fewer labels, shown with trained networks."""
 
-import shlex
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +11,7 @@ import typer
 
 from evgp._errors import EvgpWarning, PoolError
 from evgp.cli import _options as options
-from evgp.cli._output import clean, fail, guarded, note, progress, show, show_json, tell
+from evgp.cli._output import called, fail, guarded, note, progress, show, show_json, tell
 
 if TYPE_CHECKING:
     from evgp.arena import Comparison
@@ -148,15 +146,17 @@ def compare(
     from evgp import __version__
     from evgp.arena import PAGE, Subject, Terms, publish
     from evgp.arena import compare as run
+    from evgp.cli._inputs import left_out
     from evgp.report.words import several
 
-    names = [name.strip() for name in strategies.split(",") if name.strip()]
+    names = options.parts(strategies)
     if not names:
         raise PoolError("expected strategies to compare, got none; such as evgp,random")
     terms = Terms(budget, batch, start, members, network, depth, width, lr, steps)
-    left_out = partial(_left_out, drop=drop or (), delimiter=delimiter)
+    dropped = [left_out(Path(one), drop or (), delimiter) for one in data]
     subjects = [
-        Subject(one, label, task, id, left_out(one), impute, pool, test, delimiter) for one in data
+        Subject(one, label, task, id, out, impute, pool, test, delimiter)
+        for one, out in zip(data, dropped, strict=True)
     ]
     begun = perf_counter()
     try:
@@ -179,19 +179,14 @@ def compare(
     with warnings.catch_warnings():
         # A quote before a name in rows.csv is no news: rows.parquet has it as it is.
         warnings.simplefilter("ignore", EvgpWarning)
-        made = publish(
-            out,
-            command=shlex.join(["evgp", *sys.argv[1:]]),
-            version=__version__,
-            settings=told,
-        )
+        made = publish(out, command=called(), version=__version__, settings=told)
     if json:
         show_json(made.as_dict())
     else:
         show(_narrow(table(made)) if sys.stdout.isatty() else table(made))
     if not quiet:
         for contest in made.contests:
-            tell(f"{clean(contest.dataset)}: {clean(contest.verdict)}")
+            tell(f"{contest.dataset}: {contest.verdict}")
             note(contest.notes, quiet=quiet)
         spent = perf_counter() - begun
         tell(f"wrote {out / 'rows.csv'}, plots and {out / PAGE} in {spent:,.0f} s")
@@ -231,16 +226,6 @@ def _narrow(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequence[ob
     alone = len(set(columns.get("dataset", ()))) < 2
     out = {"deviation", *(["dataset"] if alone else [])}
     return {name: cells for name, cells in columns.items() if name not in out}
-
-
-def _left_out(source: str, drop: Sequence[str], delimiter: str | None) -> tuple[str, ...]:
-    """Columns divided by commas, unless the whole is the name of a column itself."""
-    if not any("," in part for part in drop) or not Path(source).is_file():
-        return tuple(name.strip() for part in drop for name in part.split(","))
-    from evgp.cli._inputs import split
-    from evgp.datasets import read_table
-
-    return split(drop, read_table(source, delimiter=delimiter).names)
 
 
 def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:

@@ -37,7 +37,6 @@ def doctor(*, json: options.AsJson = False) -> None:
         from evgp.checkup.advice import is_broken
     except ImportError as error:
         fail(f"{error.name} cannot be imported ({error}); do `pip install --force-reinstall evgp`")
-        return
     facts = look()
     advice = advise(facts)
     if json:
@@ -47,7 +46,7 @@ def doctor(*, json: options.AsJson = False) -> None:
     else:
         _print(list(_rows(facts)))
         for said in advice or ("all is well",):
-            tell(clean(said))
+            tell(said)
     if is_broken(facts):
         raise typer.Exit(1)
 

@@ -1,7 +1,5 @@
 """`evgp reproduce`: figures and tables of the paper, by name."""
 
-import shlex
-import sys
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -10,7 +8,7 @@ import typer
 
 from evgp._errors import DatasetError
 from evgp.cli import _options as options
-from evgp.cli._output import fail, guarded, progress, show, show_json, tell
+from evgp.cli._output import called, fail, guarded, lines, progress, show, show_json, tell
 
 Name = Annotated[
     str | None,
@@ -81,8 +79,7 @@ def reproduce(
             "shows": [one.title for one in studies],
         }
         if json:
-            rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-            show_json({"studies": rows})
+            show_json({"studies": lines(table)})
         else:
             show(table)
         return
@@ -98,7 +95,7 @@ def reproduce(
                 out=out,
                 jobs=jobs,
                 draw_only=draw,
-                command=shlex.join(["evgp", *sys.argv[1:]]),
+                command=called(),
                 progress=bar,
             )
     except KeyboardInterrupt:
