@@ -72,4 +72,4 @@ else
 endif
 
 clean:
-	rm -rf $(VENV) $(LABEL_STUDIO) demo .pytest_cache .mypy_cache .ruff_cache build dist docs/_build
+	rm -rf $(VENV) $(LABEL_STUDIO) demo .pytest_cache .mypy_cache .ruff_cache build dist docs/_build .benchmarks-env-*
