@@ -6,6 +6,7 @@ current browser draws by itself, and the theme brings its own styles and scripts
 
 import re
 from importlib.metadata import version as installed
+from unicodedata import lookup
 
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -45,9 +46,16 @@ copybutton_prompt_is_regexp = True
 BAR = '<mo stretchy="false" lspace="0" rspace="0">|</mo>'
 
 
+def script(letter: re.Match[str]) -> str:
+    """A script capital as its own character: browsers no longer heed the attribute."""
+    kind = "SCRIPT" if letter[1] in "BEFHILMR" else "MATHEMATICAL SCRIPT"
+    return f"<mi>{lookup(f'{kind} CAPITAL {letter[1]}')}</mi>"
+
+
 def mathml(formula: str, display: str) -> str:
     """One formula as MathML: bars that do not grow, upright capitals, a space after a function."""
     made = convert(formula, display=display)
+    made = re.sub(r'<mi mathvariant="script">([A-Z])</mi>', script, made)
     made = re.sub(r"<mo[^>]*>(&#x0007C;|\|)</mo>", BAR, made)
     made = re.sub(
         r"<mi>(&#x0*3(?:9[1-9A-F]|A[0-9]);)</mi>", r'<mi mathvariant="normal">\1</mi>', made

@@ -1,6 +1,7 @@
 """Tables that come with scikit-learn, to try things on.
 
 python -m evgp.datasets.bundled digits demo/digits.csv
+python -m evgp.datasets.bundled diabetes diabetes.csv
 """
 
 import sys
@@ -25,16 +26,37 @@ def write_digits(path: str | Path) -> int:
     return len(digits.data)
 
 
+def write_diabetes(path: str | Path) -> int:
+    """Write 442 people, ten measurements each, with what is to be predicted: `progression`."""
+    from sklearn.datasets import load_diabetes
+
+    people = load_diabetes(scaled=False)
+    columns: dict[str, list[object]] = {
+        "id": [f"person-{row:03d}" for row in range(len(people.data))]
+    }
+    for j, name in enumerate(people.feature_names):
+        columns[name] = people.data[:, j].tolist()
+    columns["progression"] = people.target.astype(int).tolist()
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_rows(path, columns)
+    return len(people.data)
+
+
+WRITERS = {"digits": write_digits, "diabetes": write_diabetes}
+
+
 def main(arguments: list[str]) -> int:
     """Write the named table to the given file."""
     try:
-        if len(arguments) != 2 or arguments[0] != "digits":
-            raise DatasetError("expected: python -m evgp.datasets.bundled digits FILE.csv")
-        rows = write_digits(arguments[1])
+        if len(arguments) != 2 or arguments[0] not in WRITERS:
+            raise DatasetError(
+                "expected: python -m evgp.datasets.bundled digits FILE.csv, or diabetes FILE.csv"
+            )
+        rows = WRITERS[arguments[0]](arguments[1])
     except EvgpError as error:
         print(f"evgp: {error}", file=sys.stderr)
         return 1
-    print(f"{arguments[1]}: {rows:,} digits", file=sys.stderr)
+    print(f"{arguments[1]}: {rows:,} rows", file=sys.stderr)
     return 0
 
 
