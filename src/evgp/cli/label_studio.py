@@ -11,7 +11,7 @@ import typer
 from evgp._errors import CampaignError
 from evgp._extras import EXTRAS, lacking
 from evgp.cli import _options as options
-from evgp.cli._output import clean, guarded, progress, tell
+from evgp.cli._output import clean, fail, guarded, progress, tell
 from evgp.cli._tasks import ImagesAt, check_images
 from evgp.cli.campaign import Name
 
@@ -71,7 +71,7 @@ def push(
       evgp push spam -k 50
       evgp push spam --url https://label.example.org --project 7
     """
-    check_installed("httpx")
+    check_installed()
     from evgp.campaign import Campaign
     from evgp.integrations.label_studio.client import from_environment
     from evgp.integrations.label_studio.tasks import tasks_of, waiting
@@ -89,7 +89,12 @@ def push(
         fresh = [one for one in items if one.name not in known]
         if found is None:
             found = _made(server, campaign)
-        sent = server.send(found["id"], tasks_of(campaign, fresh, images=images)) if fresh else 0
+        tasks = tasks_of(campaign, fresh, images=images)
+        try:
+            sent = server.send(found["id"], tasks)
+        except KeyboardInterrupt:
+            again = "some tasks may be there; evgp push again sends the others, and none twice"
+            fail(f"stopped; {again}", code=130)
     if not quiet:
         old = len(items) - len(fresh)
         tell(
@@ -127,9 +132,8 @@ def pull(
             raise CampaignError("expected --file, or --project and --url; got both")
         export = read_export(campaign, _from_file(file))
     else:
-        check_installed("httpx")
+        check_installed()
         from evgp.integrations.label_studio.client import from_environment
-        from evgp.integrations.label_studio.config import check_config
 
         with from_environment(url) as server:
             warn_of(server, quiet)
@@ -139,8 +143,6 @@ def pull(
                     f"expected a project of {campaign.path.stem} at {server.url}, got none; evgp "
                     "push makes one, or give --project"
                 )
-            where = f"project {found['id']}"
-            check_config(found.get("label_config"), campaign.created.classes, where)
             before = len(campaign.log())  # what comes while the export is made is not in it
             export = read_export(campaign, server.export(found["id"]), server.people())
     made = take(campaign, export, before)
@@ -157,7 +159,7 @@ def backend_of(
     campaign: "Campaign", token: str | None, hosts: Collection[str], quiet: bool
 ) -> "FastAPI":
     """The ML backend of a campaign; it asks Label Studio for names where it has a token for it."""
-    check_installed("httpx")
+    check_installed()
     from evgp.integrations.label_studio.backend import make_backend
     from evgp.integrations.label_studio.client import ADDRESS, TOKEN, from_environment
 
@@ -168,14 +170,12 @@ def backend_of(
         people = server.people
     elif not quiet:
         tell(f"note: people are called user 1, user 2, ...; for names set ${TOKEN} and ${ADDRESS}")
-    return make_backend(
-        campaign, token=token, hosts=hosts, people=people, tell=lambda text: tell(clean(text))
-    )
+    return make_backend(campaign, token=token, hosts=hosts, people=people, tell=tell)
 
 
-def check_installed(module: str) -> None:
-    """Refuse at once where a package is not here."""
-    if module in EXTRAS["label-studio"].absent():
+def check_installed() -> None:
+    """Refuse at once where what asks Label Studio is not here."""
+    if "httpx" in EXTRAS["label-studio"].absent():
         raise CampaignError(lacking("label-studio"))
 
 

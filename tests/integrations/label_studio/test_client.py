@@ -224,6 +224,28 @@ def test_a_push_that_fails_half_way_says_so_and_goes_on(run, replay, tmp_path, m
     assert sum(path.endswith("/import") for _, path, *_ in replay.asked) == 4
 
 
+def test_a_push_that_is_stopped_does_not_say_that_nothing_was_sent(
+    run,  # noqa: F811
+    replay,
+    tmp_path,
+    monkeypatch,
+) -> None:
+    spam_in(tmp_path).close()
+    monkeypatch.setattr(ours, "_BATCH", 2)
+    ask = LabelStudio._ask
+
+    def stopped(self, method, path, **given):
+        if path.endswith("/import") and replay.tasks:
+            raise KeyboardInterrupt
+        return ask(self, method, path, **given)
+
+    monkeypatch.setattr(LabelStudio, "_ask", stopped)
+    ran = run("push", tmp_path / "spam", "-k", 5)
+    assert ran.code == 130 and "stopped; some tasks may be there; evgp push again" in ran.err
+    monkeypatch.setattr(LabelStudio, "_ask", ask)
+    assert "3 tasks sent" in run("push", tmp_path / "spam").err and len(replay.tasks) == 5
+
+
 def test_pull_by_name_or_number_and_twice(run, replay, tmp_path) -> None:  # noqa: F811
     campaign = spam_in(tmp_path)
     campaign.next(6)

@@ -11,7 +11,7 @@ from evgp.campaign import Campaign
 from evgp.campaign.checks import checked_name
 from evgp.campaign.events import Kind, Value
 from evgp.campaign.mirror import Mirrored, Told, mirror
-from evgp.integrations.label_studio.config import CANNOT_TELL, CONTROL, DOUBT
+from evgp.integrations.label_studio.config import CANNOT_TELL, CONTROL, DOUBT, printable
 from evgp.integrations.label_studio.tasks import CAMPAIGN, POOL, ROW, stranger
 
 TOOL = "label-studio"
@@ -92,7 +92,7 @@ def shown(given: object) -> str:
     >>> shown("a" * 100 + "b") == "a" * 80, shown("line\\nline")
     (True, 'line\ufffdline')
     """
-    return "".join(one if one.isprintable() else "\ufffd" for one in str(given)[:80])
+    return printable(str(given)[:80])
 
 
 def _touched(task: Mapping[str, Any]) -> str:

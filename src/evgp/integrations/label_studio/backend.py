@@ -60,9 +60,8 @@ class Names:
     def of(self, number: object) -> Mapping[int, str]:
         """All names that are known, that of this user among them if it can be had."""
         with self._lock:
-            fresh = isinstance(number, int) and number not in {*self._known, *self._missing}
-            if self._people is not None and fresh:
-                assert isinstance(number, int)
+            known = {*self._known, *self._missing}
+            if self._people is not None and isinstance(number, int) and number not in known:
                 try:
                     self._known.update(self._people())
                 except EvgpError:

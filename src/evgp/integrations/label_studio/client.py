@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from evgp._errors import EvgpError
+from evgp.integrations.label_studio.config import printable
 from evgp.integrations.label_studio.tasks import CAMPAIGN, POOL, ROW
 
 TOKEN, ADDRESS = "LABEL_STUDIO_API_KEY", "LABEL_STUDIO_URL"
@@ -85,12 +86,12 @@ class LabelStudio:
     def send(self, project: int, tasks: Sequence[Mapping[str, Any]]) -> int:
         """Add tasks, in their order; how many there are then is counted, not believed."""
         sent = 0
-        for batch in _batches(tasks):
+        for size, body in _batches(tasks):
             try:
                 told = self._ask(
                     "POST",
                     f"/api/projects/{project}/import",
-                    content=batch[1],
+                    content=body,
                     what=f"project {project}",
                 )
             except LabelStudioError as error:
@@ -99,12 +100,12 @@ class LabelStudio:
                     "others, and none twice)"
                 ) from error
             count = _object(told).get("task_count")
-            if count != batch[0]:
+            if count != size:
                 raise LabelStudioError(
-                    f"expected {batch[0]} tasks to be added to project {project}, got {count}; see "
+                    f"expected {size} tasks to be added to project {project}, got {count}; see "
                     "the project, then evgp push again"
                 )
-            sent += batch[0]
+            sent += size
         return sent
 
     def export(self, project: int) -> object:
@@ -252,7 +253,7 @@ class LabelStudio:
         text = " ".join(str(told).split())[:300]
         for secret in (self._token, self._access):
             text = text.replace(secret, "...") if secret else text
-        return "".join(one if one.isprintable() else "\ufffd" for one in text)
+        return printable(text)
 
 
 def from_environment(url: str | None) -> LabelStudio:

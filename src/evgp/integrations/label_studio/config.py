@@ -125,7 +125,15 @@ def _is_long(table: Table, name: str) -> bool:
     return (pc.max(lengths).as_py() or 0) > LONG or bool(pc.any(lines).as_py())
 
 
+def printable(text: str) -> str:
+    """Text of letters that a sentence and XML can hold.
+
+    >>> printable("line\\nline")
+    'line\ufffdline'
+    """
+    return "".join(one if one.isprintable() else "\ufffd" for one in text)
+
+
 def _quoted(text: str) -> str:
-    """An XML attribute, of letters that XML can hold."""
-    held = "".join(one if one.isprintable() else "\ufffd" for one in text)
-    return quoteattr(held, {'"': "&quot;"})
+    """An XML attribute."""
+    return quoteattr(printable(text), {'"': "&quot;"})
