@@ -119,7 +119,7 @@ def test_a_file_with_a_place_in_it_leaves_the_place_at_home(tmp_path, selection,
 def test_notes_of_an_image_are_dropped_whatever_a_writer_would_copy():
     image = Image.new("RGB", (8, 8))
     image.info = {"icc_profile": b"profile", "comment": b"at home"}
-    assert made._bare(image).info == {}
+    assert made.bare(image).info == {}
     assert image.info
 
 

@@ -46,7 +46,7 @@ class _Code:
 def picture(pictures: Pictures, row: int, picks: int) -> Picture:
     """One pick, large and as a tile for the table; it is read once."""
     side = next((side for most, side in SIDES if picks <= most), LEAST)
-    large = _bare(pictures.thumbnail(row, side))
+    large = bare(pictures.thumbnail(row, side))
     tile = large.copy()
     tile.thumbnail((TILE, TILE), Image.Resampling.LANCZOS)
     return Picture(uri(large, quality=80), uri(tile, quality=75), large.width, large.height)
@@ -60,7 +60,7 @@ def sheet(pictures: Pictures, rows: Sequence[int], names: Sequence[str]) -> Shee
     if not rows:
         return None
     side = CELLS[0] if len(rows) <= FEW_POINTS else CELLS[1]
-    tiles = [_bare(pictures.thumbnail(row, side)) for row in rows]
+    tiles = [bare(pictures.thumbnail(row, side)) for row in rows]
     longest = max(max(tile.size) for tile in tiles)
     # A lossy code works in blocks: a cell of whole blocks keeps its neighbours out.
     cell = longest if longest <= BLOCK else BLOCK * ceil(longest / BLOCK)
@@ -103,8 +103,8 @@ def _has_webp() -> bool:
     return bool(features.check("webp"))
 
 
-def _bare(image: Image.Image) -> Image.Image:
+def bare(image: Image.Image) -> Image.Image:
     """The pixels alone: what a camera noted about place and time stays out of the page."""
-    bare = image.copy() if image.mode in ("L", "RGB") else image.convert("RGB")
-    bare.info = {}
-    return bare
+    made = image.copy() if image.mode in ("L", "RGB") else image.convert("RGB")
+    made.info = {}
+    return made

@@ -6,13 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Request, Response
 from fastapi import Path as InPath
-from PIL import Image
 
 from evgp.campaign import Item
+from evgp.report.pictures import bare
 from evgp.web import models
 from evgp.web.desk import Desk
 from evgp.web.guard import SAFE
-from evgp.web.sessions import Keeper, Session
+from evgp.web.sessions import SECONDS, Keeper, Session
 
 _PATIENCE = 0.5  # seconds that a wrong token costs
 _SIDE = 1_600  # pixels of a picture's longest side
@@ -81,7 +81,7 @@ async def sign_in(given: models.SignIn, keeper: TheKeeper, response: Response) -
     response.set_cookie(
         keeper.cookie,
         keeper.written(session),
-        max_age=30 * 86_400,
+        max_age=SECONDS,
         httponly=True,
         samesite="strict",
     )
@@ -162,12 +162,10 @@ def image(row: Annotated[int, InPath(ge=0, le=2**53)], me: Me, desk: TheDesk) ->
     images = desk.campaign.source.images
     if images is None or row >= len(images):
         raise HTTPException(404, "expected a row that is a picture")
-    made = images.thumbnail(row, _SIDE)
-    bare = Image.new(made.mode, made.size)
-    bare.paste(made)  # the pixels alone, without what a camera noted about place and time
+    made = bare(images.thumbnail(row, _SIDE))
     stream = BytesIO()
     kind = "PNG" if max(made.size) <= _LOSSLESS else "JPEG"
-    bare.save(stream, kind, **({} if kind == "PNG" else {"quality": 90}))
+    made.save(stream, kind, **({} if kind == "PNG" else {"quality": 90}))
     return Response(
         stream.getvalue(),
         media_type=f"image/{kind.lower()}",

@@ -16,7 +16,6 @@ from evgp.web.ahead import Ahead
 from evgp.web.drawn import Chart
 from evgp.web.leases import Leases
 from evgp.web.sessions import Session
-from evgp.web.tally import Tally, tally
 from evgp.web.writer import Writer
 
 _CARDS = 1_000
@@ -115,10 +114,6 @@ class Desk:
         answer = self.campaign.undo(session.who, key=key)
         self.leases.take(session.id, [answer.row], 1)
         return answer, self._items(self.campaign.state, [answer.row])[0]
-
-    def tally(self) -> Tally:
-        """How far the campaign is."""
-        return tally(self.campaign.state, self.campaign.log())
 
     def _card(self, row: int) -> tuple[Cell, ...]:
         source = self.campaign.source

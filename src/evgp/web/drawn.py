@@ -15,7 +15,6 @@ from evgp.report.figures import equal_axes
 
 COLOURS = 8  # classes that have a colour of their own, as in web.css
 SHADES = 5  # of numbers, from low to high
-_FITTED = 4_000
 _SHARES = (0.5, 0.8, 0.9)
 _FAR = 1e300  # old campaigns may hold numbers whose differences are infinite
 
@@ -91,12 +90,10 @@ class Chart:
     def _prepare(self, rows: Sequence[int]) -> None:
         if self._plane is None:
             seed = self._campaign.created.settings["seed"]
-            self._behind = backdrop(
-                self._campaign.created.rows, np.zeros(0, dtype=np.int64), seed=seed
-            ).tolist()
-            fitted = np.array(self._behind[:_FITTED])
-            self._plane = main_plane(self._rows(fitted), seed=seed)
-            self._place(fitted)
+            behind = backdrop(self._campaign.created.rows, np.zeros(0, dtype=np.int64), seed=seed)
+            self._behind = behind.tolist()
+            self._plane = main_plane(self._rows(behind), seed=seed)
+            self._place(behind)
         new = [row for row in rows if row not in self._at]
         if new:
             self._place(np.array(new))

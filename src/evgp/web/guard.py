@@ -13,6 +13,7 @@ MOST_BYTES = 65_536
 _HOST = re.compile(
     r"(?:\[(?P<address>[0-9a-f.]*:[0-9a-f:.]*)\]|(?P<name>[^:\[\]]*))(?::[0-9]*)?", re.IGNORECASE
 )
+_LENGTH = re.compile(r"[0-9]{1,18}")
 SAFE = ("GET", "HEAD", "OPTIONS")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -88,7 +89,7 @@ class Guard:
         if host_name(host) not in self._hosts:
             return _problem(400, "expected the address that evgp serve told, got another host")
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self._most:
+        if not _LENGTH.fullmatch(length) or int(length) > self._most:
             return _too_large(self._most)
         if scope["method"] in SAFE:
             return None

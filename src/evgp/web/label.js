@@ -45,7 +45,6 @@
   async function flush() {
     if (sending || !outbox.length) return;
     sending = true;
-    let failures = 0;
     while (outbox.length) {
       const one = outbox[0];
       let answer;
@@ -58,7 +57,7 @@
       }
       if (answer.status >= 500 || [401, 403, 408, 429].includes(answer.status)) {
         warn(`${await sentence(answer)} ${waiting()} kept here and sent again; leave this tab open.`);
-        later(Math.min(5, 1 + failures++));
+        later(1);
         break;
       }
       if (elsewhere(answer)) {

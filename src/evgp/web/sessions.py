@@ -13,7 +13,7 @@ from pathlib import Path
 from evgp._errors import CampaignError
 from evgp.campaign.checks import checked_name
 
-_DAYS = 30
+SECONDS = 30 * 86_400  # that a cookie is good for
 _SHORTEST = 16
 VARIABLE = "EVGP_TOKEN"
 
@@ -64,7 +64,7 @@ class Keeper:
         if not same(signature, self._signed("session", body)):
             return None
         who, id, at = json.loads(base64.urlsafe_b64decode(body))
-        return Session(who, id) if time.time() - at < _DAYS * 86_400 else None
+        return Session(who, id) if time.time() - at < SECONDS else None
 
     def csrf(self, session: Session) -> str:
         """What a page of this session sends with each change, and no other page can know."""
