@@ -1,12 +1,17 @@
 """In a real browser the policy lets the page's own script run, and it does its work."""
 
+import csv
 import re
 
 import numpy as np
 import pytest
+from playwright.sync_api import sync_playwright
 
 from evgp.datasets import pictures_of
+from evgp.datasets.files import harmless
+from evgp.pool import Selection
 from evgp.report import render, summarise
+from tests.conftest import QUIET, chromium
 
 
 @pytest.mark.slow
@@ -25,3 +30,26 @@ def test_pictures_are_shown_under_the_policy(selection, x, opened):
     assert '<circle class="spot"' in page.replace(' r="13"', "").replace(' r="6"', "")
     assert re.search(r'data-key="gain"[^>]*><button type="button">gain</button>', page)
     assert "CONSOLE" not in console
+
+
+@pytest.mark.slow
+def test_formulas_are_harmless_in_the_file_that_the_page_writes(x, tmp_path):
+    texts = ["=1+2", "-3", "+x", "@a", "-1e-3", "a=b", '=A1,"q"']
+    chosen = Selection(np.arange(7), np.linspace(7e-9, 1e-9, 7))
+    summary = summarise(chosen, x=x, columns={"=head": [*texts, *["b"] * (len(x) - 7)]})
+    path = tmp_path / "report.html"
+    path.write_text(render(summary), encoding="utf-8")
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium(), args=QUIET.split())
+        page = browser.new_page()
+        page.goto(path.as_uri())
+        with page.expect_download() as saved:
+            page.click("#save")
+        saved.value.save_as(tmp_path / "saved.csv")
+        browser.close()
+    with (tmp_path / "saved.csv").open(newline="") as stream:
+        head, *rows = csv.reader(stream)
+    columns, count = harmless({"=head": texts})
+    assert count == 5 and head[-1] == "'=head" == next(iter(columns))
+    assert [row[-1] for row in rows] == columns["'=head"]
+    assert [float(row[2]) for row in rows] == pytest.approx(chosen.gains.tolist())

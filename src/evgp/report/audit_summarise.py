@@ -6,13 +6,13 @@ from math import sqrt
 from unicodedata import category
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from evgp._errors import PoolError
 from evgp._machine import own_version
 from evgp.audits import Audit, Confirmation
 from evgp.report.audit_summary import AuditSummary, Bars, Help, Matter, Risk, Row, Seen
-from evgp.report.summarise import BINS, LONGEST, SHOWN, Column
+from evgp.report.summarise import BINS, LONGEST, SHOWN, Column, highest_bin
 from evgp.report.summarise import text as shortened
 
 DRAWN = 2_000  # test rows in the figure of predicted and observed
@@ -143,10 +143,8 @@ def _check(found: Audit, train: Rows, test: Rows, pool: Rows | None) -> None:
             raise PoolError(
                 f"{rows.source}: expected the {count:,} rows of the audit, got {rows.count:,}"
             )
-    picks: Int[np.ndarray, " k"] = (
-        np.empty(0, int) if found.further is None else (found.further.indices)
-    )
-    if len(picks) and (pool is None or int(picks.max()) >= pool.count):
+    picks = [] if found.further is None else found.further.indices.tolist()
+    if picks and (pool is None or max(picks) >= pool.count):
         raise PoolError("expected the pool that the further labels were picked from, got another")
 
 
@@ -175,9 +173,7 @@ def _helps(found: Audit, pool: Rows | None, shown: Sequence[str]) -> tuple[Help,
 
 
 def _bars(deviation: Float[np.ndarray, " m"]) -> Bars:
-    highest = float(deviation.max())
-    # One far row would squeeze all others into a bin: the last bin takes all beyond.
-    high = min(highest, 1.5 * float(np.quantile(deviation, 0.99))) or 1.0
+    high, highest = highest_bin(deviation), float(deviation.max())
     bins = int(min(BINS, max(8, 2 * sqrt(len(deviation)))))
     edges = np.linspace(0.0, high, bins + 1)
     counts = np.histogram(deviation.clip(0, high), edges)[0]

@@ -9,7 +9,7 @@ import numpy as np
 from evgp.campaign import Campaign
 from evgp.campaign.hint import hint
 from evgp.campaign.source import Source
-from evgp.datasets import ArrayPictures, Images, plain
+from evgp.datasets import plain
 from evgp.pool import Selection
 from evgp.report.summarise import Column, summarise
 from evgp.report.summary import Summary
@@ -35,16 +35,18 @@ def summarise_campaign(campaign: Campaign, *, command: str = "") -> Summary:
     """Everything a page says of a campaign; of what is picked, not of the whole pool."""
     state, source = campaign.state, campaign.source
     rounds = state.rounds
+    # Where labels choose the network, each round has a prior of its own: all are told in the first.
+    units = [rounds[0].prior / one.prior for one in rounds]
+    told = list(zip(units, rounds, strict=True))
     selection = Selection(
         np.array(state.picked, dtype=np.int64),
-        np.array([gain for one in rounds for gain in one.gains]),
+        np.array([unit * gain for unit, one in told for gain in one.gains]),
         prior_variance=rounds[0].prior if rounds else np.nan,
         start_variance=rounds[0].start if rounds else np.nan,
-        variance_left=np.array([left for one in rounds for left in one.left]),
+        variance_left=np.array([unit * left for unit, one in told for left in one.left]),
         settings={"rounds": len(rounds), **state.created.settings},
     )
     x = np.asarray(campaign.x(), dtype=np.float64).reshape(len(source), -1)
-    pictures: Images | ArrayPictures | None = source.images
     return summarise(
         selection,
         x=x,
@@ -54,7 +56,7 @@ def summarise_campaign(campaign: Campaign, *, command: str = "") -> Summary:
         source=campaign.path.name,
         command=command,
         notes=_notes(campaign),
-        pictures=pictures,
+        pictures=source.images,
     )
 
 

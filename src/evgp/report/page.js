@@ -270,12 +270,14 @@
   }
 
   function csv() {
+    /* text that a spreadsheet would run as a formula gets a single quote in front, numbers do not */
+    const tame = (v) => (/^[=+\-@\t\r]/.test(v) && !/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(v) ? `'${v}` : v);
     const quote = (v) => (/[",\r\n]/.test(v) ? `"${v.replaceAll('"', '""')}"` : v);
     const base = ["rank", data.id, "gain", "variance_left", ...(data.costs ? ["cost"] : [])];
     const lines = data.ids.map((id, i) => [
       i + 1, id, data.gains[i], data.left[i] ?? "", ...(data.costs ? [data.costs[i]] : []), ...data.cells[i],
     ]);
-    return [[...base, ...data.columns], ...lines].map((line) => line.map((v) => quote(String(v))).join(",")).join("\r\n") + "\r\n";
+    return [[...base, ...data.columns], ...lines].map((line) => line.map((v) => quote(tame(String(v)))).join(",")).join("\r\n") + "\r\n";
   }
 
   document.querySelector(".tools").hidden = false;

@@ -240,13 +240,24 @@ def _histogram(selection: Selection) -> Histogram | None:
     if not len(before) or not len(after):
         return None
     both = np.maximum(np.concatenate([before, after]), 0)  # rounding may leave -1e-17
-    # One far test point would squeeze all others into a bin: the last bin takes all beyond.
-    high = min(float(both.max()), 1.5 * float(np.quantile(both, 0.99))) or float(both.max()) or 1.0
+    high = highest_bin(both)
     edges = np.linspace(0.0, high, BINS + 1)
     counts = [np.histogram(part.clip(0, high), edges)[0].tolist() for part in (before, after)]
     medians = (float(np.median(before)), float(np.median(after)))
     highest = float(both.max())
     return Histogram(tuple(edges.tolist()), tuple(counts[0]), tuple(counts[1]), medians, highest)
+
+
+def highest_bin(values: Float[np.ndarray, " n"]) -> float:
+    """Where the last bin of a histogram from zero ends; it takes all beyond.
+
+    One far value would squeeze all others into a bin.
+
+    >>> highest_bin(np.array([*99 * [1.0], 50.0, 50.0])), highest_bin(np.array([*999 * [0.0], 0.2]))
+    (1.5, 0.2)
+    """
+    highest = float(values.max())
+    return min(highest, 1.5 * float(np.quantile(values, 0.99))) or highest or 1.0
 
 
 def text(value: object, *, longest: int | None = LONGEST) -> str:
