@@ -89,12 +89,14 @@ def audit(
             progress=progress,
         )
         sets = _sets(more, further, seed)
-        _note_known(known_rows(points, more), further)
+        known = known_rows(points, more)
+        _note_known(known, further)
     made = _looked(network, points, test, sets, noise=noise, progress=progress)
     spread, ceiling, influence, after = made
     drawn = np.empty(0)
     if more is not None:
-        drawn = _random(network, points, more, test, noise=noise, seed=seed, progress=progress)
+        fresh = more[torch.from_numpy(~known)]
+        drawn = _random(network, points, fresh, test, noise=noise, seed=seed, progress=progress)
     return Audit(
         spread.sqrt().numpy(),
         ceiling.sqrt().numpy(),
@@ -165,22 +167,21 @@ def _note_known(known: Bool[np.ndarray, " p"], further: Selection) -> None:
 def _random(
     network: Network,
     points: Float[Tensor, "n d"],
-    pool: Float[Tensor, "p d"],
+    fresh: Float[Tensor, "p d"],
     test: Float[Tensor, "m d"],
     *,
     noise: float,
     seed: int,
     progress: Progress,
 ) -> Float[np.ndarray, " r"]:
-    """Mean variances of networks trained on random sets, drawn from training rows and pool.
+    """Mean variances of networks trained on random sets, from training rows and the fresh ones.
 
     From both together: then a training set that was itself drawn at random is one of them, and its
     place among them is any with the same chance. From the pool alone all would share its quirks.
     """
-    fresh = np.flatnonzero(~known_rows(points, pool))
     if not len(fresh):
         return np.empty(0)
-    count, whole = len(points), torch.cat([points, pool[fresh]])
+    count, whole = len(points), torch.cat([points, fresh])
     generator = torch.Generator().manual_seed(seed)
     found = []
     for draw in range(_DRAWS):
