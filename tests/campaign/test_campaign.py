@@ -7,10 +7,13 @@ import shutil
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 from PIL import Image
 
 import evgp
 from evgp._errors import CampaignError, EvgpError
+from evgp.architectures import candidates, choose, losses
+from evgp.architectures.folds import split
 from evgp.campaign import Campaign, campaign_path, export
 from evgp.campaign.events import Answered
 from evgp.campaign.hint import Hint, hint
@@ -177,6 +180,7 @@ def test_images_can_be_labelled(tmp_path) -> None:
         ({"classes": ["a", "\x00"]}, "printable letters"),
         ({"number": True, "network": {"activation": "cube"}}, "cube"),
         ({"number": True, "id": "nokey"}, "nokey"),
+        ({"number": True, "seed": -1}, "expected seed as a whole number from 0"),
     ],
 )
 def test_what_cannot_begin_leaves_nothing(mails, tmp_path, given, words) -> None:
@@ -224,3 +228,24 @@ def test_the_hint_speaks_of_picks_and_then_of_errors(mails, tmp_path) -> None:
     found = hint(made)
     assert 0 <= found.error < found.half < 1, found
     assert "Labels still help" in found.words
+
+
+def test_hints_and_networks_see_images_on_the_scale_of_the_picks(tmp_path) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    values = np.random.default_rng(0).integers(0, 255, (40, 3, 3), dtype=np.uint8)
+    for i, one in enumerate(values):
+        Image.fromarray(one).save(folder / f"{i:02}.png")
+    made = Campaign.create(tmp_path / "photos", folder, number=True, choose_network=True)
+    made.next(1)
+    for row in range(24):
+        made.answer(row, "label", float(np.sin(values[row, 0, 0] / 60)))
+    flat = torch.from_numpy(values.reshape(40, -1).astype(float))
+    scaled = (flat - flat.mean()) / flat.std(correction=0)
+    assert torch.allclose(made.points(range(40)), scaled)
+    rows, y = made.targets()
+    chosen = choose(candidates(), scaled[rows], y, standardise=False, seed=0).network
+    assert made.network()[1] == chosen
+    folds, goals = split(24, 50, 0.2, 0), y[:, None]
+    wanted = losses(chosen, scaled[rows], goals, folds, 5).fit.mean() / goals.square().mean()
+    assert hint(made).error == pytest.approx(float(wanted))

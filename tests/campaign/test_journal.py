@@ -6,8 +6,10 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from evgp._errors import CampaignError, Conflict, NoRoom
@@ -175,6 +177,7 @@ KILLS = """
 import os, random, signal, sys, time
 from evgp.campaign.journal import Journal
 from evgp.campaign.events import Answered
+from contextlib import closing
 from pathlib import Path
 
 path, rounds = Path(sys.argv[1]), int(sys.argv[2])
@@ -300,3 +303,19 @@ def test_the_state_is_folded_as_events_come(spam) -> None:
         assert folding.state == whole == spam.state
         rows = dict.fromkeys(one.row for one in whole.standing.values())
         assert list(folding.state.verdicts) == list(whole.verdicts) == list(rows)
+
+
+@pytest.mark.parametrize("harm", ["newer", "foreign", "pool"])
+def test_a_campaign_that_is_refused_is_not_kept_open(spam, mails, harm) -> None:
+    spam.close()
+    if harm == "newer":
+        with closing(sqlite3.connect(spam.path)) as connection:
+            connection.execute("PRAGMA user_version=9")
+    elif harm == "foreign":
+        spam.path.write_bytes(b"no database at all" * 100)
+    else:
+        mails.write_text("key\nm0\n")
+    with pytest.raises(CampaignError) as told:
+        Campaign.open(spam.path)
+    held = [one.path for one in psutil.Process().open_files()]
+    assert str(told.value) and str(spam.path.resolve()) not in held

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Shaped
+from jaxtyping import Float, Shaped
 
 from evgp._errors import CampaignError, Conflict
 from evgp._executor import Progress, silent
@@ -22,7 +22,8 @@ from evgp.campaign.journal import Entry, Journal, Wanted
 from evgp.campaign.source import Source, checksum, encoded, keep_array, kept_array, open_source
 from evgp.campaign.state import Folding, State, fold
 from evgp.nets import Network, mlp
-from evgp.strategies import pick
+from evgp.strategies import pick, whole
+from evgp.strategies.checks import Scale, scale_of
 
 SUFFIX = ".evgp"
 _LEAST = 10  # labels before the network is chosen by them
@@ -68,6 +69,7 @@ class Campaign:
         self._folding = Folding()
         self._lock = threading.Lock()
         self._source: Source | None = None
+        self._scale: Scale | None = None
 
     @classmethod
     def create(
@@ -91,6 +93,7 @@ class Campaign:
         """
         place, where = campaign_path(path), Path(pool)
         names = checked_classes(classes, number)
+        whole(seed, "seed", 0, 2**32 - 1)
         mlp(**dict(network or {}))  # what cannot be built is refused now
         if place.exists():
             raise CampaignError(
@@ -98,7 +101,7 @@ class Campaign:
             )
         digest = checksum(where)
         source = open_source(where, id=id)
-        x, _ = encoded(source, id=id, drop=drop, impute=impute)
+        x = encoded(source, id=id, drop=drop, impute=impute)
         array = keep_array(_arrays(place), x)
         first = Created(
             pool=os.path.relpath(where.resolve(), place.resolve().parent),
@@ -121,7 +124,11 @@ class Campaign:
     def open(cls, path: str | Path) -> "Campaign":
         """A campaign that is there; a damaged or newer file, or a changed pool, is refused."""
         made = cls(Journal.open(campaign_path(path)))
-        made.check_pool()
+        try:
+            made.check_pool()
+        except BaseException:
+            made.close()
+            raise
         return made
 
     @property
@@ -292,11 +299,7 @@ class Campaign:
         rows, y = self.targets()
         if not settings["choose_network"] or len(rows) < _LEAST:
             return "given", given
-        points = self.x()[rows].reshape(len(rows), -1)
-        made = choose(
-            candidates(), torch.from_numpy(np.array(points, dtype=np.float64)), y,
-            standardise=False, seed=settings["seed"],
-        )  # fmt: skip
+        made = choose(candidates(), self.points(rows), y, standardise=False, seed=settings["seed"])
         return made.chosen.name, made.network
 
     def targets(self) -> tuple[list[int], torch.Tensor]:
@@ -311,6 +314,16 @@ class Campaign:
     def x(self) -> Shaped[np.ndarray, " n *d"]:
         """The encoded rows."""
         return kept_array(_arrays(self.path), self.created.array)
+
+    def points(self, rows: Sequence[int]) -> Float[torch.Tensor, "r d"]:
+        """Encoded rows as networks see them: images on the scale of the pool, as in `pick`."""
+        x = self.x()
+        made = torch.from_numpy(np.array(x[rows], dtype=np.float64))
+        if self.source.images is not None:
+            if self._scale is None:
+                self._scale = scale_of(torch.from_numpy(np.array(x, dtype=np.float64)))
+            made = self._scale(made)
+        return made.flatten(1)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -69,7 +68,7 @@ def hint(campaign: Campaign, *, seed: int = 0) -> Hint:
     if campaign.created.classes:
         hot = torch.nn.functional.one_hot(y, len(campaign.created.classes)).double()
         goals = hot - hot.mean(0)
-    x = torch.from_numpy(np.array(campaign.x()[rows], dtype=np.float64)).flatten(1)
+    x = campaign.points(rows)
     _, network = campaign.network()
     found = [
         _error(network, x[:count], goals[:count], seed) for count in (len(rows), len(rows) // 2)

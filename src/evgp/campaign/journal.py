@@ -74,8 +74,7 @@ class Journal:
                 f"{path}: expected a new campaign, got a file that is there; take another name"
             ) from error
         try:
-            with _told(path):
-                connection = _connected(path)
+            with _told(path), _connected(path) as connection:
                 connection.execute(f"PRAGMA application_id={APPLICATION}")
                 made = cls(path, connection)
                 with made._writing():
@@ -93,8 +92,7 @@ class Journal:
         """A file that is there, whole, and not newer than this program; else it is refused."""
         if not path.is_file():
             raise CampaignError(f"{path}: expected a campaign, got no file; make it with evgp new")
-        with _told(path):
-            connection = _connected(path)
+        with _told(path), _connected(path) as connection:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if application != APPLICATION:
@@ -223,14 +221,20 @@ class Journal:
             self._note(entry)
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+@contextmanager
+def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+    """The file, open from now on; closed where what follows fails."""
     connection = sqlite3.connect(
         f"file:{quote(os.fsencode(path.resolve()))}?mode=rw",
         uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False,
     )  # fmt: skip
-    connection.execute("PRAGMA journal_mode=DELETE")
-    connection.execute("PRAGMA synchronous=EXTRA")
-    return connection
+    try:
+        connection.execute("PRAGMA journal_mode=DELETE")
+        connection.execute("PRAGMA synchronous=EXTRA")
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _schema(connection: sqlite3.Connection) -> list[tuple[str, ...]]:

@@ -49,7 +49,7 @@ def _gains(campaign: Campaign, rows: Sequence[int], given: Sequence[int]) -> lis
     _, network = campaign.network()
     kernel = NTK(network)
     at = [torch.from_numpy(np.searchsorted(used, one)) for one in (np.sort(tested), given, rows)]
-    pool = Pool(points, test=at[0], labelled=at[1].long())
+    pool = Pool(points, test=at[0], labelled=at[1])
     prior = float(kernel.diag(points[at[0]]).mean())
     made = condition(kernel, pool, at[2], noise=_NOISE * prior)
     gains = ExpectedVariance().gains(made, torch.arange(len(rows)))

@@ -5,6 +5,7 @@ import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,6 @@ from jaxtyping import Shaped
 from evgp._errors import CampaignError, DatasetError
 from evgp.datasets import Encoder, Images, Table, atomic, ids, plain, read_images, read_table
 from evgp.datasets.images import image_files
-
-_PART = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -38,26 +37,22 @@ class Source:
 
     def row_of(self, name: str) -> int:
         """The row of a name; O(1) after the first."""
-        found = self._rows().get(name)
+        found = self._rows.get(name)
         if found is None:
             raise CampaignError(
                 f"expected the id of a row in {self.path.name}, got {name!r}; check it"
             )
         return found
 
+    @cached_property
     def _rows(self) -> Mapping[str, int]:
-        known = self.__dict__.get("_index")
-        if known is None:
-            known = {name: row for row, name in enumerate(self.names)}
-            object.__setattr__(self, "_index", known)
-        assert isinstance(known, dict)
-        return known
+        return {name: row for row, name in enumerate(self.names)}
 
 
-def open_source(path: Path, *, id: str | None = None, size: int | None = None) -> Source:
+def open_source(path: Path, *, id: str | None = None) -> Source:
     """Read a table, or a folder of images, for people to look at."""
     if path.is_dir():
-        images = read_images(path, size=size)
+        images = read_images(path)
         return Source(path, images.names, images=images)
     table = read_table(path, text=() if id is None else (id,))
     names = range(len(table)) if id is None else ids(table, id)
@@ -66,13 +61,13 @@ def open_source(path: Path, *, id: str | None = None, size: int | None = None) -
 
 def encoded(
     source: Source, *, id: str | None, drop: Sequence[str], impute: bool
-) -> tuple[Shaped[np.ndarray, " n *d"], list[str]]:
-    """The rows as numbers, scaled, and what there is to say about that."""
+) -> Shaped[np.ndarray, " n *d"]:
+    """The rows as numbers: those of a table scaled, images as they are."""
     if source.images is not None:
-        return source.images.x, list(source.images.notes)
+        return source.images.x
     assert source.table is not None
     encoder = Encoder.fit(source.table, id=id, drop=tuple(drop), impute=impute)
-    return encoder.transform(source.table), list(encoder.notes)
+    return encoder.transform(source.table)
 
 
 def checksum(path: Path) -> str:
