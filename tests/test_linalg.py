@@ -1,9 +1,11 @@
-"""Linear algebra without points: columns brought to one scale."""
+"""Linear algebra without points: arrays in, and columns brought to one scale."""
 
+import numpy as np
 import pytest
 import torch
 
-from evgp._linalg import standardised
+from evgp import NTK, mlp
+from evgp._linalg import as_tensor, standardised
 
 X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 PLAIN = (X - X.mean(0)) / X.std(0, correction=0)
@@ -42,3 +44,22 @@ def test_any_shape_and_any_floats_come_back_as_float64() -> None:
 
 def test_what_is_beyond_all_numbers_is_infinite() -> None:
     assert standardised(1e200 * X[:1].abs(), by=1e-200 * X).isinf().all()
+
+
+def test_arrays_that_torch_cannot_share_come_in_as_copies() -> None:
+    plain = X.numpy()
+    read_only, turned = plain.copy(), plain[::-1]
+    read_only.flags.writeable = False
+    for other in (read_only, plain.astype(">f8"), np.asfortranarray(plain), turned[::-1]):
+        assert torch.equal(as_tensor(other), X)
+    assert as_tensor(plain).data_ptr() == X.data_ptr()
+    assert as_tensor(plain.astype(">i2")).dtype == torch.float64
+    assert np.array_equal(NTK(mlp())(read_only), NTK(mlp())(plain))
+
+
+def test_tensors_made_without_gradients_have_kernels() -> None:
+    expected = NTK(mlp())(X)
+    with torch.inference_mode():
+        made = X * 1
+        assert torch.equal(NTK(mlp())(made), expected)
+    assert torch.equal(NTK(mlp())(made), expected)

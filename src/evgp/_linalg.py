@@ -29,9 +29,18 @@ def as_tensor(x: Array) -> Tensor:
     >>> as_tensor(np.array([1, 2])).dtype
     torch.float64
     """
-    tensor = x if isinstance(x, Tensor) else torch.from_numpy(np.ascontiguousarray(x))
+    tensor = x if isinstance(x, Tensor) else shared(np.asarray(x))
     wide = tensor.dtype in (torch.float32, torch.float64)
     return tensor.detach() if wide else tensor.detach().to(torch.float64)
+
+
+def shared(array: np.ndarray) -> Tensor:
+    """An array as a tensor; a copy only where torch cannot share it, as if it is read-only.
+
+    >>> shared(np.broadcast_to(np.array(2, dtype=">i4"), 3)).tolist()
+    [2, 2, 2]
+    """
+    return torch.from_numpy(np.require(array, array.dtype.newbyteorder("="), ["C", "W"]))
 
 
 def like(example: AnyArray, result: Tensor) -> AnyArray:
@@ -61,14 +70,20 @@ def mirror_(a: Float[Tensor, "n n"], step: int = 1024) -> None:
         a[stop:, start:stop] = a[start:stop, stop:].T
 
 
-def safe_cholesky(a: Float[Tensor, "l l"]) -> Float[Tensor, "l l"]:
-    r"""Lower Cholesky factor, with jitter raised tenfold until it succeeds.
+def safe_cholesky(
+    a: Float[Tensor, "l l"], noise: float | Float[Tensor, " l"] | None = None
+) -> Float[Tensor, "l l"]:
+    r"""Lower Cholesky factor of a matrix plus noise, with jitter raised tenfold until it succeeds.
 
-    Jitter starts at $10^{-10}$ of the mean diagonal and warns with the value used.
+    Jitter starts at $10^{-10}$ of the mean diagonal and warns with the value used. The matrix stays
+    as it is: a kernel may have lent it.
 
-    >>> safe_cholesky(torch.eye(2, dtype=torch.float64)).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
+    >>> safe_cholesky(torch.eye(2, dtype=torch.float64), noise=3.0).tolist()
+    [[2.0, 0.0], [0.0, 2.0]]
     """
+    if noise is not None:
+        a = a.clone()
+        a.diagonal().add_(noise)
     if not bool(torch.isfinite(a).all()):
         raise NotPositiveDefinite(
             f"expected finite covariances, got {int((~torch.isfinite(a)).sum())} that are NaN or "

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 
-from evgp import NTK, Pool, mlp
+from evgp import EVGP, NTK, ExpectedVariance, MutualInformation, Pool, mlp, ntkgp
 from evgp._errors import PoolError
+from evgp.kernels import Inducing, Tabulated
 from evgp.posterior import Start, condition
 from tests.laws.posterior import Truth, agrees
 
@@ -136,6 +137,34 @@ def test_agrees_with_scikit_learn() -> None:
     pool = Pool(points(1, 9), x_test=points(6, 1), x_labelled=points(10))
     posterior = condition(KERNEL, pool, pool.unlabelled(), noise=NOISE)
     assert posterior.test_variance().numpy() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("criterion", [ExpectedVariance(), MutualInformation()], ids=repr)
+@pytest.mark.parametrize("labelled", [0, 3])
+def test_a_kernel_that_lends_its_matrix_finds_it_unchanged(criterion, labelled) -> None:
+    lent = KERNEL(points(20))
+    rows = torch.arange(20.0, dtype=torch.float64)[:, None]
+    pools = [Pool(one, labelled=torch.arange(labelled)) for one in (rows, points(20))]
+    found, expected = (
+        EVGP(kernel, criterion, noise=0.1)(pool, 5, generator=torch.Generator())
+        for kernel, pool in zip((Tabulated(lent), KERNEL), pools, strict=True)
+    )
+    assert torch.equal(lent, KERNEL(points(20)))
+    assert found.indices.tolist() == expected.indices.tolist()
+    assert found.variance_left == pytest.approx(expected.variance_left)
+    ntkgp(Tabulated(lent), rows, torch.zeros(20), rows)
+    Inducing(Tabulated(lent), rows).factor()
+    assert torch.equal(lent, KERNEL(points(20)))
+
+
+def test_a_kernel_may_store_float32_for_itself() -> None:
+    for pool in POOLS.values():
+        found, expected = (
+            EVGP(kernel)(pool, 5, generator=torch.Generator())
+            for kernel in (NTK(KERNEL.network, torch.float32), KERNEL)
+        )
+        assert found.indices.tolist() == expected.indices.tolist()
+        assert found.variance_left == pytest.approx(expected.variance_left, rel=1e-9)
 
 
 def test_without_noise_a_twin_of_a_pick_gains_nothing() -> None:

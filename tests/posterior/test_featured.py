@@ -56,6 +56,7 @@ def pools() -> dict[str, Pool]:
         "pool is test": Pool(x),
         "test points with weights": Pool(x, test, weights=weights / weights.sum()),
         "some rows are test points": Pool(x, test=torch.arange(0, 60, 3)),
+        "a row is a test point twice": Pool(x, test=torch.tensor([4, 9, 4, 30, 31, 4, 9])),
         "labelled inside and outside": Pool(
             x, test, labelled=torch.tensor([3, 8]), x_labelled=points(4, 7, 3)
         ),

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from evgp import NNGP, NTK, mlp, ntkgp, trained
+from evgp import NNGP, NTK, EmpiricalNTK, mlp, ntkgp, trained
 from evgp._errors import PoolError
+from evgp.theory import rkhs_norm
 
 NETWORK = mlp(2, 512, "erf", 1.5, 0.3)
 
@@ -69,6 +70,20 @@ def test_networks_really_trained_agree_loosely() -> None:
     ratio = observed.var(0).sum() / found.variance.sum()
     assert 0.6 < float(ratio) < 1.6
     assert float(torch.corrcoef(torch.stack([observed.var(0), found.variance]))[0, 1]) > 0.8
+
+
+@pytest.mark.parametrize(
+    "kernel", [NTK(NETWORK, torch.float32), EmpiricalNTK(mlp(1, 8))], ids=lambda one: one.__class__
+)
+def test_kernels_in_float32_are_solved_in_float64(kernel) -> None:
+    x, y, test = data()
+    made = [ntkgp(kernel, x, y, test, full=True), trained(kernel, kernel, x, y, test, full=True)]
+    for one in made:
+        assert one.mean.dtype == one.variance.dtype == one.covariance.dtype == torch.float64
+        assert torch.allclose(one.covariance.diagonal(), one.variance, rtol=1e-3, atol=1e-6)
+    # With one kernel for both, networks vary as the process does.
+    assert torch.allclose(made[0].variance, made[1].variance, rtol=1e-3, atol=1e-5)
+    assert rkhs_norm(kernel, x, y[:, 0]) > 0
 
 
 def test_labels_must_match_points() -> None:

@@ -74,8 +74,7 @@ def losses(
     """
     ntk, nngp = NTK(network)(x), NNGP(network)(x)
     scale = float(ntk.diagonal().mean())
-    ntk.diagonal().add_(max(noise, JITTER) * scale)
-    factor = safe_cholesky(ntk)
+    factor = safe_cholesky(ntk, max(noise, JITTER) * scale)
     inverse = torch.cholesky_inverse(factor)
     middle = inverse @ nngp @ inverse
     solved = torch.cholesky_solve(y, factor)

@@ -75,8 +75,7 @@ def evidence(network: Network, x: Array, y: Array, *, noise: float = 1e-4) -> fl
     x, y = as_tensor(x).double(), as_tensor(y).double()
     y = y[:, None] if y.ndim == 1 else y
     matrix = NTK(network)(x)
-    matrix.diagonal().add_(max(noise, JITTER) * float(matrix.diagonal().mean()))
-    factor = safe_cholesky(matrix)
+    factor = safe_cholesky(matrix, max(noise, JITTER) * float(matrix.diagonal().mean()))
     half = torch.linalg.solve_triangular(factor, y, upper=False)
     n, scales = len(x), half.square().mean(0)
     logs = -n / 2 * (scales.clamp(min=1e-300).log() + math.log(2 * math.pi) + 1)

@@ -9,6 +9,7 @@ from evgp.kernels.features import Raw as Raw
 from evgp.kernels.kernel import Features as Features
 from evgp.kernels.kernel import Kernel as Kernel
 from evgp.kernels.kernel import Storing as Storing
+from evgp.kernels.kernel import Wide as Wide
 from evgp.kernels.kernel import is_random as is_random
 from evgp.kernels.kernel import redrawn as redrawn
 from evgp.kernels.named import is_of_network as is_of_network

@@ -93,7 +93,7 @@ def _variance(x: Array, flat: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
 
     Kept for as long as the tensor lives unchanged: a greedy asks for one column after another.
     """
-    if not isinstance(x, Tensor):
+    if not isinstance(x, Tensor) or x.is_inference():  # whose changes are not counted
         return _mean_square(flat)
     known = _VARIANCES.get(x)
     if known is None or known[0] != x._version:

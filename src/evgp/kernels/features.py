@@ -10,7 +10,7 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from evgp._errors import PoolError
-from evgp._linalg import safe_cholesky
+from evgp._linalg import JITTER, safe_cholesky
 from evgp.kernels.kernel import Kernel
 
 
@@ -79,6 +79,5 @@ class Inducing:
         """L: the Cholesky factor of the inducing points' covariance."""
         if "factor" not in self._made:
             inside = self.kernel(self.points.double()).double()
-            inside.diagonal().mul_(1 + 1e-10)
-            self._made["factor"] = safe_cholesky(inside)
+            self._made["factor"] = safe_cholesky(inside, JITTER * inside.diagonal())
         return self._made["factor"]

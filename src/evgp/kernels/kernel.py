@@ -1,6 +1,6 @@
 """What the rest of the package asks of a kernel."""
 
-from dataclasses import Field, replace
+from dataclasses import Field, dataclass, replace
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -68,3 +68,24 @@ class Storing(Protocol):
     ) -> Float[Tensor, "n m"]:
         """As `Kernel`, in the type of `storage`."""
         ...
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A kernel in float64, whatever it would store and whatever its inputs are."""
+
+    kernel: Kernel
+
+    def __call__(
+        self, x1: Float[Tensor, " n *d"], x2: Float[Tensor, " m *d"] | None = None
+    ) -> Float[Tensor, "n m"]:
+        """The n x m matrix; with one argument the symmetric n x n one."""
+        return self._whole()(x1.double(), None if x2 is None else x2.double()).double()
+
+    def diag(self, x: Float[Tensor, " n *d"]) -> Float[Tensor, " n"]:
+        """Each point with itself."""
+        return self._whole().diag(x.double()).double()
+
+    def _whole(self) -> Kernel:
+        kernel = self.kernel
+        return replace(kernel, storage=None) if isinstance(kernel, Storing) else kernel

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from evgp._errors import PoolError
 from evgp._linalg import JITTER, mirror_of, safe_cholesky
-from evgp.kernels import Kernel
+from evgp.kernels import Kernel, Wide
 from evgp.posterior.informed import Informed
 
 _TILE = 512
@@ -66,15 +66,15 @@ class DensePosterior:
         test_labelled: Bool[Tensor, " m"] | None = None,
         shared: bool = False,
     ) -> None:
-        self._kernel, self._x, self._x_test, self._cross = kernel, x, x_test, cross
+        self._kernel, self._x, self._x_test, self._cross = Wide(kernel), x, x_test, cross
         self._w = weights
         self._known = known
         self._in_test = in_test
         none = torch.zeros(len(x_test), dtype=torch.bool)
         self._test_labelled = none if test_labelled is None else test_labelled
         self._shared = shared
-        self._v = kernel.diag(x).double()
-        self._tv = self._v.clone() if shared else kernel.diag(x_test).double()
+        self._v = self._kernel.diag(x).clone()
+        self._tv = (self._v if shared else self._kernel.diag(x_test)).clone()
         # Jitter keeps a noiseless twin of a pick from dividing by zero.
         self._s = max(noise, JITTER * float(self._tv.mean()))
         self._base_c, self._base_t = self._condition(known)
@@ -234,14 +234,10 @@ class DensePosterior:
     ) -> tuple[Float[Tensor, "l c"], Float[Tensor, "l m"]]:
         if known is None or len(known) == 0:
             return self._v.new_empty(0, len(self._x)), self._v.new_empty(0, len(self._x_test))
-        prior = self._kernel(known.double())
-        prior.diagonal().add_(self._s)
-        factor = safe_cholesky(prior)
+        factor = safe_cholesky(self._kernel(known), self._s)
         sides = [self._x] if self._shared else [self._x, self._x_test]
         solved = [
-            torch.linalg.solve_triangular(
-                factor, self._kernel(known.double(), side.double()), upper=False
-            )
+            torch.linalg.solve_triangular(factor, self._kernel(known, side), upper=False)
             for side in sides
         ]
         return solved[0], solved[-1]
@@ -259,11 +255,11 @@ class DensePosterior:
     def _prior(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r m"]:
         if self._cross.dtype == torch.float64:
             return self._cross[rows]
-        return self._kernel(self._x[rows].double(), self._x_test.double())
+        return self._kernel(self._x[rows], self._x_test)
 
     def _candidates(self, row: int) -> Float[Tensor, " c"]:
         k = len(self._rows)
-        column = self._kernel(self._x[row : row + 1].double(), self._x.double())[0]
+        column = self._kernel(self._x[row : row + 1], self._x)[0]
         column = column - self._base_c[:, row] @ self._base_c
         return column - self._b_c[:k, row] @ self._b_c[:k]
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from evgp._errors import PoolError
 from evgp._linalg import JITTER, mirror_of
 from evgp.posterior.rows import FeatureRows
-from evgp.posterior.sums import EXACT, Change, State, Sums
+from evgp.posterior.sums import EXACT, Change, State, Sums, root_of
 
 
 @dataclass
@@ -192,8 +192,6 @@ class FeaturePosterior:
         self._gap = None
 
     def _directions(self) -> Float[Tensor, "p p"]:
-        """R with R' R = M: each row stands for as much of the test points as it carries."""
         if self._root is None:
-            values, vectors = torch.linalg.eigh(self._state.m)
-            self._root = (vectors * values.clamp(min=0).sqrt()).T
+            self._root = root_of(self._state.m)
         return self._root

@@ -36,19 +36,14 @@ class Informed:
         test = x_test.double()
         alive = ~test_labelled  # a labelled point among the test points leaves T - L
         self._at = (torch.cumsum(alive, 0) - 1).masked_fill(~alive, -1)
-        prior = kernel(test[alive])
-        prior.diagonal().add_(noise)
-        self._q = torch.cholesky_inverse(safe_cholesky(prior))
+        self._q = torch.cholesky_inverse(safe_cholesky(kernel(test[alive]), noise))
         outside = (self._place < 0).nonzero().squeeze(1)
         self._where = torch.full((len(x),), -1)
         self._where[outside] = torch.arange(len(outside))
         self._x = x[outside].double()
-        self._given = test if known is None else torch.cat([test[alive], known.double()])
-        prior = kernel(self._given)
-        prior.diagonal().add_(noise)
-        self._b = torch.linalg.solve_triangular(
-            safe_cholesky(prior), kernel(self._given, self._x), upper=False
-        )
+        given = test if known is None else torch.cat([test[alive], known.double()])
+        factor = safe_cholesky(kernel(given), noise)
+        self._b = torch.linalg.solve_triangular(factor, kernel(given, self._x), upper=False)
         self._v = kernel.diag(self._x) - self._b.square().sum(0)
 
     def variance(self) -> Float[Tensor, " c"]:

@@ -6,14 +6,14 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from evgp._linalg import BLOCK, safe_cholesky
+from evgp._linalg import BLOCK
 from evgp.kernels import Features
 from evgp.pool import Pool
 from evgp.posterior.covariance import TestCovariance
 from evgp.posterior.featured import FeaturePosterior
 from evgp.posterior.posterior import Posterior
 from evgp.posterior.rows import FeatureRows, Some, Stored, moment
-from evgp.posterior.sums import State
+from evgp.posterior.sums import State, columns_of, root_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class FeatureStart:
         weights, at = pool.test_weights(), pool.test_rows()
         if at is not None:
             every = torch.zeros(len(residual), dtype=torch.float64)
-            every[at] = weights
+            every.index_add_(0, at, weights.double())  # a row may be a test point twice
             total, rest = moment(rows, every), float(every @ residual)
         else:
             test, own = featurise(features, pool.test_points(), storage)
@@ -87,14 +87,8 @@ class FeatureStart:
 
     def test_covariance(self, posterior: Posterior) -> TestCovariance:
         """Of the test points after the labels at the start, in directions that stand for them."""
-        values, vectors = torch.linalg.eigh(self.moment)
-        root = (vectors * values.clamp(min=0).sqrt()).T
-        if len(self.known):
-            noise = (self.noise + self.known_residual).diag()
-            factor = safe_cholesky(self.known @ self.known.T + noise)
-            base = torch.linalg.solve_triangular(factor, self.known @ root.T, upper=False)
-        else:
-            base = root.new_empty(0, len(root))
+        root = root_of(self.moment)
+        base = columns_of(self.known, self.noise + self.known_residual) @ root.T
         matrix = root @ root.T
         variance = matrix.diagonal() - base.square().sum(0)
         ones = torch.ones(len(root), dtype=torch.float64)

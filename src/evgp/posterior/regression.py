@@ -15,7 +15,7 @@ from torch import Tensor
 from evgp._errors import PoolError
 from evgp._linalg import JITTER, as_tensor, safe_cholesky
 from evgp._typing import Array
-from evgp.kernels import Kernel
+from evgp.kernels import Kernel, Wide
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ def ntkgp(
     [1.0, 2.0]
     """
     points, targets, test = _inputs(x, y, x_test)
+    kernel = Wide(kernel)
     factor, solved = _solve(kernel, points, test, noise)
     half = torch.linalg.solve_triangular(factor, targets, upper=False)
     variance = (kernel.diag(test) - solved.square().sum(0)).clamp(min=0)
@@ -68,6 +69,7 @@ def trained(
     torch.Size([2])
     """
     points, targets, test = _inputs(x, y, x_test)
+    ntk, nngp = Wide(ntk), Wide(nngp)
     factor, solved = _solve(ntk, points, test, noise)
     weights = torch.linalg.solve_triangular(factor.T, solved, upper=True)  # G transposed
     prior, cross = nngp(points), nngp(points, test)
@@ -101,7 +103,6 @@ def _solve(
     """The Cholesky factor L of the labelled covariance, and L^-1 of that with the test points."""
     if noise < 0:
         raise PoolError(f"expected noise >= 0, got {noise}")
-    prior = kernel(points)
-    prior.diagonal().add_(max(noise, JITTER) * float(kernel.diag(test).mean()))
-    factor = safe_cholesky(prior)
+    scale = float(kernel.diag(test).mean())
+    factor = safe_cholesky(kernel(points), max(noise, JITTER) * scale)
     return factor, torch.linalg.solve_triangular(factor, kernel(points, test), upper=False)

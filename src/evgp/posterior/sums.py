@@ -16,6 +16,18 @@ from evgp.posterior.rows import FeatureRows
 EXACT = 4e-16
 
 
+def columns_of(known: Float[Tensor, "l p"], noise: Float[Tensor, " l"]) -> Float[Tensor, "l p"]:
+    """V of labelled points, so that P is I - V'V; O(l² (l + p))."""
+    factor = safe_cholesky(known @ known.T, noise)
+    return torch.linalg.solve_triangular(factor, known, upper=False)
+
+
+def root_of(m: Float[Tensor, "p p"]) -> Float[Tensor, "p p"]:
+    """R with R'R = M: each row stands for as much of the test points as it carries."""
+    values, vectors = torch.linalg.eigh(m)
+    return (vectors * values.clamp(min=0).sqrt()).T
+
+
 @dataclass(frozen=True)
 class Change:
     """What one pick (sign -1) or one pick taken back (+1) does to the sums of every row."""
@@ -44,8 +56,7 @@ class State:
         p = torch.eye(len(moment), dtype=torch.float64)
         if known is not None and len(known):
             assert known_noise is not None
-            base = safe_cholesky(known @ known.T + known_noise.diag())
-            base = torch.linalg.solve_triangular(base, known, upper=False)
+            base = columns_of(known, known_noise)
             p -= base.T @ base
         return cls(p, moment)
 

@@ -51,9 +51,7 @@ class LookAhead:
 
     def condition_(self, known: Shaped[Tensor, " l *d"], rest: Float[Tensor, "l o"]) -> None:
         """Learn labels at other points; `rest` is how far they lie from the mean there."""
-        inside = self.kernel(known).double()
-        inside.diagonal().add_(self.noise)
-        factor = safe_cholesky(inside)
+        factor = safe_cholesky(self.kernel(known).double(), self.noise)
         cross = self.kernel(known, self.x).double()
         self.columns = torch.linalg.solve_triangular(factor, cross, upper=False)
         solved = torch.linalg.solve_triangular(factor, rest, upper=False)

@@ -17,7 +17,7 @@ import torch
 from evgp._errors import PoolError
 from evgp._linalg import JITTER, as_tensor, safe_cholesky
 from evgp._typing import Array
-from evgp.kernels import Kernel
+from evgp.kernels import Kernel, Wide
 from evgp.theory._given import at_least_zero, points
 
 
@@ -60,8 +60,7 @@ def rkhs_norm(kernel: Kernel, x: Array, y: Array, *, noise: float = 0.0) -> floa
     if not bool(torch.isfinite(targets).all()):
         raise PoolError("expected finite labels in y, got NaN or inf; leave those rows out")
     at_least_zero(noise, "noise")
-    targets, theta = targets.reshape(len(given), -1), kernel(given)
-    matrix = theta.clone()
-    matrix.diagonal().add_(max(noise, JITTER * float(theta.diagonal().mean())))
-    weights = torch.cholesky_solve(targets, safe_cholesky(matrix))
+    targets, theta = targets.reshape(len(given), -1), Wide(kernel)(given)
+    least = JITTER * float(theta.diagonal().mean())
+    weights = torch.cholesky_solve(targets, safe_cholesky(theta, max(noise, least)))
     return float((weights * (theta @ weights)).sum().clamp(min=0).sqrt())
