@@ -252,3 +252,20 @@ def test_a_strategy_of_ones_own_that_fails_is_named(numbers, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     with pytest.raises(EvgpError, match="failing:Fails stopped: ValueError: no labels to start"):
         compare([numbers], ["failing:Fails"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", "\x00"])
+def test_damaged_checksums_are_told(numbers, tmp_path: Path, content) -> None:
+    (tmp_path / "tables.json").write_text(content)
+    with pytest.raises(EvgpError, match=r"tables\.json: expected checksums of tables"):
+        Study(tmp_path).remember([numbers])
+
+
+def test_a_seed_that_is_given_twice_is_played_once(numbers, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    rows = compare(
+        numbers, "random", out=tmp_path, terms=QUICK, seeds=[1, 1],
+        progress=lambda stage, done, total: told.append((done, total)),
+    )  # fmt: skip
+    assert [row.seed for row in rows] == [1] * QUICK.rounds
+    assert told[-1] == (QUICK.rounds, QUICK.rounds)

@@ -62,7 +62,7 @@ def span(curves: Sequence[Curve]) -> tuple[float, float]:
 
 def curves(contest: Contest, metric: str, looks: Mapping[str, Look]) -> Markup:
     """One metric against labels, each strategy with its band and its name at the end."""
-    drawn = _drawn(contest, metric)
+    drawn = drawn_curves(contest, metric)
     if not drawn or len(contest.labels) < 2:
         return Markup("")
     made = list(drawn.values())
@@ -91,7 +91,7 @@ def description(contest: Contest, metric: str) -> str:
     """The figure in words, for those who do not see it."""
     ends = [
         f"{name} {words.number(curve.mean[0], 3)} to {words.number(curve.mean[-1], 3)}"
-        for name, curve in _drawn(contest, metric).items()
+        for name, curve in drawn_curves(contest, metric).items()
     ]
     first, last = contest.labels[0], contest.labels[-1]
     return f"{MEASURES[metric].words} from {first:,} to {last:,} labels: {'; '.join(ends)}."
@@ -99,7 +99,7 @@ def description(contest: Contest, metric: str) -> str:
 
 def bands(contest: Contest, metrics: Sequence[str]) -> set[str]:
     """Which kinds of band the figures of a contest have."""
-    return {curve.band for metric in metrics for curve in _drawn(contest, metric).values()}
+    return {curve.band for metric in metrics for curve in drawn_curves(contest, metric).values()}
 
 
 def swatch(look: Look) -> Markup:
@@ -108,7 +108,8 @@ def swatch(look: Look) -> Markup:
     return tag("svg", line, class_="swatch", width=30, height=10, aria_hidden="true")
 
 
-def _drawn(contest: Contest, metric: str) -> dict[str, Curve]:
+def drawn_curves(contest: Contest, metric: str) -> dict[str, Curve]:
+    """The curves that there are of one metric, by strategy."""
     found = {one.strategy: one.score(metric).curve for one in contest.entrants}
     return {name: curve for name, curve in found.items() if curve is not None}
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from evgp import datasets
 from evgp._errors import DatasetError
-from evgp.arena.figures import is_wide, span
+from evgp.arena.figures import drawn_curves, is_wide, span
 from evgp.arena.looks import Look, looks
 from evgp.arena.row import MEASURES
+from evgp.arena.summarise import central
 from evgp.arena.summary import Comparison, Contest, Curve
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ def plot_curves(
     if contest is None:
         known = ", ".join(made.dataset for made in comparison.contests)
         raise DatasetError(f"expected a dataset of the comparison ({known}), got {dataset!r}")
-    shown = [name for name in contest.metrics if MEASURES[name].central]
-    shown = shown or list(contest.metrics[:1])
+    shown = list(central(contest) or contest.metrics[:1])
     if metrics is not None:
         shown = [_known(contest, name) for name in metrics]
     with rc_context(_STYLE):
@@ -93,8 +93,7 @@ def _free(dataset: str, taken: set[str]) -> str:
 def _panel(axes: "Axes", contest: Contest, metric: str, styles: dict[str, Look]) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    found = {one.strategy: one.score(metric).curve for one in contest.entrants}
-    drawn = {name: curve for name, curve in found.items() if curve is not None}
+    drawn = drawn_curves(contest, metric)
     for name, curve in drawn.items():
         _draw(axes, contest, curve, styles[name])
     made = list(drawn.values())

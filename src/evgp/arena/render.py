@@ -1,6 +1,6 @@
 """From the plain data of a comparison to one HTML file that needs nothing else."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import ceil
 
 from markupsafe import Markup
@@ -8,7 +8,8 @@ from markupsafe import Markup
 from evgp.arena import figures, words
 from evgp.arena.looks import looks
 from evgp.arena.row import MEASURES
-from evgp.arena.summary import RANDOM, Comparison, Contest, Saved, Score
+from evgp.arena.summarise import central
+from evgp.arena.summary import RANDOM, Comparison, Contest, Score
 from evgp.report.render import asset, digest, environment
 from evgp.report.words import number
 
@@ -24,7 +25,7 @@ def render(comparison: Comparison, settings: Mapping[str, object]) -> str:
     style = asset("report", "page.css") + asset("arena", "page.css")
     known = {
         "words": words, "figures": figures, "MEASURES": MEASURES, "RANDOM": RANDOM,
-        "central": _central, "further": _further, "table": _table,
+        "central": central, "further": _further, "table": _table,
     }  # fmt: skip
     return environment("arena", **known).get_template("page.html").render(
         c=comparison,
@@ -46,7 +47,7 @@ def _answers(comparison: Comparison) -> list[tuple[str, str, str, str]]:
     mine = comparison.ours or ""
     for contest in comparison.contests:
         one = contest.entrant(mine)
-        asked = _central(contest)[: 1 if len(comparison.contests) > _MANY else None]
+        asked = central(contest)[: 1 if len(comparison.contests) > _MANY else None]
         for score in [one.score(metric) for metric in asked] if one is not None else []:
             if score.saved is not None:
                 wanted = "better" if _saves(score) else "worse"
@@ -54,10 +55,6 @@ def _answers(comparison: Comparison) -> list[tuple[str, str, str, str]]:
                 told = words.answer(score.saved, mine, contest.labels[-1], sure=sure)
                 made.append((contest.dataset, MEASURES[score.metric].words, *told))
     return made
-
-
-def _central(contest: Contest) -> list[str]:
-    return [metric for metric in contest.metrics if MEASURES[metric].central]
 
 
 def _further(contest: Contest) -> list[str]:
@@ -76,8 +73,9 @@ def _table(contest: Contest, metric: str) -> list[dict[str, object]]:
     flat = words.aligned([value for span in spans for value in span])
     gaps, lows, highs = flat[::3], flat[1::3], flat[2::3]
     lower = MEASURES[metric].lower
-    best_area, best_final = (_best(scores, by, lower) for by in (_by_mean, _by_final))
-    best_saved = _best(scores, _by_labels, True)
+    best_area = _best([score.mean for score in scores], lower)
+    best_final = _best([score.final for score in scores], lower)
+    best_saved = _best([_labels(score) for score in scores], True)
     made: list[dict[str, object]] = []
     for i, (one, score) in enumerate(zip(contest.entrants, scores, strict=True)):
         spread = score.deviation
@@ -103,28 +101,20 @@ def _places(value: float, places: int) -> str:
     return text if float(text.replace(",", "")) or not value else number(value, 1)
 
 
-def _by_mean(score: Score) -> float | None:
-    return score.mean
-
-
-def _by_final(score: Score) -> float | None:
-    return score.final
-
-
 def _saves(score: Score) -> bool:
     """Does it need fewer labels than random itself, which may be where it ends long before?"""
     return score.saved is not None and (score.saved.fewer or 0.0) > 0
 
 
-def _by_labels(score: Score) -> float | None:
-    saved: Saved | None = score.saved
+def _labels(score: Score) -> float | None:
+    saved = score.saved
     # Whole labels, as they are shown: equal numbers are equally good.
     return None if saved is None or saved.at is None else ceil(saved.at - 1e-9)
 
 
-def _best(scores: list[Score], by: Callable[[Score], float | None], lower: bool) -> set[int]:
+def _best(column: list[float | None], lower: bool) -> set[int]:
     """Where the best of a column stands; nothing is best of one."""
-    known = {i: value for i, score in enumerate(scores) if (value := by(score)) is not None}
+    known = {i: value for i, value in enumerate(column) if value is not None}
     if len(known) < 2:
         return set()
     most = min(known.values()) if lower else max(known.values())

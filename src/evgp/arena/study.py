@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from math import isfinite, nan
 from pathlib import Path
@@ -38,8 +38,7 @@ class Study:
 
     def rows(self) -> tuple[Row, ...]:
         """Of all cells that are finished, in the order of their names."""
-        found = [self._read(path) for path in sorted((self.folder / "cells").glob("*.json"))]
-        return tuple(row for one in found if one is not None for row in one)
+        return tuple(row for _, rows in self._finished() for row in rows)
 
     def missing(self, cells: Sequence[Cell]) -> list[Cell]:
         """Those that are not finished yet."""
@@ -60,10 +59,7 @@ class Study:
     def agree(self, subjects: Sequence[Subject], terms: Terms) -> None:
         """Refuse a folder in which the same data was compared on other terms."""
         wanted = {one.name: _terms(one, terms) for one in subjects}
-        for path in sorted((self.folder / "cells").glob("*.json")):
-            if self._read(path) is None:
-                continue
-            told = json.loads(path.read_text(encoding="utf-8"))["cell"]
+        for told, _ in self._finished():
             other = wanted.get(told["name"])
             if other is None or other == told["terms"]:
                 continue
@@ -78,7 +74,13 @@ class Study:
     def remember(self, subjects: Sequence[Subject]) -> None:
         """Keep the checksums of the user's tables; refuse one that has changed since."""
         path = self.folder / _TABLES
-        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        try:
+            known = dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+        except (ValueError, TypeError, RecursionError) as error:
+            raise DatasetError(
+                f"{path}: expected checksums of tables, got a damaged file; delete it, or take "
+                "another folder"
+            ) from error
         for subject in subjects:
             digest = subject.checksum()
             if digest is None:
@@ -101,13 +103,19 @@ class Study:
             self.folder / "cells" / f"{subject}-{name}-{cell.seed}-{cell.terms.members}-{key}.json"
         )
 
-    def _read(self, path: Path) -> tuple[Row, ...] | None:
-        """The rows of a file; None where it is not there, or is not what this package wrote."""
+    def _finished(self) -> Iterator[tuple[dict[str, Any], tuple[Row, ...]]]:
+        """What all cells in the folder are, and their rows."""
+        for path in sorted((self.folder / "cells").glob("*.json")):
+            if (found := self._read(path)) is not None:
+                yield found
+
+    def _read(self, path: Path) -> tuple[dict[str, Any], tuple[Row, ...]] | None:
+        """The cell in a file; None where it is not there, or is not what this package wrote."""
         try:
             document = json.loads(path.read_text(encoding="utf-8"))
             told = document["cell"]
             rows = tuple(_row(row) for row in document["rows"])
-            return rows if rows and told["name"] and dict(told["terms"]) else None
+            return (told, rows) if rows and told["name"] and dict(told["terms"]) else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -147,7 +155,8 @@ def compare(
     listed = [data] if isinstance(data, str | Subject) else data
     subjects = [one if isinstance(one, Subject) else Subject(one) for one in listed]
     names = tuple(dict.fromkeys([strategies] if isinstance(strategies, str) else strategies))
-    seeds = range(whole(seeds, "seeds", 1)) if isinstance(seeds, int) else seeds
+    listed_seeds = range(whole(seeds, "seeds", 1)) if isinstance(seeds, int) else seeds
+    seeds = tuple(dict.fromkeys(listed_seeds))
     check(subjects, names, seeds, terms)
     study = Study(Path(out))
     study.agree(subjects, terms)

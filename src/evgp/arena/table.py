@@ -9,13 +9,14 @@ from pathlib import Path
 from evgp import datasets
 from evgp._errors import DatasetError
 from evgp.arena.row import Row
+from evgp.datasets.files import FORMULA_SIGNS
 from evgp.datasets.tables import check_file
 
 SUFFIXES = (".parquet", ".csv")
 _TYPES = {field.name: field.type for field in fields(Row) if isinstance(field.type, type)}
 _NEEDED = tuple(field.name for field in fields(Row) if field.default is MISSING)
 _KINDS = ("regression", "classification")
-_QUOTED = tuple(f"'{sign}" for sign in "=+-@\t\r")
+_QUOTED = tuple(f"'{sign}" for sign in FORMULA_SIGNS)
 
 
 def write_rows(path: str | Path, rows: Sequence[Row]) -> None:

@@ -196,7 +196,7 @@ class Terms:
 def _fewer(data: Dataset, count: int) -> Dataset:
     """The first points of a pool, which the seed has shuffled; targets scaled by them alone."""
     n = len(data.x)
-    if not 2 <= whole(count, "pool", 2) <= n:
+    if whole(count, "pool", 2) > n:
         raise DatasetError(
             f"expected pool from 2 to {n:,} points, got {count}; leave it out for the usual number"
         )

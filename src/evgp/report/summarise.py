@@ -253,7 +253,7 @@ def highest_bin(values: Float[np.ndarray, " n"]) -> float:
 
     One far value would squeeze all others into a bin.
 
-    >>> highest_bin(np.array([*99 * [1.0], 50.0, 50.0])), highest_bin(np.array([*999 * [0.0], 0.2]))
+    >>> highest_bin(np.array([*199 * [1.0], 50.0])), highest_bin(np.array([*999 * [0.0], 0.2]))
     (1.5, 0.2)
     """
     highest = float(values.max())
