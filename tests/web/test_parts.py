@@ -6,6 +6,8 @@ from datetime import date
 from itertools import permutations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from evgp._errors import CampaignError
 from evgp.campaign import Campaign, Submission
@@ -13,6 +15,7 @@ from evgp.campaign.cards import cells
 from evgp.web.drawn import Chart, budget
 from evgp.web.leases import Leases
 from evgp.web.listen import bound
+from evgp.web.pages import keys_of
 from evgp.web.tally import alpha, tally
 from evgp.web.writer import Writer
 
@@ -127,3 +130,17 @@ def test_an_address_that_is_told_is_reached_and_taken() -> None:
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
         with pytest.raises(CampaignError, match="take another --port"):
             bound("127.0.0.1", port)
+
+
+@given(st.lists(st.text("019aAsxé ", max_size=2), unique=True, max_size=40))
+@example([str(one) for one in range(10)])
+@example(["2", "cat", "1", "dog", "A", "a", "s"])
+def test_a_class_that_is_a_key_has_that_key(classes) -> None:
+    keys = keys_of(classes)
+    used = [key for key in keys if key]
+    assert len(keys) == len(classes) and len(set(used)) == len(used) <= 32
+    assert not set(used) & set("uscz") and len(used) == min(32, len(classes))
+    for one, key in zip(classes, keys, strict=True):
+        alike = [other for other in classes if other.lower() == one.lower()]
+        if one.lower() in set("1234567890qwertyiopadfghjklvbnmx") and alike[0] == one:
+            assert key == one.lower()

@@ -1,5 +1,6 @@
 """The pages, and the files they are made of."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -32,17 +33,28 @@ def front(request: Request, desk: TheDesk, keeper: TheKeeper) -> HTMLResponse:
     if session is None:
         return _page("enter.html", name=campaign.path.stem, asks=keeper.token is not None)
     classes = campaign.created.classes
-    keys = [_KEYS[i] if i < len(_KEYS) else "" for i in range(len(classes))]
     return _page(
         "label.html",
         name=campaign.path.stem,
         who=session.who,
         csrf=keeper.csrf(session),
         campaign=desk.identity,
-        classes=list(zip(keys, classes, strict=True)),
+        classes=list(zip(keys_of(classes), classes, strict=True)),
         coloured=drawn.COLOURS,
         tab="label",
     )
+
+
+def keys_of(classes: Sequence[str]) -> list[str]:
+    """The key of each class: its own name where that is one, else the next that is free.
+
+    >>> keys_of(["0", "1", "cat"])
+    ['0', '1', '2']
+    """
+    own = {one.lower(): one for one in reversed(classes) if one.lower() in _KEYS and len(one) == 1}
+    named = {one: key for key, one in own.items()}
+    free = iter([key for key in _KEYS if key not in own])
+    return [named[one] if one in named else next(free, "") for one in classes]
 
 
 @router.get("/overview")
