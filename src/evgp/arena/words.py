@@ -202,11 +202,18 @@ def answer(saved: Saved, strategy: str, end: int, *, sure: bool = True) -> tuple
 
     >>> answer(Saved(62.0, False, 100, 38.0), "evgp", 100)
     ('38\u202f% fewer', '62 labels by evgp do what 100 by random do')
+    >>> answer(Saved(10.0, True, 10, 0.0), "evgp", 100)[0]
+    'cannot be told'
     """
     noise = "" if sure else "; it may be noise, as no test says so"
     if saved.at is None:
         return "no", f"{end:,} labels by {strategy} do not reach what {end:,} by random do{noise}"
     at, own = ceil(saved.at - 1e-9), ceil(saved.own - 1e-9)
+    if saved.first and at == own:
+        return (
+            "cannot be told",
+            f"{end:,} labels by random do no better than its first {own:,}; there are none to save",
+        )
     share = abs(own - at) / own
     means = f"{at:,} labels by {strategy} do what {own:,} by random do"
     means += ", from the first batch on" if saved.first else ""
