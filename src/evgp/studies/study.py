@@ -53,11 +53,11 @@ def verdict(found: Sequence[bool]) -> Verdict:
 class Study:
     """One figure or table of the paper by name.
 
-    `scales` are the settings of each scale, and `departures` say in words how the laptop's differ
-    from the paper's. `cells` are ordered so that those which come first are worth most. `draw` and
-    `claims` see rows alone, as they are read from the file. Cells that measure time run `alone`,
-    one after another with all cores. `table` is one of the rows in Markdown, where that says more
-    than a figure.
+    `scales` are the settings of each scale. `departures` say in words how the laptop's differ from
+    the paper, and `paper_departures` where even the scale named after it does. `cells` are ordered
+    so that those which come first are worth most. `draw` and `claims` see rows alone, as they are
+    read from the file. Cells that measure time run `alone`, one after another with all cores.
+    `table` is one of the rows in Markdown, where that says more than a figure.
     """
 
     name: str
@@ -71,3 +71,4 @@ class Study:
     claims: Callable[[Rows], Sequence[Claim]]
     table: Callable[[Rows], str] | None = None
     alone: bool = False
+    paper_departures: str = ""
