@@ -378,6 +378,16 @@ def test_bad_input_is_one_sentence(said) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_arrays_that_torch_cannot_share_or_save_come_in() -> None:
+    expected = train(NET, X, Y, members=2, steps=3).predict(X)
+    read_only = X.numpy().copy()
+    read_only.flags.writeable = False
+    with torch.inference_mode():
+        made = X * 1
+    for x in (read_only, X.numpy().astype(">f8"), made):
+        assert torch.equal(train(NET, x, Y, members=2, steps=3).predict(x), expected)
+
+
 def test_points_of_another_shape_and_members_that_are_not_there_are_refused() -> None:
     ensemble = evgp.train(NET, X, Y, members=2, steps=1)
     with pytest.raises(EvgpError, match=r"points of shape \(3,\)"):

@@ -242,7 +242,6 @@ def test_draws_average_and_seeds_repeat() -> None:
     def factory() -> nn.Module:
         return nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 4))
 
-    state = torch.random.get_rng_state()
     for source in (factory, factory(), mlp(1, 8, outputs=4)):
         several = EmpiricalNTK(source, output=1, draws=3, seed=5)
         assert torch.equal(several(x), several(x))
@@ -251,19 +250,23 @@ def test_draws_average_and_seeds_repeat() -> None:
             assert torch.allclose(several(x), torch.stack(singles).mean(0), rtol=1e-5)
             assert not torch.allclose(singles[0], singles[1], rtol=1e-2)
         assert not torch.allclose(several.fresh(9)(x), several(x), rtol=1e-3)
-    del state
 
 
 def test_the_global_generator_is_left_alone() -> None:
-    x = torch.zeros(3, 5)
+    x, module = torch.zeros(3, 5), nn.Linear(5, 2)
     before = torch.random.get_rng_state()
-    EmpiricalNTK(mlp(1, 8), draws=2)(x)
-    EmpiricalNTK(made("mlp")[0], draws=2, output=0)
-    after_factory = torch.random.get_rng_state()
-    torch.random.set_rng_state(before)
-    EmpiricalNTK(mlp(1, 8), draws=2)(x)
-    assert torch.equal(torch.random.get_rng_state(), before)
-    assert after_factory.shape == before.shape
+    for source in (mlp(1, 8), module, lambda: nn.Linear(5, 2)):
+        EmpiricalNTK(source, draws=2)(x)
+        EmpiricalNTK(source, draws=2).diag(x)
+        assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_points_of_an_embedding_made_without_gradients_come_in() -> None:
+    x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        made = x * 1
+    kernel = EmpiricalNTK(mlp(1, 8))
+    assert torch.equal(kernel(made), kernel(x)) and torch.equal(kernel.diag(made), kernel.diag(x))
 
 
 def test_wide_networks_tend_to_the_analytic_kernel() -> None:

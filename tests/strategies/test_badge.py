@@ -52,6 +52,17 @@ class Tail(nn.Module):
         return self.head(input=torch.tanh(x + self.shift))
 
 
+class Loose(nn.Module):
+    """A layer whose weights are used, but which is never called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(3, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.head.weight.T
+
+
 NETWORKS = {
     "ntk": (mlp(2, 12, outputs=4), (3,)),
     "ntk with bias": (mlp(1, 12, b_std=0.5, outputs=4), (3,)),
@@ -193,6 +204,7 @@ def test_images_go_through_a_convolutional_network() -> None:
         (lambda: nn.Sequential(nn.Linear(3, 4), nn.Softmax(1)), "end the network with a linear"),
         (lambda: nn.Sequential(nn.Linear(3, 4), nn.Dropout()), "no active dropout"),
         (lambda: nn.Linear(2, 4), "shape"),
+        (Loose, "got NoneType last"),
     ],
 )
 def test_networks_without_a_linear_end_are_refused(network, said) -> None:

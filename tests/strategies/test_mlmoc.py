@@ -8,7 +8,7 @@ import torch
 
 from evgp import EvgpError, Pool, mlp
 from evgp.ensembles import Recipe
-from evgp.strategies import MLMOC, look_ahead, mlmoc
+from evgp.strategies import MLMOC, _penultimate, look_ahead, mlmoc
 from tests.laws import strategy as law
 
 NOISE = 1e-2
@@ -170,7 +170,7 @@ def test_tiles_change_nothing(kind, sequential, monkeypatch) -> None:
     pool = pools(strategy.classes)["labelled inside and outside"]
     whole = strategy(pool, 9, generator=seeded())
     monkeypatch.setattr(look_ahead, "TILE", 3 * 8 * len(pool))
-    monkeypatch.setattr(mlmoc, "_STEP", 7)
+    monkeypatch.setattr(_penultimate, "_ROOM", 1)
     monkeypatch.setattr(mlmoc, "_FEW", 1)
     made = strategy(pool, 9, generator=seeded())
     assert made.indices.tolist() == whole.indices.tolist()

@@ -59,7 +59,9 @@ def test_three_lines_give_picks_with_their_story() -> None:
 def test_numpy_torch_float16_and_integers_come_in() -> None:
     counts = RNG.integers(0, 16, size=(50, 4))
     base = evgp.pick(counts.astype(float), 6).indices
-    for other in (counts, counts.astype(np.float16), torch.from_numpy(counts), counts.tolist()):
+    kinds = ("f2", "u1", "u2", "u8", "i1", ">i4", ">f4")
+    others = [counts, torch.from_numpy(counts), counts.tolist(), *map(counts.astype, kinds)]
+    for other in others:
         assert np.array_equal(evgp.pick(other, 6).indices, base)
 
 

@@ -77,7 +77,9 @@ def test_tokens_stay_whole_numbers() -> None:
             return self.last(self.table(x).mean(1))
 
     tokens = np.random.default_rng(0).integers(0, 9, size=(20, 6))
-    assert len(evgp.pick(tokens, 4, network=Bag)) == 4
+    expected = evgp.pick(tokens, 4, network=Bag).indices.tolist()
+    for kind in ("u1", "u2", "i2", "i4", ">i4"):
+        assert evgp.pick(tokens.astype(kind), 4, network=Bag).indices.tolist() == expected
 
 
 def test_a_network_without_a_kernel_is_refused() -> None:

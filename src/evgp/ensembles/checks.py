@@ -7,9 +7,11 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from evgp._errors import EvgpError, NetworkError
+from evgp._errors import EvgpError
+from evgp._linalg import shared
 from evgp._typing import Array
 from evgp.ensembles.losses import CrossEntropy, Loss, SquaredError
+from evgp.nets import looks_up
 
 LOSSES = ("auto", "mse", "cross_entropy")
 OPTIMISERS = ("gd", "sgd", "adam")
@@ -19,7 +21,7 @@ class TrainingError(EvgpError, ValueError):
     """Members cannot be trained on this, or have diverged."""
 
 
-def inputs(x: Array, dtype: torch.dtype, module: nn.Module | None = None) -> Tensor:
+def inputs(x: Array, dtype: torch.dtype, module: nn.Module) -> Tensor:
     """Samples as a tensor; whole numbers stay whole where the network looks them up."""
     points = raw("x", x)
     if points.ndim < 2 or len(points) == 0:
@@ -27,8 +29,7 @@ def inputs(x: Array, dtype: torch.dtype, module: nn.Module | None = None) -> Ten
             f"expected x of shape (points, features ...), at least one point; got "
             f"{tuple(points.shape)}"
         )
-    parts = [] if module is None else module.modules()
-    if any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in parts):
+    if looks_up(module):
         return points.long()
     points = points.to(dtype)
     _finite("x", points)
@@ -57,16 +58,6 @@ def targets(y: Array, n: int, loss: str, dtype: torch.dtype) -> tuple[Tensor, Lo
             f"{tuple(given.shape)}; convert them, or use loss='mse'"
         )
     return given.long(), CrossEntropy()
-
-
-def steady(once: Float[Tensor, "n o"], again: Float[Tensor, "n o"]) -> None:
-    """Refuse a network that gives something else each time: a member would not be one."""
-    near = 1e-4 * float(once.abs().max())
-    if not torch.allclose(once, again, rtol=1e-3, atol=near, equal_nan=True):
-        raise NetworkError(
-            "expected a network that gives the same output each time, got one that is random "
-            "(dropout or noise, perhaps in a function); call module.eval(), or remove it"
-        )
 
 
 def outputs_match(outputs: Float[Tensor, "n o"], y: Shaped[Tensor, " l ..."], loss: Loss) -> None:
@@ -146,18 +137,14 @@ class Diverged(TrainingError):
 def raw(name: str, value: Array) -> Tensor:
     """A tensor of what was given, as it is."""
     try:
-        made = (
-            value.detach().cpu()
-            if isinstance(value, Tensor)
-            else torch.as_tensor(np.asarray(value))
-        )
+        made = value.detach().cpu() if isinstance(value, Tensor) else shared(np.asarray(value))
     except (TypeError, ValueError) as error:
         raise TrainingError(
             f"expected numbers in {name}, got {type(value).__name__} of other things; encode them"
         ) from error
     if made.is_complex():
         raise TrainingError(f"expected real numbers in {name}, got complex ones; split them up")
-    return made
+    return made.clone() if made.is_inference() else made  # which has no part in gradients
 
 
 def _finite(name: str, value: Tensor) -> None:

@@ -7,12 +7,9 @@ import torch
 from torch import nn
 
 from evgp._errors import NetworkError
-from evgp.nets import Buildable, drawn_anew, made_by
+from evgp.nets import Buildable, drawn_anew, made_by, plain
 
 Source = nn.Module | Buildable | Callable[[], nn.Module]
-
-_BATCH_NORM = nn.modules.batchnorm._BatchNorm
-_DROPOUT = nn.modules.dropout._DropoutNd
 
 
 def seed_of(seed: int, member: int) -> int:
@@ -54,30 +51,12 @@ def is_source(network: object) -> None:
 
 def fit_for_training(module: nn.Module) -> None:
     """Refuse what cannot be trained as one of many, with a remedy."""
-    for name, part in module.named_modules():
-        where = name or type(part).__name__
-        if isinstance(part, torch.jit.ScriptModule):
-            raise NetworkError(
-                f"expected a plain torch module, got a scripted one ({where}); give the module as "
-                "it was before torch.jit"
-            )
-        if isinstance(part, _BATCH_NORM) and (part.training or part.running_mean is None):
-            raise NetworkError(
-                f"expected no batch norm in training mode, got {where}; replace it with "
-                "evgp.without_batchnorm(module)"
-            )
-        if isinstance(part, _DROPOUT) and part.training and part.p > 0:
-            raise NetworkError(
-                f"expected no active dropout, got {where} with p={part.p}: members would differ by "
-                "more than their initialisation; remove it"
-            )
+    plain(module)
     _once(module)
     if any(isinstance(param, nn.UninitializedParameter) for param in module.parameters()):
         raise NetworkError(
             "expected a module whose layers know their sizes, got lazy ones; run a batch through it"
         )
-    if not any(param.requires_grad for param in module.parameters()):
-        raise NetworkError("expected a network with trainable parameters, got none")
 
 
 def _once(module: nn.Module) -> None:

@@ -81,15 +81,18 @@ class Recipe:
         )
 
 
-def by_the_paper(network: Source, *, classes: int = 0) -> Recipe:
+def by_the_paper(network: Source, *, classes: int = 0, resnet: bool = False) -> Recipe:
     """As the authors trained: gradient descent for numbers, SGD for classes.
 
     Hemachandra et al., ICML 2023: step 0.01 and 1,000 passes over all points for a regression;
     step 0.1 with batches of 32, weight decay 5e-4 and gradients clipped at 5 for 100 passes for a
-    classification. What they did where training diverges is not said; here the step is divided by
+    classification, or with momentum 0.9, batches of 256 and weight decay 1e-4 for a ResNet18
+    (`resnet`). What they did where training diverges is not said; here the step is divided by
     four until it does not.
     """
     if not classes:
         return Recipe(network, {"optimiser": "gd", "lr": 0.01, "steps": 1000}, gentler=5)
     settings = {"optimiser": "sgd", "lr": 0.1, "batch": 32, "weight_decay": 5e-4, "clip": 5.0}
+    if resnet:
+        settings |= {"momentum": 0.9, "batch": 256, "weight_decay": 1e-4}
     return Recipe(network, settings, epochs=100, gentler=5)

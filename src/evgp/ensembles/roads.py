@@ -13,7 +13,7 @@ from evgp._errors import NetworkError
 from evgp.ensembles.batched import Batched
 from evgp.ensembles.losses import Loss
 from evgp.ensembles.stack import Stack
-from evgp.nets import saved_bytes
+from evgp.nets import outputs_of, saved_bytes
 
 
 @runtime_checkable
@@ -108,25 +108,6 @@ def road_for(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> Road:
         except RuntimeError:  # what vmap cannot follow, such as a branch on values
             return Singly(module)
     return mapped if torch.allclose(together[1], alone, rtol=1e-3, atol=1e-5) else Singly(module)
-
-
-def outputs_of(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n o"]:
-    """The outputs of one module; whatever stops it becomes a sentence."""
-    try:
-        out = module(x)
-    except Exception as error:  # a user's network may raise anything
-        said = (str(error).strip() or "no message").splitlines()[0]
-        raise NetworkError(
-            f"expected a network that takes samples of shape {tuple(x.shape[1:])}, "
-            f"{type(module).__name__} stopped at them: {type(error).__name__}: {said}"
-        ) from error
-    if not isinstance(out, Tensor) or out.ndim != 2 or len(out) != len(x):
-        shown = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-        raise NetworkError(
-            f"expected a network from (rows, ...) to (rows, outputs), got {shown} from {len(x)} "
-            "rows; flatten its output"
-        )
-    return out
 
 
 def sample_bytes(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice, repeat
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -31,7 +31,7 @@ def batches(n: int, batch: int | None, seed: int) -> Iterator[Int[Tensor, " r"] 
     [2, 2, 1, 2]
     """
     if batch is None or batch >= n:
-        yield from (None for _ in count())
+        yield from repeat(None)
     generator = Generator().manual_seed(seed_of(seed, _ORDER))
     while True:
         yield from torch.split(torch.randperm(n, generator=generator), batch or n)

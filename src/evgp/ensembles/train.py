@@ -8,14 +8,15 @@ from torch import Tensor, nn
 
 from evgp._executor import Progress, silent
 from evgp._typing import Array
-from evgp.ensembles.checks import Diverged, inputs, outputs_match, raw, settings, steady, targets
+from evgp.ensembles.checks import Diverged, inputs, outputs_match, raw, settings, targets
 from evgp.ensembles.ensemble import Ensemble
 from evgp.ensembles.fresh import Source, fit_for_training, fresh, is_source
 from evgp.ensembles.groups import Groups, Tell
-from evgp.ensembles.roads import outputs_of, road_for, sample_bytes
+from evgp.ensembles.roads import road_for, sample_bytes
 from evgp.ensembles.rules import Adam, Descent
 from evgp.ensembles.run import Run, Stop
 from evgp.ensembles.stack import Stack
+from evgp.nets import outputs_of, steady
 
 
 def train(

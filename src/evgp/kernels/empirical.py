@@ -17,8 +17,7 @@ from evgp._linalg import mirror_
 from evgp._machine import available_memory, seconds, speed
 from evgp.kernels.factors import Factor
 from evgp.kernels.tapped import Tapped
-from evgp.kernels.trial import looks_up
-from evgp.nets import Buildable, drawn_anew, made_by
+from evgp.nets import Buildable, drawn_anew, looks_up, made_by
 
 Source = nn.Module | Buildable | Callable[[], nn.Module]
 

@@ -14,7 +14,7 @@ from evgp.kernels import taps, trial
 from evgp.kernels.factors import Factor
 from evgp.kernels.projection import Projection
 from evgp.kernels.taps import Calls
-from evgp.nets import NTKLinear, saved_bytes
+from evgp.nets import NTKLinear, called, looks_up, saved_bytes
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
 Builder = Callable[[nn.Module, Calls], list[Factor]]
@@ -84,9 +84,9 @@ class Tapped:
         trial.fit_for_a_kernel(module)
         tapped = cls(module)
         few = tapped.cast(trial.different(x, 2))
-        tapped.outputs = trial.outputs_of(module, few)
+        tapped.outputs = trial.count_outputs(module, few)
         with torch.enable_grad():
-            if not trial.called(module, few).requires_grad:
+            if not called(module, few).requires_grad:
                 raise NetworkError(
                     "expected outputs that depend on the parameters, got some that are detached "
                     "from them; leave out detach() and no_grad()"
@@ -94,14 +94,15 @@ class Tapped:
         tapped._tap(few)
         made = tapped.factors(few, 0)
         tapped.kept = sum(map(_bytes, made)) // len(few)
-        tapped.saved = saved_bytes(lambda some: trial.called(module, some), few)
+        tapped.saved = saved_bytes(lambda some: called(module, some), few)
         return tapped
 
     def cast(self, x: Tensor) -> Tensor:
         """Inputs in the type and on the device of the parameters; indices stay indices."""
         one = next(self.module.parameters())
-        whole = not x.is_floating_point() and trial.looks_up(self.module)
-        return x.to(one.device) if whole else x.to(one.device, one.dtype)
+        whole = not x.is_floating_point() and looks_up(self.module)
+        made = x.to(one.device, torch.long if whole else one.dtype)
+        return made.clone() if made.is_inference() else made  # which has no part in gradients
 
     def zeros(self, *shape: int) -> Tensor:
         """In the type of the parameters."""
@@ -197,7 +198,7 @@ class Tapped:
             return out.clone() if layer in self.altered else out
 
         with trial.hooked(self.taps, hear), torch.enable_grad():
-            total = scalar(trial.called(self.module, x))
+            total = scalar(called(self.module, x))
             flat = [out for made in calls.values() for _, out in made]
             grads = iter(torch.autograd.grad(total, flat, allow_unused=True)) if flat else iter(())
         return {
@@ -212,7 +213,7 @@ class Tapped:
             self.zeros(1)
         )
         with torch.enable_grad():
-            out = trial.called(self.module, x) @ mix
+            out = called(self.module, x) @ mix
         rows = [
             torch.autograd.grad(value, list(params.values()), retain_graph=True, allow_unused=True)
             for value in out

@@ -9,45 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from evgp._errors import NetworkError
+from evgp.nets import called, outputs_of, plain, steady
 
-_BATCH_NORM = nn.modules.batchnorm._BatchNorm
-_DROPOUT = nn.modules.dropout._DropoutNd
 _LOOKED_AT = 64
 Hook = Callable[[nn.Module, tuple[Any, ...], dict[str, Any], Any], Any]
 
 
-def looks_up(module: nn.Module) -> bool:
-    """Does a network look whole numbers up in a table, as those for text do?
-
-    >>> looks_up(nn.Embedding(3, 2)), looks_up(nn.Linear(3, 2))
-    (True, False)
-    """
-    return any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in module.modules())
-
-
 def fit_for_a_kernel(module: nn.Module) -> None:
     """Refuse what surely has no tangent kernel, with a remedy."""
-    for name, part in module.named_modules():
-        if isinstance(part, torch.jit.ScriptModule):
-            raise NetworkError(
-                f"expected a plain torch module, got a scripted one ({name or 'the module'}); give "
-                "the module as it was before torch.jit"
-            )
-        if isinstance(part, _BATCH_NORM) and (part.training or part.running_mean is None):
-            raise NetworkError(
-                f"expected no batch norm in training mode, got {name or 'the module'}: it mixes "
-                "samples, so there is no tangent kernel; call module.eval(), or replace it with "
-                "evgp.without_batchnorm(module)"
-            )
-        if isinstance(part, _DROPOUT) and part.training and part.p > 0:
-            raise NetworkError(
-                f"expected no active dropout, got {name or 'the module'} with p={part.p}: outputs "
-                "would be random; call module.eval(), or remove it"
-            )
-    params = list(module.parameters())
-    if not any(param.requires_grad for param in params):
-        raise NetworkError("expected a network with trainable parameters, got none")
-    kinds = {param.dtype for param in params}
+    plain(module)
+    kinds = {param.dtype for param in module.parameters()}
     if not kinds <= {torch.float32, torch.float64}:
         raise NetworkError(
             f"expected parameters in float32 or float64, got {', '.join(sorted(map(str, kinds)))}; "
@@ -65,45 +36,17 @@ def different(x: Tensor, count: int) -> Tensor:
     return x[rows[:count]]
 
 
-def called(module: nn.Module, x: Tensor) -> Tensor:
-    """The outputs of samples; whatever stops a network becomes a sentence."""
-    try:
-        out = module(x)
-    except Exception as error:  # a user's network may raise anything
-        said = str(error).strip().splitlines()
-        raise NetworkError(
-            f"expected a network that takes samples of shape {tuple(x.shape[1:])}, "
-            f"{type(module).__name__} stopped at them: {type(error).__name__}"
-            + (f": {said[0]}" if said else "")
-        ) from error
-    if not isinstance(out, Tensor):
-        raise NetworkError(
-            f"expected a network whose output is one tensor, got {type(out).__name__} from "
-            f"{type(module).__name__}; wrap it in a module that returns the logits"
-        )
-    return out
-
-
-def outputs_of(module: nn.Module, x: Tensor) -> int:
+def count_outputs(module: nn.Module, x: Tensor) -> int:
     """The number of outputs, once it is sure that they depend on one sample and nothing else."""
     with torch.no_grad():
-        out, again, alone = called(module, x), called(module, x), called(module, x[:1])
-    if out.ndim != 2 or len(out) != len(x):
-        raise NetworkError(
-            f"expected a network from (rows, ...) to (rows, outputs), got {tuple(out.shape)} "
-            f"from {len(x)} rows; flatten its output"
-        )
+        out, again, alone = outputs_of(module, x), called(module, x), called(module, x[:1])
     if not bool(torch.isfinite(out).all()):
         raise NetworkError(
             "expected finite outputs, got NaN or infinite ones; check the weights and the scale of "
             "the inputs"
         )
+    steady(out, again)
     scale = 1e-4 * float(out.abs().max())
-    if not torch.allclose(out, again, rtol=1e-3, atol=scale):
-        raise NetworkError(
-            "expected a network that gives the same output each time, got one that is random "
-            "(dropout or noise, perhaps in a function); call module.eval(), or remove it"
-        )
     if not torch.allclose(out[:1], alone, rtol=1e-3, atol=scale) or _mixes(module, x):
         raise NetworkError(
             "expected a network whose output depends on one sample alone; got one that mixes "

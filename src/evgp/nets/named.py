@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from evgp._errors import NetworkError
 from evgp._extras import lacking
 from evgp._plugins import plugin, plugin_names
+from evgp.nets.anew import made_by
 from evgp.nets.network import Network, mlp
 from evgp.nets.zoo import Buildable, cnn, resnet18, wide_resnet
 
@@ -56,11 +57,7 @@ def network_named(name: str, outputs: int | None = None) -> Named:
     return _checked(found_at(package, attribute, "a network"), name)
 
 
-def load_weights(
-    network: Network | Buildable | nn.Module | Callable[[], nn.Module],
-    path: str | Path,
-    shape: tuple[int, ...],
-) -> nn.Module:
+def load_weights(network: Named, path: str | Path, shape: tuple[int, ...]) -> nn.Module:
     """A module with the weights of a `.safetensors` file, or of one that `torch.save` wrote.
 
     Of the latter only tensors are read (`weights_only=True`), so a file cannot run code. `shape` is
@@ -72,7 +69,7 @@ def load_weights(
     elif isinstance(network, Buildable):
         module = network.build(shape, generator=torch.Generator().manual_seed(0))
     else:
-        module = network()
+        module = made_by(network)
     state = _read(path)
     wanted = module.state_dict()
     problems = [

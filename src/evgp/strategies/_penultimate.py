@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from evgp._errors import NetworkError
 from evgp._linalg import BLOCK
-from evgp.ensembles.checks import inputs, steady
+from evgp.ensembles.checks import inputs
 from evgp.ensembles.fresh import fit_for_training
-from evgp.ensembles.roads import outputs_of, sample_bytes
-from evgp.nets import NTKLinear
+from evgp.ensembles.roads import sample_bytes
+from evgp.nets import NTKLinear, outputs_of, steady
 
 Last = nn.Linear | NTKLinear
 _ROOM = 2**28  # bytes that the activations of a block may take
@@ -106,7 +106,7 @@ def _last_layer(module: nn.Module, x: Tensor) -> Last:
     called: list[nn.Module] = []
     with _heard(owners, seen, called), torch.no_grad():
         out = outputs_of(module, x)
-        last = called[-1]
+        last = called[-1] if called else None
         if isinstance(last, Last) and called.count(last) == 1 and seen[-1].ndim == 2:
             scale, bias = _scales(last)
             made = seen[-1] @ last.weight.T * scale

@@ -67,9 +67,10 @@ def _tensor(x: ArrayLike | Samples, name: str) -> Tensor:
         raise PoolError(
             f"expected numbers in {name}, got dtype {array.dtype}; encode categories first"
         )
-    if array.dtype.kind == "f":
-        array = array.astype(np.float64)
-    return torch.from_numpy(np.array(array))
+    # Of the unsigned types torch knows the shortest alone, and no other order of bytes.
+    wide = {"f": np.float64, "u": np.int64}.get(array.dtype.kind)
+    kept = array.dtype.newbyteorder("=")
+    return torch.from_numpy(np.array(array, kept if wide is None or kept == np.uint8 else wide))
 
 
 def _numbers(values: ArrayLike, name: str) -> Tensor:

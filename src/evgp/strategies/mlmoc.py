@@ -10,22 +10,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
 from evgp._errors import PoolError
 from evgp.ensembles import Recipe
-from evgp.ensembles.checks import inputs
-from evgp.ensembles.roads import outputs_of
 from evgp.kernels import EmpiricalNTK
 from evgp.pool import Pool, Selection
-from evgp.strategies._learnt import labels_of
+from evgp.strategies._learnt import fits, labels_of
+from evgp.strategies._penultimate import outputs
 from evgp.strategies.evgp import check_prior
 from evgp.strategies.look_ahead import LookAhead
 from evgp.strategies.names import whole
 from evgp.strategies.strategy import unlabelled
 
-_STEP = 512  # points that go through the network at once
 _FEW = 256  # candidates looked at first, in the sequential form; then twice as many
 
 
@@ -88,6 +86,7 @@ class MLMOC:
         rows, gains = drawn.tolist(), [0.0] * early
         if early < k:
             free = free[~torch.isin(free, drawn)]
+            fits(self.recipe, pool, self.classes, "MLMOC")
             ahead = self._open(pool, y, generator)
             take = self._one_by_one if self.sequential else self._at_once
             more, changes = take(ahead, free, k - early, drawn)
@@ -155,13 +154,7 @@ class MLMOC:
         kernel = EmpiricalNTK(module, self.output, seed=seeds[1])
         prior = float(kernel.diag(pool.x[looked]).double().mean())
         check_prior(prior)
-        mean = outputs(module, pool.x)
-        if self.classes and mean.shape[1] != self.classes:
-            raise PoolError(
-                f"expected a network with {self.classes} outputs, one a class; got "
-                f"{mean.shape[1]}; set outputs= of the network"
-            )
-        ahead = LookAhead(kernel, pool.x, looked, self.noise * prior, mean)
+        ahead = LookAhead(kernel, pool.x, looked, self.noise * prior, outputs(module, pool.x))
         if y is not None:
             known = pool.known()
             ahead.condition_(known, y - outputs(module, known))
@@ -190,15 +183,3 @@ def signs(y: Int[Tensor, " n"], classes: int) -> Float[Tensor, "n o"]:
     [[-1.0, 1.0, -1.0]]
     """
     return 2 * nn.functional.one_hot(y.long(), classes).double() - 1
-
-
-def outputs(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n o"]:
-    """What a module gives at many points, some at a time.
-
-    >>> outputs(nn.Linear(2, 3), torch.zeros(4, 2)).shape
-    torch.Size([4, 3])
-    """
-    points = inputs(x, next(module.parameters()).dtype, module)
-    with torch.no_grad():
-        parts = [outputs_of(module, some) for some in torch.split(points, _STEP)]
-    return torch.cat(parts).double()
