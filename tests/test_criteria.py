@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evgp
@@ -83,6 +83,7 @@ def test_every_public_criterion_is_under_the_law() -> None:
     assert all(isinstance(case[0], Criterion) for case in CASES)
 
 
+@settings(deadline=None)
 @given(
     values=st.lists(st.floats(0, 10), min_size=1, max_size=12),
     q=st.floats(0, 100),
@@ -102,6 +103,18 @@ def test_weights_pull_the_percentile() -> None:
     row = torch.tensor([[1.0, 2.0, 3.0]], dtype=torch.float64)
     heavy = torch.tensor([0.01, 0.01, 0.98], dtype=torch.float64)
     assert percentile(row, heavy, 50).item() > 2.4
+
+
+@settings(deadline=None)
+@given(
+    values=st.lists(st.tuples(st.floats(0, 10), st.booleans()), min_size=1, max_size=12),
+    q=st.floats(0, 100) | st.sampled_from([0.0, 50.0, 100.0]),
+)
+def test_a_weight_of_zero_is_no_point_at_all(values, q) -> None:
+    row, counts = (torch.tensor(part, dtype=torch.float64) for part in zip(*values, strict=True))
+    counts[0] = 1
+    found = percentile(row[None], counts / counts.sum(), q).item()
+    assert found == pytest.approx(np.percentile(row[counts > 0].numpy(), q), abs=1e-9)
 
 
 def test_a_percentile_beyond_100_is_refused() -> None:

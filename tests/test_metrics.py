@@ -1,5 +1,6 @@
 """Each metric against an independent computation."""
 
+from inspect import unwrap
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -80,7 +81,7 @@ def test_correlations_are_scipys() -> None:
     assert metrics.pearson(a, b) == pytest.approx(stats.pearsonr(a, b).statistic)
     assert metrics.spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic)
     assert metrics.pearson(torch.from_numpy(a), torch.from_numpy(b)) == metrics.pearson(a, b)
-    for scale in (1e-200, 1e200):
+    for scale in (1e-200, 1e200, 0.99 * np.finfo(float).max / np.abs(a).max()):
         assert metrics.pearson(scale * a, b) == pytest.approx(metrics.pearson(a, b))
 
 
@@ -107,6 +108,8 @@ def test_torch_and_numpy_agree() -> None:
         (lambda: metrics.bias(OUTPUTS, TARGETS * np.inf), "finite targets"),
         (lambda: metrics.output_variance(OUTPUTS, 101), "from 0 to 100"),
         (lambda: metrics.calibration_error(OUTPUTS, LABELS, 0), "bins >= 1"),
+        (lambda: unwrap(metrics.calibration_error)(OUTPUTS, LABELS, np.nan), "bins >= 1"),
+        (lambda: unwrap(metrics.calibration_error)(OUTPUTS, LABELS, np.inf), "bins >= 1"),
         (lambda: metrics.pearson([1.0, 1.0], [1.0, 2.0]), "needs spread"),
         (lambda: metrics.pearson([1.0], [1.0, 2.0]), "one length"),
         (lambda: metrics.area([2, 1], [0.0, 1.0]), "growing"),

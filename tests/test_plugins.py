@@ -72,6 +72,10 @@ def broken(*_):
     raise RuntimeError("not today")
 
 
+def leaves():
+    raise SystemExit(3)
+
+
 random, wide, seven = last, Gauss(3.0), 7
 '''
 POINTS = """
@@ -217,6 +221,7 @@ def test_nngp_is_a_kernel_by_name() -> None:
         (lambda: network_named("seven"), "seven as a function"),
         (lambda: kernel_named("guass", NET), "among ntk, nngp, broken, gauss, .*got 'guass'"),
         (lambda: kernel_named("broken", NET), "broken stopped: RuntimeError: not today"),
+        (lambda: kernel_named("somebody:leaves", NET), "somebody:leaves stopped: SystemExit: 3"),
         (lambda: kernel_named("seven", NET), "a kernel at seven.*got int"),
         (lambda: kernel_named("somebody:Last", NET), "a kernel at somebody:Last.*got Last"),
         (lambda: kernel_named(":", NET), "expected a kernel among"),

@@ -133,6 +133,9 @@ def percentile(
     >>> percentile(torch.tensor([[3.0, 1.0, 2.0]]), torch.full((3,), 1 / 3), 75).tolist()
     [2.5]
     """
+    counts = weights > 0  # a point without weight is none
+    if not bool(counts.all()):
+        values, weights = values[:, counts], weights[counts]
     m = values.shape[1]
     if m == 1 or bool((weights == weights[0]).all()):
         place = q / 100 * (m - 1)

@@ -127,7 +127,7 @@ def calibration_error(
     >>> calibration_error(torch.zeros(1, 2, 2), torch.tensor([0, 1]))
     0.0
     """
-    if bins < 1 or bins != int(bins):
+    if not 1 <= bins < np.inf or bins != int(bins):
         raise MetricError(f"expected bins >= 1, a whole number; got {bins}")
     bins = int(bins)
     made = _outputs(outputs)
@@ -229,7 +229,7 @@ def _paired(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     if len(x) != len(y) or len(x) < 2:
         raise MetricError(f"expected two lists of one length, got {len(x)} and {len(y)}")
     for part in (x, y):
-        if not np.isfinite(part).all() or np.ptp(part) == 0:
+        if not np.isfinite(part).all() or (part == part[0]).all():
             raise MetricError(
                 "expected finite values that are not all the same, got others; a correlation needs "
                 "spread"

@@ -60,15 +60,21 @@ class Pool:
             rows = getattr(self, name)
             if rows is None or len(rows) == 0:
                 continue
-            if rows.ndim != 1 or rows.is_floating_point() or rows.dtype == torch.bool:
+            if rows.ndim != 1 or rows.dtype not in (torch.int64, torch.int32):
                 kind = str(rows.dtype).removeprefix("torch.")
                 raise PoolError(
-                    f"expected {name} as row numbers, got {kind} of shape {tuple(rows.shape)}; of "
-                    "a mask give mask.nonzero()[:, 0]"
+                    f"expected {name} as row numbers, got {kind} of shape {tuple(rows.shape)}; "
+                    "give whole numbers as .long(), and of a mask mask.nonzero()[:, 0]"
                 )
             low, high = int(rows.min()), int(rows.max())
             if low < 0 or high >= len(self):
                 raise PoolError(f"expected {name} in 0..{len(self) - 1}, got {low}..{high}")
+        points = len(self.test_points())
+        if self.weights is not None and tuple(self.weights.shape) != (points,):
+            raise PoolError(
+                f"expected one weight for each of {points} test points, got shape "
+                f"{tuple(self.weights.shape)}"
+            )
         known = len(self.labelled) + (0 if self.x_labelled is None else len(self.x_labelled))
         if self.y is not None and len(self.y) != known:
             raise PoolError(

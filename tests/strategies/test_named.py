@@ -89,7 +89,8 @@ def test_wrong_names_are_told(name, match) -> None:
 def test_a_strategy_of_ones_own(tmp_path, monkeypatch) -> None:
     (tmp_path / "own_strategy.py").write_text(
         "from evgp.strategies import Random\n\n\ndef make(setting):\n    return Random()\n\n\n"
-        "ready = Random()\n\n\ndef broken(setting):\n    raise KeyError('x')\n"
+        "ready = Random()\n\n\ndef broken(setting):\n    raise KeyError('x')\n\n\n"
+        "def leaves(setting):\n    raise SystemExit(3)\n"
     )
     monkeypatch.chdir(tmp_path)
     for name in ("own_strategy:make", "own_strategy:ready", "own_strategy:Random"):
@@ -100,3 +101,5 @@ def test_a_strategy_of_ones_own(tmp_path, monkeypatch) -> None:
             assert strategy_named(name, SETTING) == Random()
     with pytest.raises(PoolError, match="own_strategy:broken stopped: KeyError"):
         strategy_named("own_strategy:broken", SETTING)
+    with pytest.raises(PoolError, match="own_strategy:leaves stopped: SystemExit: 3"):
+        strategy_named("own_strategy:leaves", SETTING)

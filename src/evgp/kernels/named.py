@@ -54,7 +54,7 @@ def _made(found: object, name: str) -> Kernel:
     if isinstance(found, FunctionType | type):
         try:
             found = found()
-        except Exception as error:  # a user's function may raise anything
+        except (Exception, SystemExit) as error:  # a user's function may raise anything
             raise PluginError(
                 f"{name} stopped: {type(error).__name__}: {error}; it is called without arguments"
             ) from error

@@ -72,7 +72,9 @@ _SIMPLE: dict[str, Callable[[Setting], Strategy]] = {
     "badge": lambda setting: BADGE(setting.recipe, classes=setting.classes),
     "mlmoc": lambda setting: MLMOC(setting.recipe, classes=setting.classes),
     "mlmoc-seq": lambda setting: MLMOC(setting.recipe, classes=setting.classes, sequential=True),
-    "batchbald": lambda setting: BatchBALD(setting.recipe, setting.classes),
+    "batchbald": lambda setting: BatchBALD(
+        setting.recipe, setting.classes, members=100, dropout=0.5
+    ),
 }
 NAMES = ("evgp", *_SIMPLE)
 
@@ -125,12 +127,13 @@ def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
             f"got {name!r}; leave out one of them"
         )
     criterion = CRITERIA[next(iter(kinds[0]), "ev")]
-    kernel: Kernel | Features = setting.prior(empirical="emp" in parts)
+    prior = setting.prior(empirical="emp" in parts)
+    kernel: Kernel | Features = prior
     if kinds[1]:
         points = inducing_points(
             setting.x, min(_INDUCING, len(setting.x)), "kmeans", seed=setting.seed
         )
-        kernel = Inducing(setting.prior(empirical="emp" in parts), points)
+        kernel = Inducing(prior, points)
         criterion = Linearised() if kinds[1] == ["linear"] else criterion
     made = EVGP(
         kernel,
@@ -148,7 +151,7 @@ def _made(found: object, name: str, setting: Setting) -> Strategy:
     if isinstance(found, FunctionType | type):
         try:
             found = found(setting)
-        except Exception as error:  # a user's function may raise anything
+        except (Exception, SystemExit) as error:  # a user's function may raise anything
             raise PoolError(f"{name} stopped: {type(error).__name__}: {error}") from error
     if not isinstance(found, Strategy) or isinstance(found, type):
         raise PoolError(
