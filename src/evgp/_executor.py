@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
@@ -10,6 +11,19 @@ Progress = Callable[[str, int, int], None]  # a stage, how much of it is done, a
 
 def silent(stage: str, done: int, total: int) -> None:
     """Tell nobody."""
+
+
+def counted(progress: Progress, stage: str, total: int) -> Callable[[], None]:
+    """A function that tells, each time it is called, that one more of `total` is done.
+
+    >>> each = counted(print, "reading", 2)
+    >>> each(), each()
+    reading 1 2
+    reading 2 2
+    (None, None)
+    """
+    done = count(1)
+    return lambda: progress(stage, next(done), total)
 
 
 @runtime_checkable

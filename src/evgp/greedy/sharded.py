@@ -197,28 +197,20 @@ def split(
     step = -(-n // max(1, shards))
     parts = []
     for low in range(0, n, step):
-        high = min(n, low + step)
-        rows = start.rows
-        some = (
-            rows.span(low, high)
-            if isinstance(rows, Stored)
-            else Some(rows, torch.arange(low, high))
+        at = slice(low, min(n, low + step))
+        rows = (
+            start.rows.span(at.start, at.stop)
+            if isinstance(start.rows, Stored)
+            else Some(start.rows, torch.arange(at.start, at.stop))
         )
-        parts.append(
-            Part(
-                low,
-                some,
-                start.residual[low:high],
-                free[low:high],
-                None if prices is None else prices[low:high],
-            )
-        )
+        own = None if prices is None else prices[at]
+        parts.append(Part(low, rows, start.residual[at], free[at], own))
     return parts, Opening(start.state(), start.noise, start.rest, criterion, purse)
 
 
 def positions(candidates: Int[Tensor, " c"], rows: Sequence[int]) -> list[int]:
     """Where rows of the pool are among the candidates."""
-    place = {int(index): at for at, index in enumerate(candidates)}
+    place = {index: at for at, index in enumerate(candidates.tolist())}
     return [place[row] for row in rows]
 
 

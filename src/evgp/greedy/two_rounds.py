@@ -4,14 +4,14 @@ Mirzasoleiman et al., Distributed Submodular Maximization, NeurIPS 2013 (GreeDi)
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
-from evgp._executor import Executor, Here, Progress, silent
+from evgp._executor import Executor, Here, Progress, counted, silent
 from evgp.criteria import Criterion
 from evgp.greedy._round import Opening, Part
 from evgp.greedy.greedy import Opens, Purse, selection
@@ -51,13 +51,7 @@ class TwoRounds:
         self, parts: Sequence[Part], opening: Opening, *, progress: Progress = silent
     ) -> Taken:
         """Picks among the rows of the parts, by their number in the pool."""
-        done = 0
-
-        def each() -> None:
-            nonlocal done
-            done += 1
-            progress("shards", done, len(parts))
-
+        each = counted(progress, "shards", len(parts))
         calls = [(part, opening) for part in parts]
         names = [f"{uuid4().hex}-{shard}" for shard in range(len(parts))]
         finals = [one for one in self.executor.run(alone, calls, names, each) if one.rows]
@@ -71,14 +65,10 @@ class TwoRounds:
         prices = costs if parts[0].prices is not None else None
         final = Part(0, Stored(phi), noise, None, prices)
         last = Sharded(1).take([final], opening, progress=progress)
-        last = Taken([int(rows[order[row]]) for row in last.rows], *_rest(last))
+        last = replace(last, rows=[int(rows[order[row]]) for row in last.rows])
         return max([last, *finals], key=lambda one: sum(one.gains))
 
 
 def alone(part: Part, opening: Opening) -> Taken:
     """What a shard would pick if it were all there is to pick from."""
     return Sharded(1).take([part], opening)
-
-
-def _rest(taken: Taken) -> tuple[list[float], Tensor, Tensor, Tensor]:
-    return taken.gains, taken.phi, taken.noise, taken.costs

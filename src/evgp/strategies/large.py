@@ -27,7 +27,6 @@ from evgp.strategies.shards import (
     Recipe,
     content_of,
     probe,
-    telling,
     total,
 )
 
@@ -107,7 +106,7 @@ class _Run:
             recipe = replace(recipe, keep=False)
         else:
             check_room(self.folder, self._missing(recipe))
-        moment, rest = total(recipe, large._maker(), telling(self.progress, "features"))
+        moment, rest = total(recipe, large._maker(), self.progress, "features")
         moment, rest = moment / n, rest / n
         if large.test is not None:
             moment, rest = self._test_sums()
@@ -148,7 +147,7 @@ class _Run:
         folder = self.folder / f"test-{content}"
         folder.mkdir(exist_ok=True)
         recipe = Recipe(test, large.features, str(folder), large.size, keep=False)
-        moment, rest = total(recipe, maker, telling(self.progress, "test points"))
+        moment, rest = total(recipe, maker, self.progress, "test points")
         return moment / len(test), rest / len(test)
 
     def _known(self) -> tuple[Float[Tensor, "l p"], Float[Tensor, " l"]]:
@@ -180,16 +179,17 @@ class _Run:
 
     def _free(self, start: int, stop: int) -> Tensor | None:
         """Which rows of a range may be picked; None for all of them."""
-        large = self.large
-        inside = [one[(one >= start) & (one < stop)] - start for one in (large.labelled,)]
-        free = torch.ones(stop - start, dtype=torch.bool)
-        if large.candidates is not None:
-            free[:] = False
-            some = large.candidates[(large.candidates >= start) & (large.candidates < stop)]
-            free[torch.from_numpy(some - start)] = True
-        elif not len(inside[0]):
+
+        def inside(rows: Int[np.ndarray, " r"]) -> Tensor:
+            return torch.from_numpy(rows[(rows >= start) & (rows < stop)] - start)
+
+        labelled, some = inside(self.large.labelled), self.large.candidates
+        if some is None and not len(labelled):
             return None
-        free[torch.from_numpy(inside[0])] = False
+        free = torch.full((stop - start,), some is None)
+        if some is not None:
+            free[inside(some)] = True
+        free[labelled] = False
         return free
 
     def _prices(self, parts: list[Part]) -> Float[Tensor, " c"] | None:

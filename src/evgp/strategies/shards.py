@@ -4,7 +4,7 @@ Every step is a pure function of what it is given, so it may run anywhere and mo
 get their names when they are whole, and what is there is not made again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
@@ -17,10 +17,10 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from evgp._executor import Executor
+from evgp._executor import Executor, counted
 from evgp._linalg import BLOCK, in_pairs
 from evgp._machine import each_alone, own_version
-from evgp.datasets import Fitted, array_file, step_of
+from evgp.datasets import Fitted, Streamed, array_file, step_of
 from evgp.greedy import Progress
 from evgp.kernels import NTK, Features, Inducing, Raw
 from evgp.posterior.rows import Mapped, mapped
@@ -157,19 +157,12 @@ def add(files: Sequence[str], into: str) -> str:
 
 
 def total(
-    recipe: Recipe, executor: Executor, told: Callable[[int, int], None]
+    recipe: Recipe, executor: Executor, progress: Progress, stage: str
 ) -> tuple[Float[Tensor, "p p"], float]:
     """Make all shards; the sums of them all, added as a tree wherever the work runs."""
-    done = 0
-
-    def each() -> None:
-        nonlocal done
-        done += 1
-        told(done, len(recipe))
-
     calls = [(recipe, shard) for shard in range(len(recipe))]
     names = [f"{Path(recipe.folder).name}-features-{shard}" for shard in range(len(recipe))]
-    files = executor.run(make, calls, names, each)
+    files = executor.run(make, calls, names, counted(progress, stage, len(recipe)))
     level = 0
     while len(files) > 1:
         level += 1
@@ -178,11 +171,6 @@ def total(
         files = executor.run(add, list(zip(groups, into, strict=True)), into)
     whole = torch.from_numpy(np.array(mapped(files[0])))
     return whole[:-1], float(whole[-1, 0])
-
-
-def telling(progress: Progress, stage: str) -> Callable[[int, int], None]:
-    """Progress of one stage."""
-    return lambda done, of: progress(stage, done, of)
 
 
 def probe(features: Features, points: Readable) -> str:
@@ -209,9 +197,8 @@ def content_of(pool: Fitted | Held, executor: Executor) -> str:
     return blake2b(repr((found, pool.code)).encode(), digest_size=16).hexdigest()
 
 
-def _digest(pool: object, file: str) -> str:
-    made: str = pool.digest(file)  # type: ignore[attr-defined]
-    return made
+def _digest(pool: Streamed, file: str) -> str:
+    return pool.digest(file)
 
 
 Made = tuple[int, Float[Tensor, "b p"], Float[Tensor, " b"], Float[Tensor, "p1 p"]]

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from evgp._executor import counted
 from evgp._linalg import in_pairs
 from evgp.datasets import Fitted, Streamed, Survey, open_pool
 from evgp.greedy import Progress, TwoRounds
@@ -36,17 +37,10 @@ def fit(pool: Streamed, rules: Rules, plan: Plan, progress: Progress) -> Fitted:
     width = width_of(plan.kind) if plan.kind else None
     rows = looked_at(len(pool), width or P, rules.seed) if width else np.arange(min(8, len(pool)))
     starts = range(0, len(pool), rules.shard)
-    done = 0
-
-    def each() -> None:
-        nonlocal done
-        done += 1
-        progress("reading", done, len(starts))
-
     ends = [(start, min(len(pool), start + rules.shard)) for start in starts]
     calls = [(pool, low, high, rows[(rows >= low) & (rows < high)]) for low, high in ends]
     names = [f"{pool.name}, rows {low} to {high - 1}" for low, high in ends]
-    surveys = rules.place().run(_survey, calls, names, each)
+    surveys = rules.place().run(_survey, calls, names, counted(progress, "reading", len(ends)))
     return pool.fitted(in_pairs(surveys, Survey.merge))
 
 
