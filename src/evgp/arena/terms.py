@@ -145,7 +145,7 @@ class Terms:
 
     def recipe(self, network: Buildable | Callable[..., Any], classes: int) -> Recipe:
         """The paper's, with what was said otherwise."""
-        paper = by_the_paper(network, classes=classes)
+        paper = by_the_paper(network, classes=classes, resnet=self.network == "resnet18")
         settings = dict(paper.settings)
         epochs = paper.epochs
         if self.lr is not None:

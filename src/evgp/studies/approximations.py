@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from evgp.studies.contests import ahead, contest, curves, panels, told
+from evgp.studies.contests import NAMES, behind, contest, curves, gaps, panels, told
 from evgp.studies.data import TITLES
 from evgp.studies.rows import Record, Rows, column, distinct, mean_by, where
 from evgp.studies.sequential_selection import LAPTOP, LESS, PAPER, SMOKE
@@ -48,45 +48,34 @@ def claims(rows: Rows) -> Sequence[Claim]:
     """What the paper says of approximations."""
     batch = batches(rows)
     names = distinct(batch, "dataset")
-    gap = {
-        way: [ahead(where(batch, dataset=name), "mse", way, "evgp")[0] for name in names]
-        for way in WAYS[1:]
-    }
-    use = {
-        way: [ahead(where(batch, dataset=name), "mse", way, "random")[0] for name in names]
-        for way in WAYS[1:]
-    }
+    each = [where(batch, dataset=name) for name in names]
     left = {way: _left([row for row in rows if "ev" in row], way) for way in WAYS}
     slower = {
-        name: _seconds(where(batch, dataset=name), "evgp-sparse")
-        / _seconds(where(batch, dataset=name), "evgp")
-        for name in names
+        name: _seconds(some, "evgp-sparse") / _seconds(some, "evgp")
+        for name, some in zip(names, each, strict=True)
     }
-    listed = ", ".join(TITLES[name] for name in names)
     return [
         Claim(
             "The empirical kernel loses some performance but is useful.",
-            f"Test MSE in batches against the exact kernel {_percent(gap['evgp-emp'])}, against "
-            f"random {_percent(use['evgp-emp'])} ({listed}; positive is better). "
-            f"{told(batch, 'mse')}.",
-            verdict([value > 0 for value in use["evgp-emp"]]),
+            f"Test MSE in batches better by (± standard error): than with the exact kernel "
+            f"{gaps(batch, 'mse', 'evgp-emp', 'evgp')}, than random "
+            f"{gaps(batch, 'mse', 'evgp-emp', 'random')}. {told(batch, 'mse')}. Useful is what is "
+            "ahead of random by more than a standard error.",
+            verdict([behind(some, "mse", "random", "evgp-emp") for some in each]),
         ),
         Claim(
             "The sparse posterior is still a useful approximation.",
-            f"Against the exact one {_percent(gap['evgp-sparse'])}, against random "
-            f"{_percent(use['evgp-sparse'])}.",
-            verdict([value > 0 for value in use["evgp-sparse"]]),
+            f"Than the exact one {gaps(batch, 'mse', 'evgp-sparse', 'evgp')}, than random "
+            f"{gaps(batch, 'mse', 'evgp-sparse', 'random')}.",
+            verdict([behind(some, "mse", "random", "evgp-sparse") for some in each]),
         ),
         Claim(
             "A linear approximation on top of it worsens the selection.",
-            f"Linearised against exact {_percent(gap['evgp-linear'])}, sparse against exact "
-            f"{_percent(gap['evgp-sparse'])}. Predicted variance left by picks one by one, over "
-            "that of exact ones: "
-            + ", ".join(f"{way} {value:.3f}" for way, value in left.items())
-            + ".",
-            verdict(
-                [a < b - 1 for a, b in zip(gap["evgp-linear"], gap["evgp-sparse"], strict=True)]
-            ),
+            f"Linearised better than sparse by {gaps(batch, 'mse', 'evgp-linear', 'evgp-sparse')}. "
+            "Predicted variance left by picks one by one, over that of exact ones: "
+            + ", ".join(f"{NAMES[way]} {value:.3f}" for way, value in left.items())
+            + ". Holds where it is behind by more than a standard error.",
+            verdict([behind(some, "mse", "evgp-linear", "evgp-sparse") for some in each]),
         ),
         Claim(
             "For small sets the sparse posterior brings no gain in time.",
@@ -113,10 +102,6 @@ def _left(rows: Rows, way: str) -> float:
         if all(len(end) for end in ends):
             ratios.append(ends[0][-1, 0] / ends[1][-1, 0])
     return sum(ratios) / len(ratios) if ratios else float("nan")
-
-
-def _percent(values: Sequence[float]) -> str:
-    return ", ".join(f"{value:+.0f} %" for value in values) or "not run"
 
 
 _BATCH: dict[str, Any] = {

@@ -10,7 +10,7 @@ from evgp.studies.study import Claim, Study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OTHERS = ("random", "kmeans++", "badge", "mlmoc")
+OTHERS = ("random", "kmeans++", "badge", "random:100+mlmoc")
 
 
 def draw(rows: Rows) -> "dict[str, Figure]":
@@ -71,8 +71,9 @@ STUDY = Study(
         },
     },
     departures="1 seed, 3 networks in place of 25, pools of 1,000 images and 1,000 test images, "
-    "15 epochs in place of 100, 200 labels in batches of 100; without MLMOC. ResNet18: 2 networks, "
-    "500 images in the pool and as many test images, 10 epochs.",
+    "15 epochs in place of 100, 200 labels in batches of 100; without MLMOC, and without the "
+    "second CIFAR-100 panel (2,000 labels in batches of 500). ResNet18: 2 networks, 500 images in "
+    "the pool and as many test images, 10 epochs.",
     cells=cells,
     draw=draw,
     claims=claims,

@@ -32,6 +32,7 @@ NAMES = {
     "kmeans++": "K-Means++",
     "badge": "BADGE",
     "mlmoc": "MLMOC",
+    "random:100+mlmoc": "MLMOC, 100 random first",
     "coreset": "CoreSet",
     "batchbald": "BatchBALD",
     "random+badge": "BADGE, first random",
@@ -184,6 +185,22 @@ def ahead(rows: Rows, metric: str, ours: str, theirs: str) -> tuple[float, float
         return float("nan"), float("nan")
     error = float(stats.sem(gaps)) if len(gaps) > 1 else float("nan")
     return 100 * float(gaps.mean()), 100 * error
+
+
+def behind(rows: Rows, metric: str, ours: str, theirs: str) -> bool:
+    """Whether the second is better than the first by more than a standard error over seeds."""
+    gap, error = ahead(rows, metric, theirs, ours)
+    return bool(gap > error)
+
+
+def gaps(rows: Rows, metric: str, ours: str, theirs: str) -> str:
+    """By how many percent the first is better than the second, panel by panel."""
+    made = [(title, *ahead(some, metric, ours, theirs)) for title, some in panels(rows).items()]
+    told = [
+        f"{gap:+.1f} %" + (f" ± {error:.1f}" if error >= 0 else "") + f" ({title})"
+        for title, gap, error in made
+    ]
+    return ", ".join(told) or "not run"
 
 
 def told(rows: Rows, metric: str) -> str:
