@@ -10,6 +10,7 @@ from evgp._errors import DatasetError
 from evgp.arena.looks import looks
 from evgp.arena.plot import plot_curves, save_plots
 from evgp.arena.summarise import summarise
+from evgp.report.render import asset
 from tests.arena.rows import STRATEGIES, curves, study
 
 
@@ -67,6 +68,14 @@ def test_random_is_grey_and_evgp_is_strongest():
         drawn[name].width for name in drawn.keys() - ours
     )
     assert len({(look.colour, look.dashes) for look in drawn.values()}) == len(STRATEGIES)
+
+
+@pytest.mark.parametrize("kind", ["evgp-", "other-"])
+def test_five_of_a_kind_are_told_apart(kind):
+    drawn = looks([f"{kind}{i}" for i in range(5)]).values()
+    assert len({look.colour for look in drawn}) == len({look.name for look in drawn}) == 5
+    style = asset("arena", "page.css")
+    assert all(style.count(f".{look.name} {{ --line: #") == 2 for look in drawn)  # day and night
 
 
 def test_the_same_rows_give_the_same_bytes(comparison, tmp_path: Path):

@@ -64,6 +64,8 @@ def test_the_recipe_is_the_papers_unless_said() -> None:
     net = torch.nn.Linear(1, 1)
     assert usual.recipe(net, 0) == by_the_paper(net)
     assert usual.recipe(net, 3) == by_the_paper(net, classes=3)
+    deep = replace(usual, network="resnet18").recipe(net, 3)
+    assert deep == by_the_paper(net, classes=3, resnet=True)
     assert said.recipe(net, 0).settings == {"optimiser": "gd", "lr": 0.5, "steps": 7}
     assert said.recipe(net, 0).gentler == usual.recipe(net, 3).gentler == 5
     assert said.recipe(net, 3).epochs == 7 and said.recipe(net, 3).settings["lr"] == 0.5

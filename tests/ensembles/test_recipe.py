@@ -125,6 +125,13 @@ def test_the_recipes_of_the_paper() -> None:
     assert torch.equal(made.predict(x), alike.predict(x))
 
 
+def test_a_resnet_is_trained_with_momentum_as_the_authors_did() -> None:
+    made = by_the_paper(NETWORK, classes=2, resnet=True)
+    told = {"lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4, "batch": 256, "optimiser": "sgd"}
+    assert told.items() <= dict(made.settings).items()
+    assert made(X, LABELS).steps.tolist() == [100]  # one step a pass
+
+
 @pytest.mark.parametrize("classes", [0, 2])
 def test_the_recipes_of_the_paper_name_settings_of_train(classes) -> None:
     recipe = by_the_paper(NETWORK, classes=classes)
