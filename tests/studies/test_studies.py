@@ -21,7 +21,7 @@ from evgp.studies.page import page
 from evgp.studies.runner import data_of
 from evgp.studies.sets import Ground
 from evgp.studies.store import Store
-from evgp.studies.study import Cell, verdict
+from evgp.studies.study import verdict
 from tests.conftest import data_folder, missing
 
 VERDICTS = ("holds", "holds in part", "does not hold", "not measured")
@@ -90,6 +90,7 @@ def test_a_study_goes_on_where_it_was(tmp_path, monkeypatch) -> None:
     assert store.rows(cells)[0]["seed"] == 1 and store.seconds(cells) == 5.0
     next((tmp_path / "cells").iterdir()).write_text("{half")  # a damaged file is no cell
     assert store.missing(cells) == list(cells)
+    assert store.damage(cells)[0].endswith("line 1 column 2 (char 1))")
 
 
 def test_finished_cells_are_not_run_again(made, monkeypatch) -> None:
@@ -189,30 +190,38 @@ def test_standing_is_the_mean_height_best_first() -> None:
     assert contests.told(rows, "mse") == "Boston: EV-GP 2.25 ± 1.1, Random 4 ± 1.4"
 
 
-def test_the_page_tells_what_ran_and_what_did_not(made) -> None:
+def _as_laptop(found, folder, **told):
+    """A copy of a smoke run that says it is the laptop's, as only such are on the page."""
+    shutil.copytree(found.folder, folder / found.study.name)
+    path = folder / found.study.name / "study.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "scale": "laptop", **told}))
+
+
+def test_the_page_tells_what_ran_and_what_did_not(made, tmp_path) -> None:
     found = made("map-of-picks")
-    said = page(found.folder.parent, above="x")
+    _as_laptop(found, tmp_path)
+    said = page(tmp_path, above="x")
     assert "![A map of picks](x/map-of-picks/map-of-picks.png)" in said
     for claim in claims_of(found.study, found.folder):
         assert claim.ours in said
     for name in NAMES:
         assert f"## {name}" in said
+    assert said.count("Not run yet at more than smoke scale.") == len(NAMES) - 1
 
 
-def test_a_part_is_called_a_part(tmp_path) -> None:
-    name = "model-selection"
-    study = study_named(name)
-    cells = study.cells(study.scales["smoke"])
-    row = {"kind": "round", "labels": 10, "network": "relu-2", "mse": 1.0}
-    Store(tmp_path).add(cells[0], [row], 1.0)
-    assert Cell(cells[0].work, {**cells[0].settings}) in cells
-    record = tmp_path / name
-    record.mkdir()
-    table.write(record / "rows.csv", [])
-    told = {"scale": "smoke", "finished": 1, "cells": 9, "cell_seconds": 1, "departures": "",
-            "command": "evgp", "cores": 2, "versions": {}}  # fmt: skip
-    (record / "study.json").write_text(json.dumps(told))
-    assert "**1 of 9 cells are finished;**" in page(tmp_path)
+def test_smoke_runs_are_not_on_the_page(made) -> None:
+    found = made("map-of-picks")
+    said = page(found.folder.parent)
+    assert said.count("Not run yet at more than smoke scale.") == len(NAMES)
+    assert "map-of-picks.png" not in said
+    record = json.loads((found.folder / "study.json").read_text())
+    assert "only show that it runs" in record["departures"]
+
+
+def test_a_part_is_called_a_part(made, tmp_path) -> None:
+    _as_laptop(made("map-of-picks"), tmp_path, finished=1, cells=9)
+    said = page(tmp_path)
+    assert "**1 of 9 cells are finished;**" in said and "laptop, 1 of 9 cells" in said
 
 
 def test_every_panel_has_a_title() -> None:

@@ -1,14 +1,16 @@
 """`evgp reproduce`: figures and tables of the paper, by name."""
 
+import warnings
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
 import typer
 
-from evgp._errors import DatasetError
+from evgp._errors import DatasetError, EvgpWarning
 from evgp.cli import _options as options
-from evgp.cli._output import called, fail, guarded, lines, progress, show, show_json, tell
+from evgp.cli._cells import watched
+from evgp.cli._output import called, fail, guarded, lines, note, show, show_json, tell
 
 Name = Annotated[
     str | None,
@@ -58,7 +60,8 @@ def reproduce(
 
     Rows go to rows.csv, figures are drawn from them alone, and how they were made is in study.json.
     A run that was stopped goes on where it was; studies in one folder share what they have in
-    common. Datasets are looked for in $EVGP_DATA.
+    common. Only a smoke run gives way to one of another scale. Datasets are looked for in
+    $EVGP_DATA.
 
     \b
     Examples:
@@ -88,7 +91,9 @@ def reproduce(
         raise DatasetError(f"expected --scale among {', '.join(SCALES)}; got {scale!r}")
     begun = perf_counter()
     try:
-        with progress(quiet) as bar:
+        with watched(quiet) as watch, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("default", EvgpWarning)
             made = run(
                 name,
                 scale=wanted,
@@ -96,10 +101,11 @@ def reproduce(
                 jobs=jobs,
                 draw_only=draw,
                 command=called(),
-                progress=bar,
+                watch=watch,
             )
     except KeyboardInterrupt:
         fail(f"stopped; finished cells in {out} are kept, the same command goes on", code=130)
+    note(list(dict.fromkeys(str(one.message) for one in caught)), quiet=quiet)
     claims = claims_of(made.study, made.folder)
     if json:
         show_json({"study": made.study.name, "claims": [vars(one) for one in claims]})

@@ -2,8 +2,8 @@
 
 from evgp.studies.named import NAMES as NAMES
 from evgp.studies.named import study_named as study_named
+from evgp.studies.record import claims_of as claims_of
 from evgp.studies.runner import Reproduced as Reproduced
-from evgp.studies.runner import claims_of as claims_of
 from evgp.studies.runner import reproduce as reproduce
 from evgp.studies.study import SCALES as SCALES
 from evgp.studies.study import Claim as Claim

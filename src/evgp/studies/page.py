@@ -1,13 +1,14 @@
 """The page that says of every claim of the paper whether our rows agree, made of the rows."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from evgp._errors import DatasetError
+from evgp.datasets import write_text
 from evgp.studies.named import NAMES, study_named
-from evgp.studies.rows import read
-from evgp.studies.runner import RECORD, ROWS, claims_of
+from evgp.studies.pace import spoken
+from evgp.studies.record import ROWS, claims_of, from_rows, read_record
 from evgp.studies.study import Claim, Study
 
 _HEAD = """# The paper's figures and tables, reproduced
@@ -19,7 +20,7 @@ Numbers behind ± are deviations over seeds. Where strategies are compared, "hol
 paper's is ahead of each other one, on every dataset, by more than one standard error of their
 paired difference over seeds; "holds in part" that it has the best mean on some dataset at least,
 the most that one seed can show. A verdict speaks of our runs at the scale that is told, no more.
-
+Times are summed over cells, of which several may have run at once.
 """
 
 
@@ -31,17 +32,32 @@ def page(folder: Path, *, above: str = "../studies") -> str:
         name: tuple(claims_of(made[name], folder / name)) if record else ()
         for name, record in ran.items()
     }
-    parts = [_HEAD, _overview(made, ran, claims)]
+    parts = [_HEAD + _taken_over(ran), _overview(made, ran, claims)]
     for name, study in made.items():
         parts.append(_section(study, ran[name], claims[name], folder / name, f"{above}/{name}"))
     return "\n".join(parts)
 
 
 def _record(folder: Path) -> dict[str, Any] | None:
-    if not (folder / ROWS).exists() or not (folder / RECORD).exists():
-        return None
-    found = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    return dict(found)
+    """How the rows of a folder were made; smoke runs are not for the page."""
+    found = read_record(folder) if (folder / ROWS).exists() else None
+    return None if found is None or found["scale"] == "smoke" else found
+
+
+def _taken_over(ran: dict[str, dict[str, Any] | None]) -> str:
+    """Which cells another command played."""
+    found = {name: record for name, record in ran.items() if record and record.get("taken_over")}
+    told = [
+        f"{name} ({sum(one['taken_over'].values())} of {one['finished']})"
+        for name, one in found.items()
+    ]
+    commands = dict.fromkeys(command for one in found.values() for command in one["taken_over"])
+    if not told:
+        return ""
+    return (
+        f"Some cells were played by `evgp compare` on the same terms and taken over: those of "
+        f"{', '.join(told)}; the commands were " + ", ".join(f"`{one}`" for one in commands) + ".\n"
+    )
 
 
 def _overview(
@@ -66,11 +82,21 @@ def _overview(
 def _extent(record: dict[str, Any]) -> str:
     done = record["finished"], record["cells"]
     part = "" if done[0] == done[1] else f", {done[0]} of {done[1]} cells"
-    return f"{record['scale']}{part}, {_time(record['cell_seconds'])}"
+    return f"{record['scale']}{part}, {spoken(record['cell_seconds'])}"
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+def _effort(record: dict[str, Any]) -> str:
+    """The time that cells took together, and what is known of how they ran side by side."""
+    at_once = {None: "", 1: " run one at a time"}.get(
+        record.get("jobs"), f" run up to {record.get('jobs')} at a time"
+    )
+    more = {"clock_seconds": "by the clock", "cpu_seconds": "of processor time"}
+    known = [f"{spoken(record[name])} {words}" for name, words in more.items() if name in record]
+    beside = f" ({', '.join(known)})" if known else ""
+    return (
+        f"{spoken(record['cell_seconds'])}, summed over cells{at_once} on {record['cores']} "
+        f"cores{beside}"
+    )
 
 
 def _section(
@@ -94,14 +120,13 @@ def _section(
         lines += [f"*Where it departs from the paper:* {record['departures']}", ""]
     versions = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
     lines += [
-        f"`{record['command']}`: {_time(record['cell_seconds'])} of work on {record['cores']} "
-        f"cores; {versions}. [Rows]({above}/{ROWS}).",
+        f"`{record['command']}`: {_effort(record)}; {versions}. [Rows]({above}/{ROWS}).",
         "",
     ]
     for path in sorted(folder.glob("*.png")):
         lines += [f"![{study.title}]({above}/{path.name})", ""]
     if study.table is not None:
-        lines += [study.table(read(folder / ROWS))]
+        lines += [from_rows(study.table, folder)]
     lines += ["| the paper says | our rows say | |", "|---|---|---|"]
     lines += [f"| {_cell(one.paper)} | {_cell(one.ours)} | **{one.verdict}** |" for one in claims]
     return "\n".join([*lines, ""])
@@ -113,4 +138,7 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     given = sys.argv[1:] or ["studies", "docs/reproduction.md"]
-    Path(given[1]).write_text(page(Path(given[0])), encoding="utf-8")
+    try:
+        write_text(Path(given[1]), page(Path(given[0])))
+    except DatasetError as error:
+        sys.exit(f"evgp: {error}")

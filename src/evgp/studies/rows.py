@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Sequence
+from io import StringIO
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -76,16 +77,30 @@ def write(path: Path, rows: Rows) -> None:
 def read(path: Path) -> list[Record]:
     """The rows of a file that `write` wrote; what is missing there is missing here."""
     try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            reader = csv.DictReader(stream, strict=True)
-            found = [
-                {name: _read(cell) for name, cell in row.items() if cell != ""} for row in reader
-            ]
+        text = path.read_text(encoding="utf-8")
+        lines = list(csv.reader(StringIO(text, newline=""), strict=True))
     except FileNotFoundError as error:
         raise DatasetError(f"{path}: expected the rows of a study, got no file; run it") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise DatasetError(f"{path}: expected the rows of a study, got {error}") from error
-    return found
+        raise _damaged(path, str(error)) from error
+    if len(lines) < 2:
+        raise _damaged(path, "a head alone" if lines else "an empty file")
+    names, *rest = lines
+    for number, cells in enumerate(rest, 2):
+        if len(cells) != len(names):
+            raise _damaged(path, f"{len(cells)} of {len(names)} values in line {number}")
+    if not text.endswith("\n"):
+        raise _damaged(path, "a last line that was cut")
+    return [
+        {name: _read(cell) for name, cell in zip(names, cells, strict=True) if cell != ""}
+        for cells in rest
+    ]
+
+
+def _damaged(path: Path, what: str) -> DatasetError:
+    return DatasetError(
+        f"{path}: expected the rows of a study, got {what}; make them anew with --draw"
+    )
 
 
 def plain(records: Iterable[Record]) -> list[Record]:
@@ -104,10 +119,10 @@ def _written(value: object) -> object:
     return "" if value is None else f"{value:.9g}" if isinstance(value, float) else value
 
 
-def _read(cell: str | None) -> Any:
+def _read(cell: str) -> Any:
     for kind in (int, float):
         try:
-            return kind(cell)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
+            return kind(cell)
+        except ValueError:
             continue
     return cell

@@ -1,31 +1,35 @@
 """Run a study: the cells that are missing, in processes, then its table and figures."""
 
-import json
-import platform
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time, time
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
-import numpy
-import scipy
-import torch
-
-from evgp._executor import Progress, silent
+from evgp._errors import DataWarning
 from evgp._machine import available_memory
 from evgp._processes import cores, in_processes, tell
-from evgp.datasets import atomic, locate, names, write_text
+from evgp.datasets import atomic, locate, names
 from evgp.studies import rows as table
 from evgp.studies.named import study_named
+from evgp.studies.pace import Watch, seconds_left, unwatched
+from evgp.studies.record import (
+    ROWS,
+    check_scale,
+    from_rows,
+    how_made,
+    read_record,
+    versions,
+    write_record,
+)
 from evgp.studies.store import Store
-from evgp.studies.study import Cell, Claim, Scale, Study
+from evgp.studies.study import Cell, Scale, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ROWS, RECORD = "rows.csv", "study.json"
 _STYLE: Any = {"svg.hashsalt": "evgp", "font.size": 9.5, "axes.edgecolor": "#585d6b"}
 _BYTES = 3 << 30  # about what a cell may need: a kernel of 10,000 points and networks
 
@@ -48,44 +52,54 @@ def reproduce(
     jobs: int | None = None,
     draw_only: bool = False,
     command: str = "",
-    progress: Progress = silent,
+    watch: Watch = unwatched,
 ) -> Reproduced:
     """Run a study of the paper by name, and write its rows and figures to a folder of its own.
 
     What is finished under `out` is not run again, whichever study asked for it, so a run that was
     stopped goes on where it was. With `draw_only` nothing runs: rows are gathered from what is
-    finished, and figures drawn from the rows.
+    finished, and figures drawn from the rows. A folder with a record of another scale is refused,
+    unless that is smoke.
     """
     study = study_named(name)
     folder = Path(out) / study.name
+    check_scale(folder, scale)
     store, cells = Store(Path(out)), list(study.cells(study.scales[scale]))
+    for damage in store.damage(cells):
+        warn(f"{damage}; it is {'left out' if draw_only else 'run again'}", DataWarning, 2)
     left = store.missing(cells)
-    if draw_only:
-        if len(left) < len(cells):
-            _publish(study, scale, store, cells, "")
-        draw(study, folder)
-        return Reproduced(study, folder, len(cells) - len(left), store.seconds(cells))
+    if not draw_only:
+        most = 1 if study.alone else jobs or cores()
+        _run(store, cells, left, most=most, watch=watch)
+    if len(left) < len(cells) or not draw_only:
+        _publish(study, scale, store, cells, "" if draw_only or not left else command)
+    draw(study, folder)
+    finished = len(cells) - (len(left) if draw_only else 0)
+    return Reproduced(study, folder, finished, store.seconds(cells))
+
+
+def _run(store: Store, cells: list[Cell], left: list[Cell], *, most: int, watch: Watch) -> None:
+    """The cells that are left, in as many processes as there is room for, at most so many."""
     for data in sorted({data_of(cell) for cell in left} & {*names()}):
         locate(data)  # what is missing is told before anything runs
-    done = len(cells) - len(left)
-    progress("cells", done, len(cells))
+    count = min(most, len(left), max(1, available_memory() // _BYTES))
+    took = {id(cell): found.seconds for cell in cells if (found := store.found(cell))}
+    before = [(cell, took[id(cell)]) for cell in cells if id(cell) in took]
 
     def heard(more: int) -> None:
-        nonlocal done
-        done += more
-        progress("cells", done, len(cells))
+        waiting = [cell for cell in left if id(cell) not in took]
+        took.update({id(cell): one.seconds for cell in waiting if (one := store.found(cell))})
+        now = [(cell, took[id(cell)]) for cell in left if id(cell) in took]
+        waiting = [cell for cell in left if id(cell) not in took]
+        watch(len(took), len(cells), seconds_left(now, before, waiting, count))
 
-    most = 1 if study.alone else jobs or cores()
-    count = min(most, len(left), max(1, available_memory() // _BYTES))
+    heard(0)
     if count > 1:
-        in_processes(_elsewhere, [(store, cell) for cell in left], count, heard)
+        in_processes(_elsewhere, [(store, cell, count) for cell in left], count, heard)
     else:
         for cell in left:
-            _work(store, cell)
+            _work(store, cell, 1)
             heard(1)
-    _publish(study, scale, store, cells, command)
-    draw(study, folder)
-    return Reproduced(study, folder, len(cells), store.seconds(cells))
 
 
 def draw(study: Study, folder: Path) -> None:
@@ -93,14 +107,16 @@ def draw(study: Study, folder: Path) -> None:
     from matplotlib import rc_context
 
     with rc_context(_STYLE):
-        for name, figure in study.draw(table.read(folder / ROWS)).items():
+        for name, figure in from_rows(study.draw, folder).items():
             _save(figure, folder, name)
+    record = read_record(folder)
+    if record is not None:
+        write_record(folder, {**record, "drawn_with": drawn_with()})
 
 
-def claims_of(study: Study, folder: Path) -> Sequence[Claim]:
-    """What the rows of a folder say of the paper's claims."""
-    found = table.read(folder / ROWS)
-    return study.claims(found) if found else ()
+def drawn_with() -> str:
+    """What decides the bytes of a figure, beside its rows."""
+    return f"matplotlib {version('matplotlib')}"
 
 
 def _save(figure: "Figure", folder: Path, name: str) -> None:
@@ -114,42 +130,49 @@ def data_of(cell: Cell) -> str:
     return str(cell.settings.get("dataset") or cell.settings.get("dataset_name") or "")
 
 
-def _elsewhere(store: Store, cell: Cell) -> None:
+def _elsewhere(store: Store, cell: Cell, count: int) -> None:
     """In a process of its own."""
-    _work(store, cell)
+    _work(store, cell, count)
     tell()
 
 
-def _work(store: Store, cell: Cell) -> None:
+def _work(store: Store, cell: Cell, count: int) -> None:
     module, function = cell.work.split(":")
-    begun = perf_counter()
-    made = getattr(import_module(module), function)(**cell.settings)
-    store.add(cell, made, perf_counter() - begun)
+    begun, busy = perf_counter(), process_time()
+    rows = getattr(import_module(module), function)(**cell.settings)
+    seconds = perf_counter() - begun
+    made = {
+        "ended": round(time(), 2),
+        "cpu_seconds": round(process_time() - busy, 2),
+        "jobs": count,
+        "cores": cores(),
+        "versions": versions(),
+    }
+    store.add(cell, rows, seconds, made)
 
 
 def _publish(study: Study, scale: Scale, store: Store, cells: list[Cell], command: str) -> None:
-    """The rows of what is finished, and how they came to be."""
+    """The rows of what is finished, and how they came to be; without a command, as they did."""
     folder = store.folder / study.name
     folder.mkdir(parents=True, exist_ok=True)
-    table.write(folder / ROWS, store.rows(cells))
+    former = read_record(folder) or {}
+    if former.get("scale") != scale:
+        former = {}
+    found = [one for one in map(store.found, cells) if one is not None]
+    rows = store.rows(cells)
     document = {
         "study": study.name,
         "scale": scale,
         "settings": dict(study.scales[scale]),
         "departures": _departures(study, scale),
-        "command": command or f"evgp reproduce {study.name} --scale {scale}",
+        "command": command or former.get("command", f"evgp reproduce {study.name} --scale {scale}"),
         "cells": len(cells),
-        "finished": len(cells) - len(store.missing(cells)),
-        "cell_seconds": round(store.seconds(cells)),
-        "cores": cores(),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__.split("+")[0],
-            "numpy": numpy.__version__,
-            "scipy": scipy.__version__,
-        },
+        "finished": len(found),
+        "rows": len(rows),
+        **how_made(found, former),
     }
-    write_text(folder / RECORD, json.dumps(document, indent=2) + "\n")
+    table.write(folder / ROWS, rows)
+    write_record(folder, document)
 
 
 def _departures(study: Study, scale: Scale) -> str:

@@ -2,13 +2,30 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
+from evgp._errors import DatasetError
 from evgp.datasets import atomic
 from evgp.studies.rows import Record, Rows, plain
 from evgp.studies.study import Cell
+from evgp.studies.versions import version
+
+_NAMED_BY = ("dataset", "strategy", "seed")
+# What is kept of a run; a cell that was taken over from elsewhere says by which command.
+_RUN = {"ended": float, "cpu_seconds": float, "jobs": int, "cores": int, "versions": dict}
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The rows of a cell, the seconds that it took, and what was kept of how it was made."""
+
+    rows: list[Record]
+    seconds: float
+    made: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -26,48 +43,102 @@ class Store:
 
     def missing(self, cells: Sequence[Cell]) -> list[Cell]:
         """Those that are not finished."""
-        return [cell for cell in cells if self._read(cell) is None]
+        return [cell for cell in cells if self.found(cell) is None]
 
     def rows(self, cells: Sequence[Cell]) -> list[Record]:
         """Of all that are finished, each row with the plain settings of its cell."""
         made = []
         for cell in cells:
-            found = self._read(cell)
+            found = self.found(cell)
             told = {k: v for k, v in cell.settings.items() if isinstance(v, str | int | float)}
-            made += [{**told, **row} for row in (found[0] if found else ())]
+            made += [{**told, **row} for row in (found.rows if found else ())]
         return made
 
     def seconds(self, cells: Sequence[Cell]) -> float:
         """What those that are finished took, one after another."""
-        return sum(found[1] for found in map(self._read, cells) if found is not None)
+        return sum(found.seconds for found in map(self.found, cells) if found is not None)
 
-    def add(self, cell: Cell, rows: Rows, seconds: float) -> None:
-        """Keep a finished cell."""
+    def found(self, cell: Cell) -> Finished | None:
+        """A cell if it is finished; one that is damaged is not."""
+        try:
+            return self._read(cell)
+        except (OSError, DatasetError):
+            return None
+
+    def damage(self, cells: Sequence[Cell]) -> list[str]:
+        """A sentence for each cell whose file is there and cannot be used."""
+        told = []
+        for cell in cells:
+            try:
+                self._read(cell)
+            except FileNotFoundError:
+                continue
+            except (OSError, DatasetError) as error:
+                told.append(str(error))
+        return told
+
+    def add(
+        self, cell: Cell, rows: Rows, seconds: float, made: Mapping[str, Any] | None = None
+    ) -> None:
+        """Keep a finished cell, and how it was made."""
+        if not rows:
+            raise DatasetError(
+                f"{cell.work}: expected rows from {dict(cell.settings)}, got none; mend the study"
+            )
         path = self._path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         document = {
             "work": cell.work,
             "settings": dict(cell.settings),
             "seconds": round(seconds, 2),
+            **({"made": dict(made)} if made else {}),
             "rows": plain(rows),
         }
         with atomic(path) as part:
             part.write_text(json.dumps(document, allow_nan=False), encoding="utf-8")
 
     def _path(self, cell: Cell) -> Path:
-        text = json.dumps([cell.work, dict(cell.settings)], sort_keys=True)
+        # The first version is not told: cells keep the names from before there were any.
+        told, number = [cell.work, dict(cell.settings)], version(cell)
+        text = json.dumps(told if number == 1 else [*told, number], sort_keys=True)
         name = "-".join(
             str(cell.settings[key]).replace("/", "_").replace(":", "_")[:24]
-            for key in ("dataset", "strategy", "seed")
+            for key in _NAMED_BY
             if key in cell.settings
         )
         what = cell.work.split(":")[0].rsplit(".", 1)[-1]
         key = hashlib.sha256(text.encode()).hexdigest()[:12]
         return self.folder / "cells" / "-".join(filter(None, [what, name, f"{key}.json"]))
 
-    def _read(self, cell: Cell) -> tuple[list[Record], float] | None:
+    def _read(self, cell: Cell) -> Finished:
+        path = self._path(cell)
         try:
-            document = json.loads(self._path(cell).read_text(encoding="utf-8"))
-            return [dict(row) for row in document["rows"]], float(document["seconds"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
+            document = json.loads(path.read_text(encoding="utf-8"))
+            rows = [dict(row) for row in document["rows"]]
+            seconds = float(document["seconds"])
+            made = _made(document.get("made", {}))
+            asked = document["work"], document["settings"]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise _damaged(path, f"a file that is broken ({error})") from error
+        if asked != (cell.work, json.loads(json.dumps(dict(cell.settings)))):
+            raise _damaged(path, "one of other settings")
+        if not rows or not all(rows):
+            raise _damaged(path, "one without rows")
+        if not (isfinite(seconds) and seconds >= 0):
+            raise _damaged(path, f"one that took {seconds} s")
+        asked_of = {"dataset": cell.settings.get("dataset_name"), **cell.settings}
+        for key, wanted in ((key, asked_of.get(key)) for key in _NAMED_BY):
+            other = next((row[key] for row in rows if row.get(key, wanted) != wanted), None)
+            if wanted is not None and other is not None:
+                raise _damaged(path, f"rows whose {key} is {other!r}")
+        return Finished(rows, seconds, made)
+
+
+def _made(told: Any) -> dict[str, Any]:
+    made = {name: told[name] for name in (_RUN if "versions" in told else ("by",)) if name in told}
+    run = {name: _RUN[name](made[name]) for name in (_RUN if "versions" in made else ())}
+    return {**{name: str(value) for name, value in made.items()}, **run}
+
+
+def _damaged(path: Path, what: str) -> DatasetError:
+    return DatasetError(f"{path}: expected a finished cell, got {what}")
