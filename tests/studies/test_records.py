@@ -91,7 +91,7 @@ def test_drawing_keeps_what_the_run_recorded(out) -> None:
     edit(path, drawn_with="matplotlib 0")
     reproduce(NAME, scale="smoke", out=out, draw_only=True, command="evgp reproduce it --draw")
     reproduce(NAME, scale="smoke", out=out, jobs=1, command="nothing was left to run")
-    assert json.loads(path.read_text()) == {**told, "cores": "96", "versions": {"torch": "1.0"}}
+    assert json.loads(path.read_text()) == {**told, "cores": 96, "versions": {"torch": "1.0"}}
 
 
 def test_what_older_cells_do_not_say_is_taken_from_the_record(out) -> None:
@@ -102,7 +102,7 @@ def test_what_older_cells_do_not_say_is_taken_from_the_record(out) -> None:
     edit(path, cores=7, versions={"torch": "1.0"})
     reproduce(NAME, scale="smoke", out=out, draw_only=True)
     told = json.loads(path.read_text())
-    assert (told["cores"], told["versions"]) == ("7", {"torch": "1.0"})
+    assert (told["cores"], told["versions"]) == (7, {"torch": "1.0"})
     assert not {"clock_seconds", "cpu_seconds", "jobs"} & set(told)
 
 

@@ -108,12 +108,13 @@ def how_made(found: Sequence[Finished], former: Mapping[str, Any]) -> dict[str, 
     every = len(ran) == len(found)
     known = [*([former] if former and not every else []), *ran]
     names = {name: None for one in known for name in one["versions"]}
+    on = _all([one["cores"] for one in known]) or "unknown"
     return {
         "cell_seconds": round(sum(one.seconds for one in found)),
         "cpu_seconds": round(sum(one["cpu_seconds"] for one in ran)) if every else None,
         "clock_seconds": round(_covered(found)) if every else None,
         "jobs": max(one["jobs"] for one in ran) if every else None,
-        "cores": _all([one["cores"] for one in known]) or "unknown",
+        "cores": int(on) if on.isdecimal() else on,
         "versions": {
             name: _all([one["versions"].get(name, "") for one in known]) for name in names
         },
