@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from evgp.studies.model_claims import paired
 from evgp.studies.model_figures import ranks
-from evgp.studies.model_selection import paired
 from evgp.studies.rows import read, where
 from evgp.studies.running_time import PAPER, table
 from tests.conftest import data_folder, missing

@@ -1,5 +1,6 @@
 """Figures of the study of model selection, from its rows."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -8,18 +9,19 @@ import numpy as np
 from evgp import metrics
 from evgp.studies.data import TITLES
 from evgp.studies.rows import Record, Rows, column, distinct, mean_by, where
+from evgp.studies.set_figures import plain_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 WAYS = {
     "evgp-ms": ("EV-GP+MS", "#3d4fd1", "-", "o"),
-    "evgp-ms-1se": ("EV-GP+MS, one standard error", "#8a2fb0", "--", "o"),
+    "evgp-ms-1se": ("EV-GP+MS, one standard error", "#8a2fb0", "--", "D"),
     "fixed": ("EV-GP, 2-layer ReLU", "#00785a", "-", "^"),
     "naswot": ("EV-GP, NASWOT", "#b35c00", "-", "s"),
 }
+_CHOOSE = ("evgp-ms", "evgp-ms-1se", "naswot")
 _MARKS = {"relu": "o", "gelu": "s", "leaky_relu": "^", "erf": "D", "sin": "P"}
 
 
@@ -28,6 +30,7 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     return {
         "model-selection": _draw_rounds(where(rows, kind="round")),
         "score-and-error": _draw_ladder(where(rows, kind="ladder")),
+        "scores-progression": _draw_progress(where(rows, kind="round"), where(rows, kind="ladder")),
         "which-network": _draw_which(where(rows, kind="round")),
     }
 
@@ -48,15 +51,17 @@ def _panels(rows: Rows, height: float, draw: "Callable[[Axes, list[Record]], Non
 def _draw_rounds(rows: Rows) -> "Figure":
     def panel(axes: "Axes", some: list[Record]) -> None:
         for way, (words, colour, dashes, mark) in WAYS.items():
-            labels, found = mean_by(where(some, strategy=way), "labels", "mse")
-            axes.plot(labels, found[:, 0], dashes, color=colour, marker=mark, ms=3.5, label=words)
-            low, high = found[:, 0] - found[:, 1], found[:, 0] + found[:, 1]
-            axes.fill_between(labels, low, high, color=colour, alpha=0.12, linewidth=0)
+            logs = [{**row, "log": np.log(row["mse"])} for row in where(some, strategy=way)]
+            labels, found = mean_by(logs, "labels", "log")
+            mean, error = found.T
+            axes.plot(labels, np.exp(mean), dashes, color=colour, marker=mark, ms=3.5, label=words)
+            ends = np.exp(mean - error), np.exp(mean + error)
+            axes.fill_between(labels, *ends, color=colour, alpha=0.12, linewidth=0)
         axes.set(xlabel="labels", yscale="log")
-        _few_ticks(axes.yaxis)
+        plain_ticks(axes.yaxis)
 
     figure = _panels(rows, 3.4, panel)
-    figure.axes[0].set_ylabel("test MSE")
+    figure.axes[0].set_ylabel("test MSE, geometric mean\n(band: standard error)")
     handles, words = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, words, loc="outside lower center", ncols=4, frameon=False)
     return figure
@@ -80,12 +85,14 @@ def _draw_ladder(rows: Rows) -> "Figure":
                     row["score"], row["mse"], marker=_MARKS[kind], s=38,
                     color=shades(0.1 + 0.25 * (int(depth) - 1)), edgecolor="white", linewidth=0.5,
                 )  # fmt: skip
-            rank = np.nanmean(ranks(where(rows, dataset=name, labels=size), "score"))
-            axes.set_title(f"{TITLES[name]}, {size} labels\nSpearman {rank:.2f}", fontsize=10)
+            rank = ranks(some, "score")[0] if some else np.nan
+            axes.set_title(
+                f"{TITLES[name]}, {size} labels, seed 0\nSpearman {rank:.2f}", fontsize=10
+            )
             axes.set(xscale="log", yscale="log")
             axes.spines[["top", "right"]].set_visible(False)
-            _few_ticks(axes.xaxis)
-            _few_ticks(axes.yaxis)
+            plain_ticks(axes.xaxis)
+            plain_ticks(axes.yaxis)
     for axes in panels[-1]:
         axes.set_xlabel("score without training")
     for axes in panels[:, 0]:
@@ -98,36 +105,54 @@ def _draw_ladder(rows: Rows) -> "Figure":
     return figure
 
 
-def _few_ticks(axis: "Axis") -> None:
-    """Plain numbers on a logarithmic axis, however short it is."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
-
-    low, high = axis.get_view_interval()
-    short = high < 8 * low
-    axis.set_major_locator(
-        MaxNLocator(4, steps=[1, 2, 5, 10]) if short else LogLocator(subs=(1, 3), numticks=8)
-    )
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
 def _draw_which(rows: Rows) -> "Figure":
     def panel(axes: "Axes", some: list[Record]) -> None:
         nets = sorted(distinct(some, "network"), key=_place)
-        ways = ("evgp-ms", "evgp-ms-1se", "naswot")
-        for place, way in zip((-0.22, 0.0, 0.22), ways, strict=True):
+        for place, way in zip((-0.27, 0.0, 0.27), _CHOOSE, strict=True):
             words, colour, _, mark = WAYS[way]
-            mine = where(some, strategy=way)
-            step = min(np.diff(sorted(distinct(mine, "labels"))), default=1)
-            x = [row["labels"] + place * step for row in mine]
-            y = [nets.index(row["network"]) for row in mine]
-            axes.scatter(x, y, s=16, alpha=0.55, color=colour, marker=mark, label=words, lw=0)
+            chosen = Counter((row["labels"], row["network"]) for row in where(some, strategy=way))
+            x = [labels for labels, _ in chosen]
+            y = [nets.index(network) + place for _, network in chosen]
+            size = [7.0 * count for count in chosen.values()]
+            axes.scatter(x, y, s=size, color=colour, marker=mark, label=words, linewidth=0)
         axes.set_yticks(range(len(nets)), nets, fontsize=7)
+        axes.set_yticks(np.arange(len(nets) - 1) + 0.5, minor=True)
+        axes.tick_params(axis="y", which="minor", length=0)
         axes.set(xlabel="labels", ylim=(len(nets) - 0.5, -0.5))
-        axes.grid(axis="y", color="#ecece8", linewidth=0.8)
+        axes.grid(axis="y", which="minor", color="#dcdcd6", linewidth=0.8)
         axes.set_axisbelow(True)
 
-    figure = _panels(rows, 4.0, panel)
+    figure = _panels(rows, 6.4, panel)
+    handles, words = figure.axes[0].get_legend_handles_labels()
+    figure.legend(
+        handles, words, loc="outside lower center", ncols=3, frameon=False,
+        title="larger marks: more seeds", title_fontsize=9,
+    )  # fmt: skip
+    return figure
+
+
+def _draw_progress(played: Rows, tried: Rows) -> "Figure":
+    """One trial: every architecture where all were trained, what was chosen, and what is fixed."""
+
+    def panel(axes: "Axes", some: list[Record]) -> None:
+        every = [row for row in some if row["kind"] == "ladder"]
+        axes.scatter(
+            column(every, "labels"), column(every, "mse"), marker="x", s=22, color="#9a9fae",
+            linewidth=1, label="every architecture (trained at these sizes alone)",
+        )  # fmt: skip
+        for way, words, colour in (
+            ("evgp-ms", "chosen by EV-GP+MS", "#b8265e"),
+            ("fixed", "2-layer ReLU throughout, on its own picks", "#3d4fd1"),
+        ):
+            line = sorted(where(some, strategy=way), key=lambda row: int(row["labels"]))
+            axes.plot(
+                column(line, "labels"), column(line, "mse"), "o-", ms=3.5, color=colour, label=words
+            )
+        axes.set(xlabel="labels", yscale="log")
+        plain_ticks(axes.yaxis)
+
+    figure = _panels([*where(played, seed=0), *where(tried, seed=0)], 3.4, panel)
+    figure.axes[0].set_ylabel("test MSE, seed 0")
     handles, words = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, words, loc="outside lower center", ncols=3, frameon=False)
     return figure

@@ -12,6 +12,7 @@ from evgp.studies.sets import CRITERIA, correlation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 WORDS = {"output_variance_p90": "variance, 90th percentile", "mse": "test MSE"}
@@ -60,16 +61,42 @@ def _cloud(axes: "Axes", rows: list[Record], criterion: str, metric: str) -> Non
     pr = correlation(rows, criterion, metric, metrics.pearson)
     axes.set_title(f"Spearman {sp:.2f}, Pearson {pr:.2f}", fontsize=9)
     axes.set(xlabel=CRITERIA[criterion], ylabel=WORDS[metric], yscale="log")
+    plain_ticks(axes.yaxis)
 
 
 def _growth(axes: "Axes", rows: list[Record], metric: str, ways: Sequence[str]) -> None:
     styles = looks(ways)
     for way in ways:
-        labels, found = mean_by(where(rows, strategy=way), "labels", metric)
-        look = styles[way]
+        some, look = where(rows, strategy=way), styles[way]
+        labels, found = mean_by(some, "labels", metric)
+        spread = [column(where(some, labels=one), metric) for one in labels]
+        sets = max(map(len, spread))
+        band = sets > 1
+        name = NAMES.get(way, way) + (f" (band: deviation over {sets} sets)" if band else "")
         axes.plot(
             labels, found[:, 0], color=look.colour, linewidth=look.width * 0.7, marker=look.marker,
-            markersize=3.5, label=NAMES.get(way, way),
-            linestyle=(0, look.dashes) if look.dashes else "-",
+            markersize=3.5, label=name, linestyle=(0, look.dashes) if look.dashes else "-",
         )  # fmt: skip
+        if band:
+            wide = [one.std(ddof=1) if len(one) > 1 else 0.0 for one in spread]
+            low = [
+                max(m - w, min(one)) for m, w, one in zip(found[:, 0], wide, spread, strict=True)
+            ]
+            axes.fill_between(
+                labels, low, found[:, 0] + wide, color=look.colour, alpha=0.15, linewidth=0
+            )
     axes.set(xlabel="labels", ylabel=WORDS[metric], yscale="log")
+    plain_ticks(axes.yaxis)
+
+
+def plain_ticks(axis: "Axis") -> None:
+    """A few plain numbers on a logarithmic axis, however short it is."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    if high < 8 * low:
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    else:
+        axis.set_major_locator(LogLocator(subs=(1, 3) if high < 200 * low else (1,), numticks=6))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())

@@ -18,6 +18,7 @@ from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
 from evgp.strategies import Setting, strategy_named
+from evgp.strategies.checks import thinned
 from evgp.studies.data import dataset
 from evgp.studies.rows import Record, Rows, column, distinct, where
 from evgp.studies.study import Cell
@@ -28,7 +29,8 @@ CRITERIA = {  # as they are raised
     "p90": "90V: minus the 90th percentile",
     "max": "100V: minus the largest",
 }
-_NOISE = 1e-4
+_NOISE = 1e-4  # of the mean variance, as the authors have it for percentiles
+_TEST, _JOINT = 10_000, 1000  # test points of pools that have more; of mutual information
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,25 @@ class Ground:
     members: int
     steps: int
     training: str = "descent"
+    noise: float = _NOISE
 
     @cached_property
     def data(self) -> Dataset:
         return dataset(self.dataset, self.seed, pool=self.pool, test=self.test)
+
+    @cached_property
+    def looked_at(self) -> Int[Tensor, " m"]:
+        """The test points of the criteria: the pool itself, thinned if it is large."""
+        return self._thinned(_TEST)
+
+    @cached_property
+    def joint(self) -> Int[Tensor, " j"]:
+        """Those of mutual information, which is about all of them at once."""
+        return self._thinned(_JOINT)
+
+    def _thinned(self, most: int) -> Int[Tensor, " m"]:
+        rows = thinned(Pool(self.data.x), most, self.seed).test
+        return torch.arange(len(self.data.x)) if rows is None else rows
 
     @cached_property
     def kernel(self) -> Float[Tensor, "n n"]:
@@ -65,16 +82,22 @@ class Ground:
 
     def values(self, rows: Int[Tensor, " l"]) -> dict[str, float]:
         """What every criterion says of a set, the pool being the test points; more is better."""
-        matrix, scale = self.kernel, float(self.kernel.diagonal().mean())
-        inner = matrix[rows][:, rows] + _NOISE * scale * torch.eye(len(rows), dtype=torch.float64)
-        factor = safe_cholesky(inner)
-        half = torch.linalg.solve_triangular(factor, matrix[rows], upper=False)
-        variance = (matrix.diagonal() - half.square().sum(0)).clamp(min=0)
-        rest = torch.ones(len(matrix), dtype=torch.bool).index_fill(0, rows, False)
+        points = torch.unique(torch.cat([rows, self.looked_at, self.joint]))
+        whole = len(points) == len(self.data.x)
+        matrix = self.kernel if whole else NTK(mlp())(self.data.x[points].double())
+        own, seen, joint = (
+            torch.searchsorted(points, some) for some in (rows, self.looked_at, self.joint)
+        )
+        scale = float(matrix.diagonal().mean())
+        known, half = (_explained(matrix, own, n * scale) for n in (self.noise, _NOISE))
+        left, variance = (
+            (matrix.diagonal() - one.square().sum(0)).clamp(min=0)[seen] for one in (known, half)
+        )
+        rest = joint[~torch.isin(joint, own)]
         before = matrix[rest][:, rest]
         after = before - half[:, rest].T @ half[:, rest]
         return {
-            "ev": -float(variance.mean()),
+            "ev": -float(left.mean()),
             "p90": -float(np.percentile(variance.numpy(), 90)),
             "max": -float(variance.max()),
             "mi": _half_logdet(before, _NOISE * scale) - _half_logdet(after, _NOISE * scale),
@@ -141,15 +164,30 @@ def by(training: str, rows: Rows) -> list[Record]:
     return [row for row in rows if row.get("training", "descent") == training]
 
 
-def correlation(rows: Rows, criterion: str, metric: str, how: Any = metrics.spearman) -> float:
-    """Of a criterion with a metric over random sets, mean over seeds."""
+def correlations(
+    rows: Rows, criterion: str, metric: str, how: Any = metrics.spearman
+) -> list[float]:
+    """Of a criterion with a metric over random sets, for each seed."""
     made = []
     for seed in distinct(rows, "seed"):
         some = where(rows, seed=seed, strategy="random")
         pair = column(some, criterion), column(some, metric)
         if len(some) > 2 and all(np.ptp(one) > 0 for one in pair):
-            made.append(how(*pair))
+            made.append(float(how(*pair)))
+    return made
+
+
+def correlation(rows: Rows, criterion: str, metric: str, how: Any = metrics.spearman) -> float:
+    """The same, mean over seeds."""
+    made = correlations(rows, criterion, metric, how)
     return float(np.mean(made)) if made else float("nan")
+
+
+def _explained(
+    matrix: Float[Tensor, "n n"], rows: Int[Tensor, " l"], noise: float
+) -> Float[Tensor, "l n"]:
+    inner = matrix[rows][:, rows] + noise * torch.eye(len(rows), dtype=torch.float64)
+    return torch.linalg.solve_triangular(safe_cholesky(inner), matrix[rows], upper=False)
 
 
 def _half_logdet(matrix: Float[Tensor, "n n"], noise: float) -> float:
