@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
+from evgp import mlp
+from evgp.kernels import NTK
 from evgp.studies import (
     batch_regression,
     classification_mlp,
@@ -16,6 +19,7 @@ from evgp.studies import (
     variance_correlation,
     width,
 )
+from evgp.studies import sets as sets_of
 from evgp.studies.verdicts import alike, clear, graded, lead, nearest, over, rule, sometimes
 
 NAN = float("nan")
@@ -386,3 +390,18 @@ def test_rivals_of_model_selection() -> None:
     for kept, expected in (((0.8, 0.81), YES), ((0.5, 1.9), PART), ((1.2, 1.3), NO)):
         claims = model_selection.claims(played({**ROUNDS, "evgp-ms-1se": kept}, BEST))
         assert said(claims, "Ours") == expected
+
+
+def test_large_pools_are_valued_on_thinned_test_points(monkeypatch) -> None:
+    monkeypatch.setattr(sets_of, "_TEST", 12)
+    monkeypatch.setattr(sets_of, "_JOINT", 6)
+    ground = sets_of.Ground("random-model", 0, 20, 5, 8, 2, 1, noise=1e-6)
+    rows, seen = torch.tensor([3, 11, 17]), ground.looked_at
+    assert len(seen) <= 12 and len(ground.joint) <= 6
+    points = torch.unique(torch.cat([rows, seen, ground.joint]))
+    matrix = NTK(mlp())(ground.data.x).numpy()
+    scale = matrix.diagonal()[points].mean()
+    for noise, name, how in ((1e-6, "ev", np.mean), (1e-4, "max", np.max)):
+        inner = np.linalg.inv(matrix[np.ix_(rows, rows)] + noise * scale * np.eye(3))
+        left = matrix.diagonal() - np.einsum("ij,jk,ki->i", matrix[:, rows], inner, matrix[rows])
+        assert ground.values(rows)[name] == pytest.approx(-how(left[seen]), rel=1e-4)
