@@ -3,6 +3,7 @@
 import pytest
 
 from evgp.studies import approximations, batch_size, other_criteria, running_time
+from evgp.studies.contests import wins
 
 BETTER = {"evgp": 0.5, "evgp-p90": 0.6, "evgp-mi": 0.45, "evgp-max": 0.9, "random": 0.8}
 
@@ -32,6 +33,12 @@ def test_other_criteria() -> None:
     both = {"kin8nm": BETTER, "boston": BETTER | {"evgp-mi": 0.55}}
     assert verdicts(other_criteria, played(both, ("kin8nm", "boston")))[2] == "holds"
     assert verdicts(other_criteria, played(BETTER))[2] == "holds in part"  # always ahead of EV
+
+
+def test_nobody_wins_alone() -> None:
+    rows = played({"evgp": 0.5, "random": 0.8})
+    assert wins(rows, "mse", "evgp", ["random"]) == "holds"
+    assert wins(rows, "mse", "evgp", ["batchbald"]) == "not measured"
 
 
 def test_thinning_is_by_the_worst_of_all_seeds() -> None:

@@ -228,7 +228,7 @@ def wins(rows: Rows, metric: str, ours: str, others: Sequence[str]) -> Verdict:
     clear, best = [], []
     for some in panels(rows).values():
         order = standing(some, metric)
-        if ours not in order:
+        if ours not in order or not {*order} & {*others}:
             continue
         best.append(next(way for way in order if way == ours or way in others) == ours)
         gaps = [ahead(some, metric, ours, way) for way in others if way in order]
