@@ -76,7 +76,7 @@ def pooled(tmp_path_factory) -> Pooled:
 def cluster() -> Iterator:
     """Grows to as many workers as a test needs; a nanny starts those anew that are killed."""
     with distributed.LocalCluster(
-        n_workers=0, processes=True, threads_per_worker=1, host=HOST, dashboard_address=None
+        n_workers=0, processes=True, threads_per_worker=1, host=HOST, dashboard_address=f"{HOST}:0"
     ) as made:
         yield made
 

@@ -38,7 +38,7 @@ def cluster(workers: int):
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address=f"{HOST}:0",
         host=HOST,
         memory_limit=0,
         silence_logs=50,

@@ -191,8 +191,8 @@ def test_fifty_items_two_browsers_and_a_kill(spam) -> None:
                 server.kill()  # what is on its way, is on its way
             if i == 25:
                 for person in people:
-                    person.page.wait_for_selector("#alert:not([hidden])", timeout=30_000)
-                    assert "kept here" in person.page.inner_text("#alert")
+                    told = person.page.locator("#alert:not([hidden])", has_text="kept here")
+                    told.wait_for(timeout=30_000)
                 server.start()
             people[i % 2].says("12"[i % 2], ["spam", "ham"][i % 2])
         for person in people:
