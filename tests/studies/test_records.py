@@ -146,7 +146,7 @@ def test_the_repository_says_which_of_its_cells_were_taken_over() -> None:
     store = Store(ROOT / "studies")
     for name, count, kept in (
         ("batch-regression", 60, "regression"),
-        ("classification-mlp", 15, "mnist"),
+        ("classification-mlp", 12, "mnist"),
     ):
         study = study_named(name)
         found = [store.found(cell) for cell in study.cells(study.scales["laptop"])]
