@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
+from evgp.studies.contests import MLMOC, curves, panels
 from evgp.studies.contests import cells as contests
-from evgp.studies.contests import curves, panels
 from evgp.studies.rows import Rows, distinct, where
 from evgp.studies.study import Cell, Claim, Settings, Study, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MLMOC = "random:100+mlmoc"  # as in the paper; a batch that is larger is random for the first 100
-WAYS = ("evgp-emp", "badge", _MLMOC)
+WAYS = ("evgp-emp", "badge", MLMOC)
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
@@ -59,9 +58,9 @@ def claims(rows: Rows) -> Sequence[Claim]:
         ),
         Claim(
             "MLMOC experiences a large drop with larger batches.",
-            f"Accuracy {_told(rows, _MLMOC, 'accuracy')}. Holds where it falls by more than two "
+            f"Accuracy {_told(rows, MLMOC, 'accuracy')}. Holds where it falls by more than two "
             "standard errors, and by more than that of EV-GP-Emp.",
-            verdict(_drops(rows, _MLMOC)),
+            verdict(_drops(rows, MLMOC)),
         ),
         Claim(
             "BADGE is significantly worse with larger batches on MNIST.",

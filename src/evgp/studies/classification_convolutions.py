@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from evgp.studies.contests import cells, curves, panels, told, wins
+from evgp.studies.contests import MLMOC, cells, curves, panels, told, wins
 from evgp.studies.rows import Rows
 from evgp.studies.study import Claim, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OTHERS = ("random", "kmeans++", "badge", "random:100+mlmoc")
+OTHERS = ("random", "kmeans++", "badge", MLMOC)
 
 
 def draw(rows: Rows) -> "dict[str, Figure]":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evgp.arena import MEASURES
-from evgp.studies.contests import NAMES, areas, cells, curves, panels, standing, told
+from evgp.studies.contests import MLMOC, NAMES, areas, cells, curves, panels, standing, told
 from evgp.studies.rows import Record, Rows, distinct, where
 from evgp.studies.study import Claim, Study
 from evgp.studies.verdicts import (
@@ -26,7 +26,7 @@ from evgp.studies.verdicts import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OTHERS = ("random", "kmeans++", "badge", "random:100+mlmoc")
+OTHERS = ("random", "kmeans++", "badge", MLMOC)
 CENTRAL = ("output_entropy", "accuracy")
 
 

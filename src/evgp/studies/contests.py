@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+MLMOC = "random:100+mlmoc"  # as the authors ran it on classes; a larger batch begins at random
 NAMES = {
     "evgp": "EV-GP",
     "evgp-emp": "EV-GP-Emp",
@@ -32,7 +33,7 @@ NAMES = {
     "kmeans++": "K-Means++",
     "badge": "BADGE",
     "mlmoc": "MLMOC",
-    "random:100+mlmoc": "MLMOC, 100 random first",
+    MLMOC: "MLMOC, 100 random first",
     "coreset": "CoreSet",
     "batchbald": "BatchBALD",
     "random+badge": "BADGE, first random",
