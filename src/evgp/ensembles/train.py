@@ -16,7 +16,7 @@ from evgp.ensembles.roads import road_for, sample_bytes
 from evgp.ensembles.rules import Adam, Descent
 from evgp.ensembles.run import Run, Stop
 from evgp.ensembles.stack import Stack
-from evgp.nets import outputs_of, steady
+from evgp.nets import steady_outputs
 
 
 def train(
@@ -74,10 +74,7 @@ def train(
     fit_for_training(template)
     points = inputs(given, dtype, template)
     goals, measure = targets(y, len(points), loss, dtype)
-    with torch.no_grad():
-        few = outputs_of(template, points[:2])
-        steady(few, outputs_of(template, points[:2]))
-        outputs_match(few, goals, measure)
+    outputs_match(steady_outputs(template, points[:2]), goals, measure)
     if batch is None and optimiser == "sgd":
         batch = 32
     batch = None if batch is None or batch >= len(points) else batch

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from evgp._errors import NetworkError
-from evgp.nets import called, outputs_of, plain, steady
+from evgp.nets import called, plain, steady_outputs
 
 _LOOKED_AT = 64
 Hook = Callable[[nn.Module, tuple[Any, ...], dict[str, Any], Any], Any]
@@ -39,13 +39,12 @@ def different(x: Tensor, count: int) -> Tensor:
 def count_outputs(module: nn.Module, x: Tensor) -> int:
     """The number of outputs, once it is sure that they depend on one sample and nothing else."""
     with torch.no_grad():
-        out, again, alone = outputs_of(module, x), called(module, x), called(module, x[:1])
+        out, alone = steady_outputs(module, x), called(module, x[:1])
     if not bool(torch.isfinite(out).all()):
         raise NetworkError(
             "expected finite outputs, got NaN or infinite ones; check the weights and the scale of "
             "the inputs"
         )
-    steady(out, again)
     scale = 1e-4 * float(out.abs().max())
     if not torch.allclose(out[:1], alone, rtol=1e-3, atol=scale) or _mixes(module, x):
         raise NetworkError(

@@ -71,11 +71,23 @@ def outputs_of(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "
     return out
 
 
-def steady(once: Float[Tensor, "n o"], again: Float[Tensor, "n o"]) -> None:
-    """Refuse a network that gives something else each time."""
-    near = 1e-4 * float(once.abs().max())
-    if not torch.allclose(once, again, rtol=1e-3, atol=near, equal_nan=True):
-        raise NetworkError(
-            "expected a network that gives the same output each time, got one that is random "
-            "(dropout or noise, perhaps in a function); call module.eval(), or remove it"
-        )
+def steady_outputs(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n o"]:
+    """The same, of a network that gives them each time; a random one is refused.
+
+    A few outputs of a random network may agree by chance (two masks of dropout are alike), so one
+    that draws from torch's generator is called until it shows it, 32 times at most.
+    """
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        before = torch.get_rng_state()
+        once = outputs_of(module, x)
+        draws = not torch.equal(before, torch.get_rng_state())
+        near = 1e-4 * float(once.abs().nan_to_num().max())
+        for _ in range(32 if draws else 1):
+            again = called(module, x)
+            if not torch.allclose(once, again, rtol=1e-3, atol=near, equal_nan=True):
+                raise NetworkError(
+                    "expected a network that gives the same output each time, got one that is "
+                    "random (dropout or noise, perhaps in a function); call module.eval(), or "
+                    "remove it"
+                )
+    return once

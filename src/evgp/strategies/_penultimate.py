@@ -14,7 +14,7 @@ from evgp._linalg import BLOCK
 from evgp.ensembles.checks import inputs
 from evgp.ensembles.fresh import fit_for_training
 from evgp.ensembles.roads import sample_bytes
-from evgp.nets import NTKLinear, outputs_of, steady
+from evgp.nets import NTKLinear, outputs_of, steady_outputs
 
 Last = nn.Linear | NTKLinear
 _ROOM = 2**28  # bytes that the activations of a block may take
@@ -83,8 +83,7 @@ def outputs(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n o
 def _checked(module: nn.Module, x: Tensor) -> Tensor:
     fit_for_training(module)
     points = inputs(x, next(module.parameters()).dtype, module)
-    with torch.no_grad():
-        steady(*(outputs_of(module, points[:2]) for _ in range(2)))
+    steady_outputs(module, points[:2])
     return points
 
 
