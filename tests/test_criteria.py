@@ -38,6 +38,22 @@ def percentile_of(r: float):
     return value
 
 
+def with_weights(values: np.ndarray, weights: np.ndarray, q: float) -> float:
+    """Linear between values at the middle of each one's share of the weight, stretched to 0..1."""
+    order = np.argsort(values)
+    middles = np.cumsum(weights[order]) - weights[order] / 2
+    places = (middles - middles[0]) / max(middles[-1] - middles[0], 1e-300)
+    return float(np.interp(q / 100, places, values[order]))
+
+
+def weighted_percentile_of(r: float):
+    def value(truth: Truth, picks: list[int]) -> float:
+        weights = truth.pool.test_weights().numpy()
+        return -with_weights(truth.test_variance(picks).numpy(), weights, r)
+
+    return value
+
+
 def information(truth: Truth, picks: list[int]) -> float:
     """I[y_L; y_{T - L}] for noisy outputs, from log-determinants of the prior alone."""
     pool, s = truth.pool, truth.noise
@@ -61,6 +77,7 @@ def information(truth: Truth, picks: list[int]) -> float:
 CASES = [
     *((ExpectedVariance(), expected_variance, name) for name in (*POOLS, *WEIGHTED)),
     *((Percentile(r), percentile_of(r), name) for r in (50, 90, 100) for name in POOLS),
+    *((Percentile(r), weighted_percentile_of(r), "weighted") for r in (50, 90)),
     *((MutualInformation(), information, name) for name in POOLS),
 ]
 
@@ -100,9 +117,28 @@ def test_equal_weights_give_numpys_percentile(values, q) -> None:
 
 
 def test_weights_pull_the_percentile() -> None:
-    row = torch.tensor([[1.0, 2.0, 3.0]], dtype=torch.float64)
-    heavy = torch.tensor([0.01, 0.01, 0.98], dtype=torch.float64)
-    assert percentile(row, heavy, 50).item() > 2.4
+    row = torch.tensor([[3.0, 1.0, 2.0]], dtype=torch.float64)
+    heavy = torch.tensor([0.98, 0.01, 0.01], dtype=torch.float64)
+    # The middles of the shares are at 0.005, 0.015 and 0.51: half way is at 0.2575.
+    halfway = 2 + (0.2575 - 0.015) / (0.51 - 0.015)
+    assert percentile(row, heavy, 50).item() == pytest.approx(halfway, rel=1e-12)
+
+
+@settings(deadline=None)
+@given(
+    values=st.lists(
+        st.tuples(st.floats(0, 10), st.floats(0.01, 5)),
+        min_size=2,
+        max_size=12,
+        unique_by=lambda pair: pair[0],
+    ),
+    q=st.floats(0, 100),
+)
+def test_any_weights_interpolate_between_the_middles_of_their_shares(values, q) -> None:
+    row, weights = (np.array(part) for part in zip(*values, strict=True))
+    given_weights = torch.from_numpy(weights / weights.sum())
+    found = percentile(torch.from_numpy(row)[None], given_weights, q).item()
+    assert found == pytest.approx(with_weights(row, weights / weights.sum(), q), abs=1e-9)
 
 
 @settings(deadline=None)

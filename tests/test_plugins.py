@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -114,15 +116,20 @@ def install(folder: Path, name: str, points: str, code: str = "") -> None:
     (about / "entry_points.txt").write_text(points)
 
 
+@contextmanager
+def on_the_path(place: Path, monkeypatch, name: str, points: str, code: str) -> Iterator[Path]:
+    """A folder on the path, with a package in it; forgotten afterwards."""
+    install(place / "site", name, points, code)
+    monkeypatch.syspath_prepend(place / "site")
+    monkeypatch.chdir(place)
+    yield place / "site"
+    sys.modules.pop(name, None)
+
+
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """A folder on the path, with the package in it; forgotten afterwards."""
-    folder = tmp_path / "site"
-    install(folder, "somebody", POINTS, CODE)
-    monkeypatch.syspath_prepend(folder)
-    monkeypatch.chdir(tmp_path)
-    yield folder
-    sys.modules.pop("somebody", None)
+    with on_the_path(tmp_path, monkeypatch, "somebody", POINTS, CODE) as folder:
+        yield folder
 
 
 @pytest.fixture

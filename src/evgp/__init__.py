@@ -93,12 +93,14 @@ _WHOLE = ("datasets", "metrics", "strategies", "theory")  # rooms that are publi
 __all__ = sorted((*_WHERE, *_WHOLE))  # noqa: PLE0605  every name above, once
 
 
-def __getattr__(name: str) -> object:
-    if name in _WHOLE:
-        return import_module(f"evgp.{name}")
-    if name not in _WHERE:
-        raise AttributeError(f"module 'evgp' has no attribute {name!r}")
-    return getattr(import_module(f"evgp.{_WHERE[name]}"), name)
+if not TYPE_CHECKING:  # which would see a name in every typo
+
+    def __getattr__(name: str) -> object:
+        if name in _WHOLE:
+            return import_module(f"evgp.{name}")
+        if name not in _WHERE:
+            raise AttributeError(f"module 'evgp' has no attribute {name!r}")
+        return getattr(import_module(f"evgp.{_WHERE[name]}"), name)
 
 
 def __dir__() -> list[str]:

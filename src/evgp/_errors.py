@@ -9,6 +9,10 @@ class PoolError(EvgpError, ValueError):
     """The pool cannot give what was asked of it."""
 
 
+class NotNumbers(PoolError, TypeError):
+    """The pool holds what is no number; a TypeError too, as scikit-learn's checks ask for."""
+
+
 class NetworkError(EvgpError, ValueError):
     """A network was described in a way that cannot be built or propagated."""
 

@@ -4,6 +4,7 @@ To load a plugin is to run code that the user installed. Names come from a call 
 never from a file of data.
 """
 
+from collections.abc import Collection
 from importlib.metadata import entry_points
 from typing import Any, Literal, TypeAlias
 
@@ -14,13 +15,17 @@ from evgp._errors import PluginError
 Kind: TypeAlias = Literal["strategies", "networks", "kernels"]
 
 
-def plugin_names(kind: Kind) -> list[str]:
-    """What is offered, in order; nothing is loaded.
+def plugin_names(kind: Kind, ours: Collection[str] = ()) -> list[str]:
+    """What is offered and can be asked for, in order; nothing is loaded.
+
+    Our own names win, so they are left out, and so are names that mean something else with us:
+    those that begin with `evgp-`, or hold a plus, a colon or a comma.
 
     >>> plugin_names("kernels")
     []
     """
-    return sorted({point.name for point in entry_points(group=f"evgp.{kind}")})
+    names = {point.name for point in entry_points(group=f"evgp.{kind}")}.difference(ours)
+    return sorted(name for name in names if not name.startswith("evgp-") and not {*name} & {*"+:,"})
 
 
 def plugin(kind: Kind, name: str) -> object | None:

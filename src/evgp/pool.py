@@ -5,7 +5,7 @@ A `Pool` is checked when it is made, so nobody checks later.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import nan
+from math import floor, nan
 
 import numpy as np
 import torch
@@ -184,5 +184,6 @@ class Selection:
         if len(self.variance_left):
             parts.append(f"variance {self.start_variance:.4g} -> {self.variance_left[-1]:.4g}")
         if self.certificate is not None and len(self):
-            parts.append(f"at least {100 * self.certificate.share[-1]:.1f} % of the best possible")
+            share = floor(1000 * self.certificate.share[-1]) / 10  # never more than is proved
+            parts.append(f"at least {share:.1f} % of the best possible")
         return f"Selection({'; '.join(parts)})"

@@ -22,7 +22,7 @@ Y = torch.sin(X.sum(1, keepdim=True))
 @pytest.mark.parametrize("memory", [None, 1])
 def test_folds_are_networks_trained_on_some_and_tested_on_others(network, outputs, memory) -> None:
     y = torch.cat([Y * (j + 1) for j in range(outputs)], 1)
-    orders = split(20, 4, 0.3, seed=1)
+    orders = split(20, 4, seed=1)
     made = losses(network, X, y, orders, 6, noise=1e-3, memory=memory)
     scale = float(NTK(network).diag(X).mean())
     for fold, order in enumerate(orders):
@@ -38,7 +38,7 @@ def test_folds_are_networks_trained_on_some_and_tested_on_others(network, output
 
 def test_the_best_has_the_least_expected_loss_and_folds_are_shared() -> None:
     made = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=30, seed=3, standardise=False)
-    orders = split(20, 30, 0.3, 3)
+    orders = split(20, 30, 3)
     for one in made.ranked:
         total = losses(one.network, X, Y, orders, 6).total
         assert one.score == pytest.approx(float(total.mean()))
@@ -164,9 +164,7 @@ def test_the_doubt_is_what_fresh_data_show() -> None:
     for seed in range(40):
         x = torch.randn(24, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         y = torch.sin(2 * x[:, 0]) + x[:, 1] ** 2
-        totals = [
-            losses(net, x, y[:, None], split(24, 60, 0.3, seed), 7).total for net in nets.values()
-        ]
+        totals = [losses(net, x, y[:, None], split(24, 60, seed), 7).total for net in nets.values()]
         leads.append(float((totals[0] - totals[1]).mean()))
         naive.append(float((totals[0] - totals[1]).std()) / 60**0.5)
         made = choose(nets, x, y, folds=60, seed=seed, standardise=False)

@@ -14,11 +14,9 @@ from evgp.nets import ACTIVATIONS
 from tests.laws import kernel as law
 
 KERNELS = [
-    kind(mlp(depth, 8, name, w_std, b_std))
-    for kind, depth, name, (w_std, b_std) in product(
-        (NTK, NNGP), (0, 1, 3), ACTIVATIONS, ((1.5, 0.1),)
-    )
-]
+    *(kind(mlp(depth, 8, name, 1.5, 0.1))
+      for kind, depth, name in product((NTK, NNGP), (0, 1, 3), ACTIVATIONS)),
+]  # fmt: skip
 
 PINNED = (
     np.array(
@@ -140,27 +138,27 @@ def test_the_diagonal_is_the_limit_of_coinciding_points(activation, v) -> None:
 @pytest.mark.parametrize("name", list(ACTIVATIONS))
 def test_wide_networks_tend_to_the_kernels(name) -> None:
     """Mean over random nets of f f' tends to the NNGP, of grad f . grad f' to the NTK."""
-    network = mlp(2, 256, name, 1.3, 0.2)
+    network = mlp(2, 256, name, 1.3, 1.0, outputs=40)
     points = torch.from_numpy(POINTS).float()
     outputs, tangents = [], []
     for seed in range(60):
         module = network.build((2,), generator=torch.Generator().manual_seed(seed))
-        out = module(points).squeeze(1)
+        out = module(points)
         rows = []
-        for value in out:
+        for value in out[:, 0]:
             grads = torch.autograd.grad(value, list(module.parameters()), retain_graph=True)
             rows.append(torch.cat([grad.flatten() for grad in grads]))
         jacobian = torch.stack(rows)
-        outputs.append(out.detach())
+        outputs.append(out.detach().T)
         tangents.append(jacobian @ jacobian.T)
     tangent = torch.stack(tangents).mean(0).numpy()
     scale = NTK(network)(POINTS).max()
     assert np.abs(tangent - NTK(network)(POINTS)).max() < 0.06 * scale
-    # Outputs of independent nets: 60 draws fix a covariance to about 1/sqrt(30) of its scale.
-    drawn = torch.stack(outputs).numpy()
+    # 40 outputs of 60 nets, nearly independent: to about 1/sqrt(1200) of the scale.
+    drawn = torch.cat(outputs).numpy()
     spread = drawn.T @ drawn / len(drawn)
     expected = NNGP(network)(POINTS)
-    assert np.abs(spread - expected).max() < 0.75 * expected.max()
+    assert np.abs(spread - expected).max() < 0.12 * expected.max()
 
 
 def test_equal_points_get_the_exact_diagonal_wherever_they_stand(x) -> None:

@@ -149,7 +149,6 @@ def test_storage_and_copies_change_no_pick(seed, n, p, k) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_compiled_pass_is_the_plain_one(monkeypatch, threads) -> None:
-    pytest.importorskip("numba")
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     phi = points(700, 9).float()
     total = moment(Stored(phi), torch.full((700,), 1 / 700, dtype=torch.float64))
@@ -157,6 +156,7 @@ def test_the_compiled_pass_is_the_plain_one(monkeypatch, threads) -> None:
     found = []
     for worth in (0, 1 << 60):
         monkeypatch.setattr(_fused, "_WORTH", worth)
+        assert (_fused.fused(phi.numel(), phi.dtype) is None) == (worth > 0)
         posterior = FeaturePosterior(Stored(phi), State.of(total), noise=noise)
         for row in (3, 400, 77):
             posterior.observe_(row)

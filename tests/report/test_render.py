@@ -168,7 +168,9 @@ def test_costs_and_earlier_labels_are_told(x, choose):
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_tiny_pools_have_a_page(n, choose):
     x = np.ones((n, 1))
-    Page(render(summarise(choose(x, 1), x=x)))
+    page = render(summarise(choose(x, 1), x=x))
+    assert "Label this row first" in Page(page).prose
+    assert not re.findall(r"\b(nan|inf)\b", page)
 
 
 def test_a_bare_selection_has_a_page(x):
@@ -179,7 +181,9 @@ def test_a_bare_selection_has_a_page(x):
 
 def test_an_empty_selection_has_a_page(x):
     none = Selection(np.empty(0, dtype=np.int64), np.empty(0))
-    Page(render(summarise(none, x=x)))
+    page = render(summarise(none, x=x))
+    assert data_of(page)["gains"] == [] and "60 rows" in Page(page).prose
+    assert not re.findall(r"\b(nan|inf)\b", page)
 
 
 def test_a_sampled_map_says_so():

@@ -83,16 +83,18 @@ def test_tiny_pools_have_a_report(shape, choose):
     assert np.isfinite(summary.picks[0].at).all()
 
 
-def test_without_a_certificate_the_picks_still_answer(selection, x):
-    summary = summarise(dataclasses.replace(selection, certificate=None), x=x)
+def test_without_a_certificate_the_picks_still_answer(choose, x):
+    summary = summarise(dataclasses.replace(choose(x, 20), certificate=None), x=x)
     assert summary.floor is None
     assert summary.share is None
     assert summary.reached is None
+    curve, enough = np.array(summary.left), {}
     for need in summary.needs:
         assert need.fewest is None
-        if need.enough is not None:
-            target = (1 - need.share) * summary.prior
-            assert summary.left[need.enough] <= target < summary.left[need.enough - 1]
+        done = np.flatnonzero(curve <= (1 - need.share) * summary.prior)
+        enough[need.share] = int(done[0]) if len(done) else None
+        assert need.enough == enough[need.share]
+    assert enough[0.5] is not None and enough[0.95] is None, "both answers are seen"
 
 
 def test_labels_there_were_are_told_apart_from_the_prior(x, choose):

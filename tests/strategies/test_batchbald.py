@@ -183,8 +183,8 @@ def test_pools_that_do_not_fit_are_refused() -> None:
         (torch.tensor([0.5, 1.0]), "whole number as the label"),
         (torch.tensor([0, 5]), "labels from 0 to 2"),
     ):
+        pool = Pool(x, labelled=two, y=y)
         with pytest.raises(PoolError, match=said):
-            pool = Pool(x, labelled=two, y=y)
             BatchBALD(Recipe(NETWORK), 3)(pool, 1, generator=torch.Generator())
     for outputs in (1, 5):
         recipe = Recipe(mlp(outputs=outputs))

@@ -1,12 +1,10 @@
 """Pools in files: the picks of memory, within memory, and on from where a run was stopped."""
 
-import errno
 import os
-import pickle
 import signal
 import subprocess
 import sys
-import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,22 +15,20 @@ import torch
 
 import evgp
 from evgp import NTK, cnn, mlp
-from evgp._errors import DatasetError, MemoryPlanError, PoolError
+from evgp._errors import MemoryPlanError
 from evgp._executor import Here, silent
 from evgp._linalg import BLOCK
-from evgp.datasets import PickFile, kept, open_pool
+from evgp.datasets import PickFile, kept
+from evgp.greedy._round import advance
 from evgp.kernels import Inducing, Raw
 from evgp.posterior.rows import mapped
 from evgp.strategies import shards
-from evgp.strategies.shards import Held, Recipe, make, total
+from evgp.strategies.shards import Held, Recipe, total
 
 QUIET = {"features": "nystrom-24", "method": "sharded", "seed": 3}
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def numbers(n: int = 6000, d: int = 5, seed: int = 0) -> np.ndarray:
@@ -196,6 +192,18 @@ made = evgp.pick(sys.argv[1], 5, features="nystrom-64", method="sharded", memory
 print(peak[0], made.indices.tolist(), sep="\\n")
 """
 
+
+@dataclass(eq=False)
+class Counted:
+    """This process, and how many picks its shards were asked for."""
+
+    picks: int = 0
+
+    def run(self, work, calls, names, each=lambda: None):
+        self.picks += work is advance
+        return Here().run(work, calls, names, each)
+
+
 CODE = """
 import sys, time, evgp
 def slow(stage, done, total):
@@ -228,15 +236,16 @@ def test_a_run_that_was_killed_goes_on(tmp_path, cache, stage) -> None:
     else:
         assert done == ["sums-32-000000.npy"]
     stamps = {path: path.stat().st_mtime_ns for path in left.glob("features-*.npy")}
-    seen: list[tuple[str, int]] = []
+    assert stamps
 
     def watch(what: str, number: int, of: int) -> None:
-        seen.append((what, number))
         for path, stamp in stamps.items():
             assert path.stat().st_mtime_ns == stamp  # what was made is not made again
 
-    again = evgp.pick(folder, 12, progress=watch, **QUIET)
+    here = Counted()
+    again = evgp.pick(folder, 12, progress=watch, executor=here, **QUIET)
     assert again.indices.tolist() == whole
+    assert here.picks == 12 - sum(map(len, picks))  # nor picked again
     assert list(cache.iterdir()) == []
 
 
@@ -319,104 +328,3 @@ def test_who_comes_while_a_folder_is_removed_begins_another(tmp_path, monkeypatc
         assert not (folder / ".evgp-0123.part").exists()
     # The inner one left it to the outer one, which then removed it.
     assert not folder.exists()
-
-
-def test_a_disk_that_fills_up_is_a_sentence(tmp_path, monkeypatch) -> None:
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(kept.os, "posix_fallocate", full)
-    folder = parquet(tmp_path / "pool", numbers())
-    with pytest.raises(DatasetError, match="the disk is full"):
-        evgp.pick(folder, 4, **QUIET)
-    assert not list(tmp_path.rglob("*.part"))
-
-
-@pytest.mark.parametrize("method", ["features", "sharded"])
-def test_points_without_variance_are_refused(tmp_path, method) -> None:
-    np.save(tmp_path / "x.npy", np.zeros((300, 4), dtype=np.float32))
-    with pytest.raises(PoolError, match="a mean prior variance of 0"):
-        evgp.pick(tmp_path / "x.npy", 5, features="raw", method=method)
-
-
-def test_what_does_not_fit_is_refused_with_the_need(tmp_path) -> None:
-    folder = parquet(tmp_path / "pool", numbers())
-    with pytest.raises(
-        MemoryPlanError, match=r"expected a run within 100\.0 MB.*allow memory='\d+\.\d MB'"
-    ):
-        evgp.pick(folder, 4, memory="100MB", **QUIET)
-    with pytest.raises(PoolError, match="such as 2GB"):
-        evgp.pick(folder, 4, memory="much", **QUIET)
-
-
-def test_a_full_disk_is_told_before_anything_is_written(tmp_path, monkeypatch, cache) -> None:
-    folder = parquet(tmp_path / "pool", numbers())
-    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
-    with pytest.raises(DatasetError, match="are free on this disk"):
-        evgp.pick(folder, 4, **QUIET)
-    assert not list(cache.rglob("*.npy"))
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"criterion": "p90"}, "expected variance as criterion"),
-        ({"greedy": "lazy"}, "auto, exact or two-rounds for a sharded run"),
-        ({"thin": 100}, "expected no thin for a sharded run"),
-        ({"method": "heap"}, "a method among auto, dense, features, sharded"),
-        ({"method": "dense"}, "expected no features with method='dense'"),
-        ({"x_test": np.eye(5)}, "x_test as a path"),
-        ({"test_weights": [1.0]}, "no test_weights"),
-        ({"labelled": [6000]}, "labelled from 0 to 5999"),
-        ({"k": 7000}, "k from 1 to 6000"),
-        ({"features": "nystrom-0"}, "nystrom-512"),
-    ],
-    ids=lambda value: str(value)[:30],
-)
-def test_what_cannot_be_done_is_said(tmp_path, change, words) -> None:
-    folder = parquet(tmp_path / "pool", numbers())
-    with pytest.raises(PoolError, match=words):
-        evgp.pick(folder, **{"k": 4, **QUIET, **change})
-
-
-def test_a_damaged_file_is_named(tmp_path) -> None:
-    folder = parquet(tmp_path / "pool", numbers())
-    file = folder / "part-002501.parquet"
-    whole = file.read_bytes()
-    pool = open_pool(folder)
-    file.write_bytes(whole[: len(whole) // 2])
-    for where in (folder, pool):
-        with pytest.raises(DatasetError, match=r"part-002501\.parquet"):
-            evgp.pick(where, 4, **QUIET)
-
-
-def test_a_shard_is_a_pure_function_of_its_recipe(tmp_path) -> None:
-    x = torch.from_numpy(numbers(5000))
-    recipe = Recipe(Held(x), Raw(), str(tmp_path), BLOCK)
-    copy = pickle.loads(pickle.dumps(recipe))
-    file = make(copy, 1)
-    assert make(recipe, 1) == file and len(recipe) == 2
-    sums = mapped(file)
-    np.testing.assert_allclose(
-        sums[:-1], (x[BLOCK:].float().double().T @ x[BLOCK:].float().double()).numpy(), rtol=1e-12
-    )
-    assert recipe.rows(1).shape == (5000 - BLOCK, 5)
-
-
-def test_picks_on_the_disk_survive_a_torn_line(tmp_path) -> None:
-    path = tmp_path / "a.picks"
-    for row in (5, 6, 7):
-        PickFile(path).add(row)
-    with path.open("a") as stream:
-        stream.write("3 12")
-    assert PickFile(path).rows() == [5, 6, 7] and path.read_text() == "0 5\n1 6\n2 7\n"
-    path.write_text("0 5\nnonsense\n")
-    with pytest.raises(DatasetError, match="delete the file"):
-        PickFile(path)
-
-
-def test_time_is_not_spent_twice() -> None:
-    began = time.perf_counter()
-    assert evgp.plan(10**8, 64, 1000, method="sharded", memory="2GB", held=False).fits
-    assert evgp.plan(10**8, 64, 1000, memory="2GB", held=False).method == "sharded"
-    assert time.perf_counter() - began < 30

@@ -176,6 +176,22 @@ def test_thinning_keeps_pool_rows_as_test_points() -> None:
     assert evgp.pick(X, 3, x_test=X[:30] + 0.1, thin=10).test_before.shape == (10,)
 
 
+@pytest.mark.parametrize("criterion", ["ev", "max"])
+def test_a_test_point_that_is_kept_stands_for_those_around_it(criterion) -> None:
+    times = np.arange(1, 13)
+    crowd = np.repeat(X[:12] + 0.1, times, axis=0)
+    every = evgp.pick(X, 6, x_test=crowd, criterion=criterion)
+    few = evgp.pick(X, 6, x_test=crowd, criterion=criterion, thin=12)
+    assert few.test_before.shape == (12,)
+    assert np.array_equal(few.indices, every.indices)
+    assert few.gains == pytest.approx(every.gains)
+    weights = np.repeat(1 / times, times)  # each place as much as any other
+    told = evgp.pick(X, 6, x_test=crowd, test_weights=weights, criterion=criterion, thin=12)
+    plain = evgp.pick(X, 6, x_test=X[:12] + 0.1, criterion=criterion)
+    assert np.array_equal(told.indices, plain.indices)
+    assert told.gains == pytest.approx(plain.gains)
+
+
 def test_mutual_information_warns_when_gains_turn_negative() -> None:
     close = np.linspace(0, 1, 12)[:, None]
     with pytest.warns(DataWarning, match="negative gain"):
@@ -184,11 +200,43 @@ def test_mutual_information_warns_when_gains_turn_negative() -> None:
     assert made.certificate is None
 
 
-def test_other_greedies_and_criteria_by_name_or_object() -> None:
-    for name in ("exact", "lazy", "stochastic", "exchange"):
-        assert len(evgp.pick(X, 4, greedy=name)) == 4
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("exact", evgp.Exact()), ("lazy", evgp.Lazy()), ("stochastic", evgp.Stochastic(1000)),
+     ("exchange", evgp.Exchange()), ("auto", evgp.Exchange())],
+)  # fmt: skip
+def test_other_greedies_by_name_or_object(name, meant) -> None:
+    made, wanted = evgp.pick(X, 4, greedy=name), evgp.pick(X, 4, greedy=meant)
+    assert made.settings["greedy"] == wanted.settings["greedy"] == repr(meant)
+    assert made.indices.tolist() == wanted.indices.tolist()
+    # Only swaps leave the greedy path here: the sample of the stochastic one is the whole pool.
+    swapped = made.indices.tolist() != evgp.pick(X, 4, greedy=evgp.Exact()).indices.tolist()
+    assert swapped == isinstance(meant, evgp.Exchange)
+
+
+@pytest.mark.parametrize(
+    ("name", "after"),
+    [("ev", np.mean), ("median", np.median), ("p90", lambda v: np.percentile(v, 90)),
+     ("max", np.max)],
+)  # fmt: skip
+def test_other_criteria_by_name(name, after) -> None:
+    """The first pick is the row that leaves least, each row tried by a direct solve."""
+    kernel, pool = NTK(mlp()), Pool(torch.from_numpy(standard(X)))
+    truth = Truth(kernel, pool, 1e-6 * float(kernel.diag(pool.test_points()).mean()))
+    lefts = [float(after(truth.test_variance([row]).numpy())) for row in range(60)]
+    made = evgp.pick(X, 1, criterion=name, greedy="exact")
+    assert made.indices.tolist() == [int(np.argmin(lefts))]
+    nothing = float(after(truth.test_variance([]).numpy()))
+    assert made.gains[0] == pytest.approx(nothing - min(lefts))
+
+
+def test_criteria_and_kernels_as_objects() -> None:
     one = evgp.pick(X, 4, criterion=ExpectedVariance(), greedy=evgp.Exchange())
     assert np.array_equal(one.indices, evgp.pick(X, 4).indices)
+    told = evgp.pick(X, 4, criterion=evgp.MutualInformation())
+    named = evgp.pick(X, 4, criterion="mi")
+    assert named.settings["criterion"] == told.settings["criterion"] == "MutualInformation()"
+    assert named.gains.tolist() == told.gains.tolist()
     other = evgp.pick(X, 4, kernel=NTK(mlp(3, activation="sin")))
     assert np.array_equal(other.indices, evgp.pick(X, 4, network=mlp(3, activation="sin")).indices)
 
@@ -242,6 +290,8 @@ def test_more_picks_than_distinct_points_is_said() -> None:
         ({"k": 0}, "k from 1 to 60.*got k=0"),
         ({"k": 61}, "k from 1 to 60.*got k=61"),
         ({"k": 59, "labelled": [1, 2]}, "k from 1 to 58.*got k=59"),
+        ({"k": 5, "labelled": np.arange(60) % 2}, r"got 60 zeros and ones; .*astype\(bool\)"),
+        ({"k": 5, "candidates": [1] * 60}, "mask of booleans, got 60 zeros and ones"),
         ({"k": None}, "k, or costs and a budget; got neither"),
         ({"k": None, "budget": 3.0}, "costs with a budget"),
         ({"costs": np.ones(60)}, "a budget with costs"),
@@ -297,10 +347,16 @@ def test_a_run_that_would_not_fit_is_refused_before_it_starts(monkeypatch) -> No
     monkeypatch.setattr(plan_room, "available_memory", lambda: 1_110_000_000)
     x = np.zeros((2000, 2))
     x[:, 0] = np.arange(2000)
-    with pytest.raises(MemoryPlanError, match=r"float32 storage would take|thin="):
+    with pytest.raises(MemoryPlanError, match=r"float32 storage would take 880\.3 MB"):
         evgp.pick(x, 5)
     with pytest.raises(MemoryError):
         evgp.pick(x, 5)
+    assert evgp.plan(2000, 2, 5, storage="float32").fits  # as advised
+    monkeypatch.setattr(plan_room, "available_memory", lambda: 1_098_000_000)
+    with pytest.raises(MemoryPlanError, match=r"float32 storage with thin=1000 .* 828\.4 MB"):
+        evgp.pick(x, 5, method="dense")
+    assert not evgp.plan(2000, 2, 5, storage="float32", method="dense").fits
+    assert evgp.plan(2000, 2, 5, storage="float32", thin=1000, method="dense").fits
     monkeypatch.setattr(plan_room, "available_memory", lambda: 10_000_000)
     with pytest.raises(MemoryPlanError, match="a sample of the rows"):
         evgp.pick(x, 5)

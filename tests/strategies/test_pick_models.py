@@ -50,8 +50,10 @@ def test_modules_factories_and_the_zoo_come_in() -> None:
         assert len(set(made.indices.tolist())) == 4
         assert made.certificate.share[-1] > 0.3
     assert "parameters" in evgp.pick(x, 2, network=net()).settings["network"]
-    same = [evgp.pick(x, 4, network=cnn(3), seed=seed).indices.tolist() for seed in (0, 0, 1)]
-    assert same[0] == same[1]
+    made = [evgp.pick(x, 4, network=cnn(3), seed=seed) for seed in (0, 0, 1)]
+    assert made[0].indices.tolist() == made[1].indices.tolist()
+    assert made[0].gains.tolist() == made[1].gains.tolist()
+    assert made[2].prior_variance != pytest.approx(made[0].prior_variance, rel=1e-3)
 
 
 def test_test_points_labels_and_thinning_with_a_module() -> None:

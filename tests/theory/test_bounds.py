@@ -103,6 +103,12 @@ def test_theorem_1_holds_with_n_squared(depth, b_std) -> None:
         ours = trained(NTK(network), NNGP(network), x[:6], torch.zeros(6), x[6:], noise=0).variance
         assert made.worst == pytest.approx(float((ours - made.alpha * process).abs().max()))
         assert made.ratio.low <= made.alpha <= made.ratio.high
+        theta = NTK(network)(x)
+        largest, least = float(theta.max()), float(torch.linalg.eigvalsh(theta[:6, :6])[0])
+        gamma = largest * max(made.alpha - made.ratio.low, made.ratio.high - made.alpha)
+        assert made.gamma == pytest.approx(gamma)
+        n_squared = gamma + 6**2 * gamma * largest**2 / least**2 + 2 * 6 * gamma * largest / least
+        assert made.beta == pytest.approx(n_squared)
         assert made.vacuous == (made.beta >= made.prior)
         other = spread_bound(network, x[:6], x[6:], alpha=made.ratio.low)
         assert other.gamma >= made.gamma and other.worst <= other.beta

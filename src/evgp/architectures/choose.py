@@ -99,7 +99,7 @@ def choose(
     n = len(points)
     check_folds(n, folds, kappa, noise, seed)
     out = max(1, round(kappa * n))
-    orders = split(n, folds, kappa, seed)
+    orders = split(n, folds, seed)
     made = []
     for done, network in enumerate(named.values()):
         progress("architectures", done, len(named))

@@ -41,10 +41,10 @@ class Losses:
         return self.fit + self.spread
 
 
-def split(n: int, folds: int, kappa: float, seed: int) -> Int[Tensor, "f n"]:
+def split(n: int, folds: int, seed: int) -> Int[Tensor, "f n"]:
     """For each fold an order of all points, of which the first are kept and the last left out.
 
-    >>> split(5, folds=2, kappa=0.4, seed=0).shape
+    >>> split(5, folds=2, seed=0).shape
     torch.Size([2, 5])
     """
     random = np.random.default_rng(seed)
@@ -69,7 +69,7 @@ def losses(
 
     >>> from evgp import mlp
     >>> x = torch.eye(6, dtype=torch.float64)
-    >>> losses(mlp(), x, x[:, :1], split(6, 3, 0.3, 0), left_out=2).total.shape
+    >>> losses(mlp(), x, x[:, :1], split(6, 3, 0), left_out=2).total.shape
     torch.Size([3])
     """
     ntk, nngp = NTK(network)(x), NNGP(network)(x)

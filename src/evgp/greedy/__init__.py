@@ -8,6 +8,7 @@ from evgp.greedy.exact import Exact as Exact
 from evgp.greedy.exchange import Exchange as Exchange
 from evgp.greedy.greedy import Greedy as Greedy
 from evgp.greedy.greedy import Purse as Purse
+from evgp.greedy.greedy import best_of as best_of
 from evgp.greedy.lazy import Lazy as Lazy
 from evgp.greedy.sharded import Sharded as Sharded
 from evgp.greedy.sharded import Taken as Taken

@@ -1,9 +1,9 @@
 """What all greedies share: how much may be taken, and which candidate is best."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -119,6 +119,33 @@ def contenders(
         ceilings[rows] = -inf
         look = min(2 * look, 512)
     return {row: gain for row, gain in settled.items() if gain >= floor}
+
+
+@runtime_checkable
+class Gained(Protocol):
+    """Picks with their gains."""
+
+    @property
+    def gains(self) -> Iterable[float]:
+        """Of each pick."""
+
+
+Picks = TypeVar("Picks", bound=Gained)
+
+
+def best_of(made: Sequence[Picks]) -> Picks:
+    """The picks with the largest sum of gains; of several within 1e-7 of it, the first.
+
+    The same rows in another order gain the same but for rounding, which shards do their own way.
+
+    >>> from evgp.pool import Selection
+    >>> orders = [Selection(np.array(rows), np.array([0.1, 0.2])) for rows in ([3, 4], [4, 3])]
+    >>> best_of(orders).indices
+    array([3, 4])
+    """
+    sums = [float(sum(one.gains)) for one in made]
+    floor = max(sums) - TIE * abs(max(sums))
+    return next(one for one, gain in zip(made, sums, strict=True) if gain >= floor)
 
 
 def selection(

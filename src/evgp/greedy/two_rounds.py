@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 from evgp._executor import Executor, Here, Progress, counted, silent
 from evgp.criteria import Criterion
 from evgp.greedy._round import Opening, Part
-from evgp.greedy.greedy import Opens, Purse, selection
+from evgp.greedy.greedy import Opens, Purse, best_of, selection
 from evgp.greedy.sharded import Sharded, Taken, positions, split
 from evgp.pool import Selection
 from evgp.posterior.rows import Stored
@@ -66,7 +66,7 @@ class TwoRounds:
         final = Part(0, Stored(phi), noise, None, prices)
         last = Sharded(1).take([final], opening, progress=progress)
         last = replace(last, rows=[int(rows[order[row]]) for row in last.rows])
-        return max([last, *finals], key=lambda one: sum(one.gains))
+        return best_of([last, *finals])
 
 
 def alone(part: Part, opening: Opening) -> Taken:

@@ -2,6 +2,7 @@
 
 from evgp.kernels.analytic import NNGP as NNGP
 from evgp.kernels.analytic import NTK as NTK
+from evgp.kernels.checked import checked as checked
 from evgp.kernels.empirical import EmpiricalNTK as EmpiricalNTK
 from evgp.kernels.empirical import Source as Source
 from evgp.kernels.features import Inducing as Inducing

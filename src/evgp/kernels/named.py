@@ -43,7 +43,7 @@ def kernel_named(name: str, network: object) -> Kernel:
         return _made(found_at(package, attribute, "a kernel"), name)
     offered = None if attribute or ":" in name else plugin("kernels", name)
     if offered is None:
-        known = ", ".join((*_OF_NETWORKS, *plugin_names("kernels")))
+        known = ", ".join((*_OF_NETWORKS, *plugin_names("kernels", _OF_NETWORKS)))
         raise PluginError(
             f"expected a kernel among {known}, or package.module:name of your own; got {name!r}"
         )

@@ -49,7 +49,7 @@ def network_named(name: str, outputs: int | None = None) -> Named:
     if not colon and (offered := plugin("networks", name)) is not None:
         return _checked(offered, name)
     if not colon or not package or not attribute:
-        known = ", ".join((*_ZOO, *plugin_names("networks")))
+        known = ", ".join((*_ZOO, *plugin_names("networks", _ZOO)))
         raise NetworkError(
             f"expected a network among {known}, wrn-DEPTH-WIDTH, or package.module:name of your "
             f"own; got {name!r}"

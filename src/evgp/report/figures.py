@@ -122,6 +122,7 @@ def histogram(summary: Summary) -> Markup:
 
 
 def bars(edges: Sequence[float], counts: Sequence[int], x: Axis, y: Axis, name: str) -> Markup:
+    """The bars of a histogram that have a height."""
     bars = [
         tag("rect", x=percent(x.at(edges[i])), y=percent(100 - y.at(count)),
             width=percent(100 / len(counts)), height=percent(y.at(count)))

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped
 from sklearn.cluster import kmeans_plusplus
+from sklearn.metrics import pairwise_distances_argmin
 from torch import Tensor
 
-from evgp._errors import PoolError
+from evgp._errors import NotNumbers, PoolError
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion, MutualInformation
 from evgp.datasets import Samples, is_samples, stack
@@ -52,11 +54,40 @@ def inputs(
     return tensor
 
 
+def check_numbers(x: Any, name: str) -> None:
+    """Refuse frames of pandas and polars with other columns than numbers, and arrays of dates.
+
+    >>> check_numbers(np.array(["2026-01-01"], dtype="M8[D]"), "x")
+    Traceback (most recent call last):
+    evgp._errors.NotNumbers: expected numbers in x, got datetime64[D]; encode dates and words first
+    """
+    if type(x).__name__ == "LazyFrame":
+        raise PoolError(f"expected rows in {name}, got a LazyFrame; call its collect() first")
+    if np.ma.is_masked(x):
+        cells = int(np.ma.getmaskarray(x).sum())
+        raise PoolError(f"expected every cell of {name}, got {cells} masked; fill or drop them")
+    frame = getattr(x, "ndim", 2) == 2
+    columns = zip(x.columns, x.dtypes, strict=True) if frame and hasattr(x, "dtypes") else ()
+    found = [f"{dtype} in column {name!r}" for name, dtype in columns if not _is_number(dtype)]
+    if getattr(dtype := getattr(x, "dtype", None), "kind", None) in ("M", "m"):
+        found.append(str(dtype))
+    if found:
+        told = ", ".join(found)
+        raise NotNumbers(f"expected numbers in {name}, got {told}; encode dates and words first")
+
+
+def _is_number(dtype: object) -> bool:
+    if hasattr(dtype, "is_numeric"):  # of polars
+        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+    return getattr(dtype, "kind", "f") in "biufc"
+
+
 def _tensor(x: ArrayLike | Samples, name: str) -> Tensor:
     if is_samples(x):
         return stack(x, name)
     if isinstance(x, Tensor):
         return x.detach().cpu()
+    check_numbers(x, name)
     try:
         array = np.asarray(x)
     except ValueError as error:
@@ -64,7 +95,7 @@ def _tensor(x: ArrayLike | Samples, name: str) -> Tensor:
     if array.ndim == 0:
         raise PoolError(f"expected {name} as an array of numbers, got {type(x).__name__}")
     if array.dtype.kind not in "biufc":
-        raise PoolError(
+        raise NotNumbers(
             f"expected numbers in {name}, got dtype {array.dtype}; encode categories first"
         )
     # Of the unsigned types torch knows the shortest alone, and no other order of bytes.
@@ -92,6 +123,11 @@ def rows_of(values: ArrayLike | None, name: str, n: int) -> Int[Tensor, " l"]:
         array = np.flatnonzero(array)
     if array.size == 0:
         return torch.empty(0, dtype=torch.int64)
+    if array.shape == (n,) and n > 2 and set(np.unique(array).tolist()) <= {0, 1}:
+        raise PoolError(
+            f"expected {name} as row numbers or a mask of booleans, got {n} zeros and ones; a mask "
+            "is had by .astype(bool)"
+        )
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise PoolError(
             f"expected {name} as a list of row numbers, got shape {array.shape} of {array.dtype}"
@@ -194,15 +230,21 @@ def scale_of(points: Float[Tensor, " n *d"]) -> Scale:
 
 
 def thinned(pool: Pool, points: int, seed: int) -> Pool:
-    """The pool with this many test points, spread out by k-means++."""
+    """The pool with this many test points, spread out by k-means++, each for those around it.
+
+    k-means++ takes remote points sooner than others, so each point that is kept has the weight of
+    all those that are nearest to it. Time n m d for m of n test points in d dimensions.
+    """
     x = pool.test_points()
     if points >= len(x):
         return pool
     weights = pool.test_weights()
     flat = x.reshape(len(x), -1).numpy()
-    _, kept = kmeans_plusplus(flat, points, random_state=seed, sample_weight=weights.numpy())
-    rows = torch.from_numpy(np.unique(kept))
-    part = None if pool.weights is None else weights[rows] / weights[rows].sum()
+    _, found = kmeans_plusplus(flat, points, random_state=seed, sample_weight=weights.numpy())
+    kept = np.unique(found)
+    nearest = torch.from_numpy(pairwise_distances_argmin(flat, flat[kept]))
+    part = weights.new_zeros(len(kept)).index_add_(0, nearest, weights)
+    rows = torch.from_numpy(kept)
     if pool.x_test is None:
         return replace(pool, test=rows if pool.test is None else pool.test[rows], weights=part)
     return replace(pool, x_test=x[rows], weights=part)

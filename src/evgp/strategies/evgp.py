@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 
 from evgp._errors import PoolError
 from evgp.criteria import Criterion, ExpectedVariance, Linearised
-from evgp.greedy import Exact, Greedy, Lazy, Progress, Purse, silent
+from evgp.greedy import Exact, Greedy, Lazy, Progress, Purse, best_of, silent
 from evgp.kernels import EmpiricalNTK, Features, Kernel, Tabulated, is_random, redrawn
 from evgp.pool import Certificate, Pool, Selection
 from evgp.posterior import DensePosterior, FeatureStart, Start
@@ -84,7 +84,7 @@ class EVGP:
                 progress=progress,
             )
             # Gain per cost alone, or gain alone, can be arbitrarily bad; the better of both is not.
-            made = max(made, rated, key=lambda one: float(one.gains.sum()))
+            made = best_of([made, rated])
         return measured(
             self.criterion,
             start,

@@ -14,7 +14,7 @@ from evgp._errors import PoolError
 from evgp._executor import Executor, Here
 from evgp.criteria import Criterion, ExpectedVariance, Linearised
 from evgp.datasets import Fitted, PickFile, array_file, cache_folder, check_room, in_use
-from evgp.greedy import Opening, Part, Progress, Purse, Sharded, Taken, TwoRounds, silent
+from evgp.greedy import Opening, Part, Progress, Purse, Sharded, Taken, TwoRounds, best_of, silent
 from evgp.kernels import Features, Raw
 from evgp.pool import Selection
 from evgp.posterior import FeatureStart
@@ -125,7 +125,7 @@ class _Run:
             opening = Opening(start.state(), start.noise, rest, self.criterion, purse, scratch)
             makes.append(self._take(parts, self._filed(opening, parts)))
         # Gain per cost alone, or gain alone, can be arbitrarily bad; the better of both is not.
-        made = max(makes, key=lambda one: sum(one.gains))
+        made = best_of(makes)
         return self._measure(made, Purse(aim, prices, budget), start)
 
     def _missing(self, recipe: Recipe) -> int:

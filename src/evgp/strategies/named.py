@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from inspect import Parameter, signature
 from types import FunctionType
 
 import torch
@@ -85,8 +86,8 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
     "evgp" takes parts in any order: a criterion (median, p90, max, mi), emp (the empirical kernel),
     sparse or linear (the posterior), and a greedy: "evgp-emp-p90". "evgp+badge" is a warm start
     with one batch, "evgp:40+badge" with 40 labels. "package.module:name" is your own: a strategy,
-    or a function of a `Setting` that makes one; an installed package can offer the same by a name,
-    in its entry points `evgp.strategies`.
+    or a function or class that makes one, and is given the `Setting` where it asks for an argument;
+    an installed package can offer the same by a name, in its entry points `evgp.strategies`.
     """
     if name in _SIMPLE:
         return _SIMPLE[name](setting)
@@ -102,7 +103,7 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
         return _made(found_at(package, attribute, "a strategy"), name, setting)
     if (offered := plugin("strategies", name)) is not None:
         return _made(offered, name, setting)
-    known = (*NAMES, *plugin_names("strategies"))
+    known = (*NAMES, *plugin_names("strategies", NAMES))
     near = get_close_matches(name.lower(), known, 1)
     raise PoolError(
         f"expected strategies among {', '.join(known)}, evgp-PART (such as evgp-p90, evgp-emp), "
@@ -148,14 +149,39 @@ def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
 
 
 def _made(found: object, name: str, setting: Setting) -> Strategy:
-    if isinstance(found, FunctionType | type):
+    if isinstance(found, FunctionType | type) and not _is_strategy(found):
         try:
-            found = found(setting)
+            found = _called(found, setting)
         except (Exception, SystemExit) as error:  # a user's function may raise anything
             raise PoolError(f"{name} stopped: {type(error).__name__}: {error}") from error
-    if not isinstance(found, Strategy) or isinstance(found, type):
+    if not isinstance(found, Strategy) or not _is_strategy(found):
         raise PoolError(
-            f"expected a strategy at {name}, or a function of a Setting that makes one; got "
-            f"{type(found).__name__}"
+            f"expected a strategy at {name}, called as (pool, k, *, generator), or a function or "
+            f"class that makes one, from a Setting or from nothing; got {type(found).__name__}"
         )
     return found
+
+
+def _is_strategy(found: object) -> bool:
+    """Can it be called as one? A class cannot: it makes them."""
+    if isinstance(found, type) or not callable(found):
+        return False
+    try:
+        signature(found).bind(None, 1, generator=None)
+    except TypeError:
+        return False
+    except ValueError:  # compiled code may not tell
+        return True
+    return True
+
+
+def _called(maker: Callable[..., object], setting: Setting) -> object:
+    """With the setting, where it has an argument of this name or begins with one to be given."""
+    wanted = signature(maker).parameters
+    if "setting" in wanted and wanted["setting"].kind is not Parameter.POSITIONAL_ONLY:
+        return maker(setting=setting)
+    first = next(iter(wanted.values()), None)
+    if first is None or first.default is not Parameter.empty:
+        return maker()
+    named = first.kind in (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)
+    return maker() if named else maker(setting)

@@ -1,10 +1,14 @@
 """What strings stand for at the front doors; everywhere else objects are passed."""
 
+from math import inf
+from typing import Any
+
 import numpy as np
 
 from evgp._errors import PoolError
 from evgp.criteria import Criterion, ExpectedVariance, MutualInformation, Percentile
 from evgp.greedy import Exact, Exchange, Greedy, Lazy, Sharded, Stochastic, TwoRounds
+from evgp.kernels import Features
 
 CRITERIA: dict[str, Criterion] = {
     "ev": ExpectedVariance(),
@@ -35,7 +39,7 @@ def criterion_named(criterion: str | Criterion) -> Criterion:
     """
     if isinstance(criterion, Criterion):
         return criterion
-    if criterion not in CRITERIA:
+    if not isinstance(criterion, str) or criterion not in CRITERIA:
         raise PoolError(f"expected a criterion among {', '.join(CRITERIA)}; got {criterion!r}")
     return CRITERIA[criterion]
 
@@ -59,7 +63,7 @@ def choose_greedy(
     if greedy == "auto":
         affordable = isinstance(criterion, ExpectedVariance) and c * k * k <= _EXCHANGE
         return Exchange() if affordable else Exact()
-    if greedy not in GREEDIES:
+    if not isinstance(greedy, str) or greedy not in GREEDIES:
         raise PoolError(f"expected a greedy among auto, {', '.join(GREEDIES)}; got {greedy!r}")
     return GREEDIES[greedy]
 
@@ -83,6 +87,45 @@ def thinned_to(thin: int | None, criterion: Criterion) -> int | None:
     if thin is None:
         return _MI_POINTS if isinstance(criterion, MutualInformation) else None
     return whole(thin, "thin", 1)
+
+
+def noise_of(noise: Any) -> float:
+    """The noise of a label, as a fraction of the prior variance.
+
+    >>> noise_of(1e-6)
+    1e-06
+    """
+    number = isinstance(noise, int | float | np.integer | np.floating)
+    if not number or isinstance(noise, bool) or not 0 <= noise < inf:
+        raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise!r}")
+    return float(noise)
+
+
+def flag_of(value: Any, name: str) -> bool:
+    """Yes or no, and nothing that only looks like it.
+
+    >>> flag_of(True, "standardise")
+    True
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise PoolError(f"expected {name} True or False, got {value!r}")
+    return bool(value)
+
+
+def features_of(features: object) -> str | Features | None:
+    """The features, or their name, which is looked up where they are made.
+
+    >>> features_of("nystrom-512")
+    'nystrom-512'
+    """
+    if features is None or isinstance(features, str):
+        return features
+    if isinstance(features, Features) and not isinstance(features, type):
+        return features
+    raise PoolError(
+        "expected features as a name, such as raw or nystrom-512, or an object with phi and "
+        f"residual; got {features!r}"
+    )
 
 
 def whole(value: object, name: str, least: int, most: int | None = None) -> int:

@@ -11,7 +11,7 @@ from evgp._errors import MemoryPlanError, NetworkError, PoolError
 from evgp._machine import available_memory
 from evgp.criteria import Criterion, ExpectedVariance, Linearised
 from evgp.greedy import Greedy
-from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source, kernel_named
+from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source, checked, kernel_named
 from evgp.nets import Buildable, Network, mlp
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
 from evgp.strategies.reduce import P, width_of
@@ -201,9 +201,9 @@ def kernel_of(
     NTK(network=Network(depth=2, width=512, activation=relu, w_std=1, b_std=0.1), storage=None)
     """
     if isinstance(kernel, str):
-        return kernel_named(kernel, network)
+        return checked(kernel_named(kernel, network))
     if kernel is not None:
-        return kernel
+        return checked(kernel)
     if isinstance(network, str) or not (callable(network) or isinstance(network, Buildable)):
         raise NetworkError(
             f"expected a network such as evgp.mlp(), a torch module or a function that makes one; "

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
 from pathlib import Path
 
 import torch
@@ -15,7 +14,7 @@ from evgp.criteria import Criterion
 from evgp.greedy import Greedy
 from evgp.kernels import Features, Kernel
 from evgp.pool import Selection
-from evgp.strategies.names import whole
+from evgp.strategies.names import features_of, noise_of, whole
 from evgp.strategies.plan import Plan, plan, refuse
 from evgp.strategies.reduce import P
 from evgp.strategies.shards import SHARD
@@ -43,10 +42,8 @@ class Rules:
 
     def __post_init__(self) -> None:
         whole(self.seed, "seed", 0, 2**32 - 1)
-        if not 0 <= self.noise < inf:
-            raise PoolError(
-                f"expected noise >= 0, a fraction of the prior variance; got {self.noise}"
-            )
+        noise_of(self.noise)
+        features_of(self.features)
         if self.executor is not None and self.method not in ("auto", "sharded"):
             raise PoolError(
                 f"expected method='sharded' with an executor, got {self.method!r}; leave it out"

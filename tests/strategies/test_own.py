@@ -1,0 +1,176 @@
+"""Strategies of one's own: functions and classes, by place and by entry point."""
+
+import doctest
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import evgp
+from evgp._errors import PluginError, PoolError
+from evgp._plugins import plugin_names
+from evgp.ensembles import Recipe
+from evgp.kernels import kernel_named
+from evgp.strategies import NAMES, Setting, strategy_named
+from tests.laws import strategy as law
+from tests.test_plugins import command, on_the_path
+
+CODE = '''
+from dataclasses import dataclass
+
+import numpy as np
+
+from evgp import Selection
+from evgp.strategies import Setting
+from evgp.strategies.strategy import unlabelled
+
+
+class Bare:
+    """From the last row down."""
+
+    def __call__(self, pool, k, *, generator):
+        return Selection(unlabelled(pool, k).flip(0)[:k].numpy(), np.zeros(k))
+
+
+@dataclass(frozen=True)
+class Tuned(Bare):
+    power: float = 2.0
+
+
+@dataclass(frozen=True)
+class Told(Bare):
+    what: Setting
+
+
+class Named(Bare):
+    def __init__(self, power=1.0, *, setting=None):
+        self.power, self.setting = power, setting
+
+
+class Kept(Bare):
+    def __init__(self, setting, /):
+        self.setting = setting
+
+
+class Options(Bare):
+    def __init__(self, **options):
+        self.options = options
+
+
+def itself(pool, k, *, generator):
+    return Bare()(pool, k, generator=generator)
+
+
+def nothing():
+    return Bare()
+
+
+def of(setting):
+    return Told(setting)
+
+
+class Silent:
+    """Not a strategy."""
+
+
+class Covariance:
+    """Not a strategy either, though it can be called."""
+
+    def __call__(self, x1, x2=None):
+        return x1 @ x1.T
+
+
+class Breaks(Bare):
+    def __init__(self):
+        raise RuntimeError("not today")
+'''
+POINTS = """
+[evgp.strategies]
+bare = own_picks:Bare
+told = own_picks:Told
+random = own_picks:Bare
+evgp = own_picks:Bare
+evgp-x = own_picks:Bare
+a+b = own_picks:Bare
+
+[evgp.kernels]
+ntk = own_picks:Covariance
+"""
+X = np.random.default_rng(0).normal(size=(30, 2))
+NET = evgp.mlp(1, 8)
+SETTING = Setting(torch.from_numpy(X), NET, Recipe(NET, {"steps": 3, "lr": 0.1}), most=6, batch=3)
+ALL = ("Bare", "Tuned", "Told", "Named", "Kept", "Options", "itself", "nothing", "of")
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    with on_the_path(tmp_path, monkeypatch, "own_picks", POINTS, CODE) as folder:
+        yield folder
+
+
+@pytest.mark.parametrize("name", [*(f"own_picks:{one}" for one in ALL), "bare", "told"])
+def test_a_class_or_function_makes_a_strategy(installed, name) -> None:
+    made = strategy_named(name, SETTING)
+    law.obeys(made, evgp.Pool(SETTING.x), 4)
+    picks = made(evgp.Pool(SETTING.x), 3, generator=torch.Generator()).indices
+    assert picks.tolist() == [29, 28, 27]
+
+
+def test_the_setting_goes_to_who_asks_for_it(installed) -> None:
+    def made(name):
+        return strategy_named(f"own_picks:{name}", SETTING)
+
+    assert made("Told").what is made("of").what is made("Kept").setting is SETTING
+    assert made("Named").setting is SETTING and made("Named").power == 1.0
+    assert made("Tuned").power == 2.0 and made("Options").options == {}
+    assert made("Bare:2+random").first.__class__.__name__ == "Bare"
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("own_picks:Silent", r"a strategy at own_picks:Silent, .*\(pool, k, .* got Silent"),
+        ("own_picks:Covariance", "called as .* got Covariance"),
+        ("own_picks:Breaks", "own_picks:Breaks stopped: RuntimeError: not today"),
+    ],
+)
+def test_what_makes_none_is_refused_in_a_sentence(installed, name, match) -> None:
+    with pytest.raises(PoolError, match=match) as told:
+        strategy_named(name, SETTING)
+    assert "\n" not in str(told.value)
+
+
+def test_only_names_that_can_be_used_are_offered_and_each_once(installed) -> None:
+    with pytest.raises(PoolError) as told:
+        strategy_named("rnadom", SETTING)
+    listed = str(told.value).partition("among ")[2].partition(", evgp-PART")[0].split(", ")
+    assert listed == [*NAMES, "bare", "told"] and "did you mean random?" in str(told.value)
+    for name in listed:
+        if name != "batchbald":  # for classes
+            assert callable(strategy_named(name, SETTING))
+    assert plugin_names("kernels") == ["ntk"]
+    with pytest.raises(PluginError, match="a kernel among ntk, nngp, or package"):
+        kernel_named("ntkk", NET)
+
+
+def test_the_class_of_the_page_competes_on_the_command_line(tmp_path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
+    shown = [one.source for one in doctest.DocTestParser().get_examples(page)]
+    (source,) = (one for one in shown if "class Farthest" in one)
+    package = tmp_path / "my_package"
+    package.mkdir()
+    (package / "picking.py").write_text(
+        f"from dataclasses import dataclass\nfrom evgp import Pool, Selection\n\n\n{source}"
+    )
+    rows = [f"{a:.6f},{b:.6f},{a + np.sin(3 * b):.6f}" for a, b in X]
+    (tmp_path / "prices.csv").write_text("\n".join(["a,b,y", *rows]) + "\n")
+    name, out = "my_package.picking:Farthest", tmp_path / "out"
+    asked = ("compare", "prices.csv", "--label", "y", "--strategies", f"random,{name}", "--budget",
+             4, "--batch", 2, "--seeds", 1, "--members", 2, "--steps", 3, "--width", 8, "-q",
+             "--out", out, "--json")  # fmt: skip
+    ran = command(tmp_path, *asked, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    cells = [json.loads(cell.read_text()) for cell in (out / "cells").glob("*.json")]
+    assert {cell["rows"][0]["strategy"] for cell in cells} == {"random", name}
