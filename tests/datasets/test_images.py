@@ -17,6 +17,7 @@ from PIL import Image, ImageFile, features
 from evgp._errors import DatasetError
 from evgp.datasets import _photos, read_images
 from evgp.datasets.images import Images
+from tests.conftest import absent
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
@@ -65,7 +66,7 @@ def test_names_are_sorted_paths_below_the_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF"])
 def test_content_decides_what_is_an_image(folder: Path, kind: str) -> None:
     if kind == "WEBP" and not features.check("webp"):
-        pytest.skip("this Pillow has no WebP")
+        absent("this Pillow has no WebP")
     Image.new("RGB", (8, 8), BLUE).save(folder / "image", format=kind)
     Image.new("RGB", (8, 8), BLUE).save(folder / "wrong.txt", format=kind)
     images = read_images(folder)
@@ -304,7 +305,7 @@ def test_cmyk_becomes_colour(folder: Path) -> None:
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_images_stand_upright(tmp_path: Path, kind: str, orientation: int) -> None:
     if kind == "webp" and not features.check("webp"):
-        pytest.skip("this Pillow has no WebP")
+        absent("this Pillow has no WebP")
     upright = halves((16, 32))
     # How a camera in that position stores it: the turn that undoes the orientation.
     back = {6: 8, 8: 6}.get(orientation, orientation)
@@ -329,37 +330,6 @@ def test_broken_notes_in_an_image_do_no_harm(folder: Path) -> None:
     assert read_images(folder).names[-1] == "odd.jpg"
 
 
-@pytest.mark.parametrize(
-    ("sizes", "size", "shape"),
-    [
-        ([(64, 64)] * 2, None, (64, 64)),
-        ([(20, 10)] * 2, None, (10, 20)),
-        ([(65, 64)] * 2, None, (32, 32)),
-        ([(8, 8), (9, 8)], None, (32, 32)),
-        ([(64, 64)] * 2, 16, (16, 16)),
-        ([(1, 200), (200, 1)], 7, (7, 7)),
-    ],
-)
-def test_sizes(tmp_path: Path, sizes, size: int | None, shape: tuple[int, int]) -> None:
-    for j, given in enumerate(sizes):
-        save(tmp_path / f"{j}.png", size=given)
-    images = read_images(tmp_path, size=size)
-    assert images.x.shape == (2, 3, *shape)
-    assert images.sizes == tuple(sizes)
-    assert colours(images) == [RED, RED]
-    was = {(height, width) for width, height in sizes}
-    assert bool(images.notes) == (was != {shape})
-
-
-def test_a_note_says_what_was_resized(tmp_path: Path) -> None:
-    save(tmp_path / "a.png", size=(100, 40))
-    save(tmp_path / "b.png", size=(300, 200))
-    assert read_images(tmp_path).notes == (
-        "2 images of 100 x 40 to 300 x 200 pixels were resized to 32 x 32, stretched "
-        "where they are not square; another size may be asked for",
-    )
-
-
 def test_a_damaged_file_does_not_set_the_size_of_the_others(folder: Path) -> None:
     (folder / "cut.jpg").write_bytes(cut("JPEG"))
     grey = folder / "greys"
@@ -369,34 +339,6 @@ def test_a_damaged_file_does_not_set_the_size_of_the_others(folder: Path) -> Non
     assert read_images(folder).x.shape == (4, 3, 8, 8)
     assert read_images(grey).x.shape == (2, 1, 8, 8)
     assert colours(read_images(grey)) == [(50,), (51,)]
-
-
-def test_shrinking_averages(tmp_path: Path) -> None:
-    checks = np.indices((256, 256)).sum(axis=0) % 2 * 255
-    for name in ("a.png", "b.bmp"):
-        Image.fromarray(checks.astype(np.uint8)).save(tmp_path / name)
-    inner = read_images(tmp_path).x[:, 0, 4:-4, 4:-4].astype(int)
-    assert (abs(inner - 127) <= 2).all()
-
-
-def test_a_large_photograph_agrees_with_its_exact_average(tmp_path: Path) -> None:
-    slope = np.linspace(0, 255, 1024, dtype=np.float32)
-    photo = np.broadcast_to(slope, (768, 1024)).astype(np.uint8)
-    for name in ("a.jpg", "b.jpg"):
-        Image.fromarray(photo).save(tmp_path / name, quality=95)
-    found = read_images(tmp_path, size=16).x[0, 0]
-    exact = photo.reshape(16, 48, 16, 64).mean(axis=(1, 3))
-    np.testing.assert_allclose(found[:, 1:-1], exact[:, 1:-1], atol=2)
-
-
-def test_a_photograph_is_not_decoded_more_coarsely_than_it_is_shown(tmp_path: Path) -> None:
-    coarse = np.random.default_rng(0).integers(0, 255, (128, 128), np.uint8)
-    for name in ("a.jpg", "b.jpg"):
-        Image.fromarray(coarse.repeat(4, 0).repeat(4, 1)).save(tmp_path / name, quality=95)
-    found = read_images(tmp_path, size=128).x[0, 0]
-    thumbnail = np.asarray(read_images(tmp_path).thumbnail(0, 128).convert("L"))
-    for shown in (found, thumbnail):  # an eighth of the photograph would be off by 50
-        assert abs(shown.astype(int) - coarse).mean() < 25
 
 
 def test_a_link_to_itself_is_left_out(tmp_path) -> None:
@@ -450,27 +392,3 @@ def test_a_broken_tiff_says_nothing_on_stderr(folder: Path) -> None:
 def test_an_array_that_would_not_fit_is_refused_before_it_is_made(folder: Path) -> None:
     with pytest.raises(DatasetError, match="GB of memory are free"):
         read_images(folder, size=10_000_000)
-
-
-def test_a_thumbnail_comes_from_the_file_in_its_proportions(tmp_path: Path) -> None:
-    for name in "ab":
-        halves((300, 100)).save(tmp_path / f"{name}.png")
-    images = read_images(tmp_path)
-    large = images.thumbnail(1, 150)
-    assert (large.mode, large.size) == ("RGB", (150, 50))
-    assert large.getpixel((70, 25)) == RED
-    assert large.getpixel((79, 25)) == BLUE
-    assert images.thumbnail(1, 1000).size == (300, 100)
-    assert images.thumbnail(1, 30).size == (30, 10)
-
-
-def test_a_thumbnail_survives_its_file(tmp_path: Path) -> None:
-    for name in "ab":
-        halves((300, 100)).save(tmp_path / f"{name}.png")
-    images = read_images(tmp_path)
-    (tmp_path / "a.png").unlink()
-    (tmp_path / "b.png").write_text("changed")
-    for row in (0, 1):
-        small = images.thumbnail(row, 150)
-        assert small.size == (32, 11)
-        assert small.getpixel((5, 5)) == RED

@@ -1,5 +1,7 @@
 """Datasets and loaders as pools: the same points as the array behind them, labels aside."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from torch.utils.data import (
     IterableDataset,
     RandomSampler,
     Subset,
+    SubsetRandomSampler,
     TensorDataset,
 )
 
@@ -146,7 +149,7 @@ def test_what_cannot_be_stacked_gets_a_sentence(source, words) -> None:
 
 
 def test_an_empty_hugging_face_dataset_is_refused_in_a_sentence() -> None:
-    hugging = pytest.importorskip("datasets", reason="pip install datasets")
+    hugging = import_module("datasets")
     with pytest.raises(DatasetError, match="expected samples in x, got an empty Dataset"):
         stack(hugging.Dataset.from_dict({"x": []}))
 
@@ -159,3 +162,13 @@ def test_a_loader_with_a_batch_sampler_keeps_its_own_way_to_make_batches() -> No
         collate_fn=lambda batch: torch.stack([item["point"] for item in batch]),
     )
     assert torch.equal(stack(loader), X)
+
+
+def test_a_loader_of_some_rows_is_refused() -> None:
+    """Picks would come from rows that were held back."""
+    whole = TensorDataset(X)
+    some = DataLoader(whole, sampler=SubsetRandomSampler([3, 1, 4, 1]))
+    with pytest.raises(DatasetError, match=f"all {len(X)} rows .* of 3; give Subset"):
+        stack(some)
+    every = DataLoader(whole, sampler=SubsetRandomSampler(range(len(X))))
+    assert torch.equal(stack(every), X)

@@ -1,16 +1,24 @@
 """The picked part of a dataset."""
 
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from evgp._errors import DatasetError
 from evgp._typing import ArrayLike
-from evgp.datasets.samples import Columned
+from evgp.datasets.samples import Columned, one_split
 from evgp.pool import Selection
 
+Item = TypeVar("Item")
 
+
+@overload
+def subset(dataset: DataLoader[Item], selection: Selection | ArrayLike) -> Subset[Item]: ...
+@overload
+def subset(dataset: Dataset[Item], selection: Selection | ArrayLike) -> Subset[Item]: ...
+@overload
+def subset(dataset: Any, selection: Selection | ArrayLike) -> Any: ...
 def subset(dataset: Any, selection: Selection | ArrayLike) -> Any:
     """The picked samples of a dataset, best first: a torch `Subset`, or Hugging Face's `select`.
 
@@ -26,10 +34,13 @@ def subset(dataset: Any, selection: Selection | ArrayLike) -> Any:
     if isinstance(dataset, DataLoader):
         dataset = dataset.dataset
     if isinstance(dataset, IterableDataset) or not isinstance(dataset, Dataset | Columned):
+        frame = hasattr(dataset, "iloc")
         raise DatasetError(
             "expected a torch Dataset with positions, or a Hugging Face dataset; got "
-            f"{type(dataset).__name__}; of an array take x[selection.indices]"
+            f"{type(dataset).__name__}; of {'a frame' if frame else 'an array'} take "
+            f"{'x.iloc' if frame else 'x'}[selection.indices]"
         )
+    one_split(dataset, "dataset")
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise DatasetError(
             f"expected a selection, or positions as whole numbers; got shape {rows.shape} of "

@@ -7,7 +7,13 @@ import numpy as np
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    SubsetRandomSampler,
+    default_collate,
+)
 
 from evgp._errors import DatasetError
 from evgp.datasets.arrays import check_memory
@@ -53,6 +59,7 @@ def stack(source: Samples, name: str = "x") -> Shaped[Tensor, " n *d"]:
             [0., 1.]])
     """
     if isinstance(source, Columned):
+        one_split(source, name)
         n = _length(source, name)
         column = _column(source[0], name, source.column_names)
         chosen = source.select_columns([column])
@@ -68,10 +75,31 @@ def stack(source: Samples, name: str = "x") -> Shaped[Tensor, " n *d"]:
     return _joined((_input(source[row], name)[None] for row in range(n)), name, n)
 
 
+def one_split(source: object, name: str) -> None:
+    """Refuse Hugging Face's dictionary of splits, whose positions would be of none of them.
+
+    >>> one_split(torch.utils.data.TensorDataset(torch.eye(2)), "x")
+    """
+    if isinstance(source, Mapping):
+        split = "train" if "train" in source else next(iter(source), "train")
+        raise DatasetError(
+            f"expected {name} as one dataset, got {type(source).__name__} of "
+            f"{', '.join(map(str, source)) or 'nothing'}; give one split, such as "
+            f"dataset[{split!r}]"
+        )
+
+
 def _in_order(loader: DataLoader[Any]) -> Iterable[object]:
     """A loader's batches without its sampler: what it drops or repeats is in the pool too."""
     if isinstance(loader.dataset, IterableDataset):
         return loader
+    if isinstance(loader.sampler, SubsetRandomSampler):
+        some, rows = len(set(loader.sampler.indices)), len(loader.dataset)  # type: ignore[arg-type]
+        if some < rows:
+            raise DatasetError(
+                f"expected a loader of all {rows} rows of its dataset, got a SubsetRandomSampler "
+                f"of {some}; give Subset(dataset, indices), or the dataset and candidates=indices"
+            )
     collate = loader.collate_fn if loader.batch_sampler is not None else default_collate
     return DataLoader(
         loader.dataset,

@@ -1,0 +1,72 @@
+"""Ids, costs, digests and addresses of pools in files."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pytest
+
+from evgp._errors import DatasetError
+from evgp.datasets import open_pool
+from tests.datasets.test_streamed import fit, matrix, mixed, saved
+
+
+def test_ids_costs_and_digests(tmp_path: Path) -> None:
+    table = mixed(1_000)
+    folder = saved(tmp_path / "pool", table, files=4)
+    pool = open_pool(folder, id="name", costs="cost")
+    assert pool.cells("name", np.array([999, 0, 500, 0])) == [
+        "row 999",
+        "row 0",
+        "row 500",
+        "row 0",
+    ]
+    assert pool.cells("count", np.array([1])) == [table["count"][1].as_py()]
+    assert isinstance(pool.cells("when", np.array([1]))[0], str)
+    np.testing.assert_array_equal(pool.numbers("cost", 10, 700), table["cost"].to_numpy()[10:700])
+    assert pool.numbers("cost", 10, 10).shape == (0,)
+    assert (
+        pool.digest(pool.files[2]) == hashlib.blake2b(Path(pool.files[2]).read_bytes()).hexdigest()
+    )
+    with pytest.raises(DatasetError, match="expected a column 'price2', got"):
+        pool.numbers("price2", 0, 3)
+    with pytest.raises(DatasetError, match="expected numbers in column 'kind', got string"):
+        pool.numbers("kind", 0, 0)
+    np.save(tmp_path / "x.npy", np.arange(12.0).reshape(4, 3))
+    array = open_pool(tmp_path / "x.npy", id="x0", costs="x2")
+    assert array.cells("x0", np.array([3, 1])) == [9.0, 3.0]
+    np.testing.assert_array_equal(array.numbers("x2", 1, 3), [5.0, 8.0])
+    assert fit(array).names == ("x1",)
+
+
+def test_missing_costs_are_refused_with_their_global_row(tmp_path: Path) -> None:
+    cost = np.ones(200)
+    cost[150] = np.nan
+    table = pa.table({"a": np.arange(200.0), "cost": cost})
+    pool = open_pool(saved(tmp_path / "pool", table, files=3), costs="cost")
+    with pytest.raises(DatasetError, match="got 1 missing or infinite, first in row 150"):
+        pool.numbers("cost", 90, 200)
+    assert len(pool.numbers("cost", 0, 150)) == 150
+
+
+def test_an_address_is_opened_by_fsspec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = mixed(600).drop_columns(["name"])
+    folder = saved(tmp_path / "pool", table, files=2)
+    (folder / "_SUCCESS").touch()
+    one = fit(open_pool(folder.as_uri()), np.array([1, 500]))
+    np.testing.assert_array_equal(matrix(one), matrix(fit(open_pool(folder))))
+    assert all(file.startswith("file://") for file in one.pool.files)
+    assert len(one.pool.digest(one.pool.files[0])) == 128
+    single = open_pool((folder / "part-000.parquet").as_uri())
+    assert len(single) == 300
+    with pytest.raises(DatasetError, match="no such file"):
+        open_pool((folder / "gone.parquet").as_uri())
+    with pytest.raises(DatasetError, match="this address cannot be opened"):
+        open_pool("nowhere://pool.parquet")
+    with pytest.raises(DatasetError, match="expected Parquet at an address"):
+        open_pool("file:///x.npy")
+    monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
+    with pytest.raises(DatasetError, match="expected the package fsspec"):
+        open_pool("s3://bucket/pool.parquet")

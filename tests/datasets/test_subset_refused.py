@@ -1,0 +1,50 @@
+"""What `evgp.subset` is not for, and what to do instead."""
+
+import datasets
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import evgp
+from evgp._errors import DatasetError
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+PART = datasets.Dataset.from_dict({"embedding": X.tolist(), "label": list(range(20))})
+
+
+@pytest.mark.parametrize(
+    ("names", "advice"),
+    [(["train", "test"], "train"), (["test", "train"], "train"), (["all"], "all"), ([], "train")],
+)
+def test_a_dictionary_of_splits(names, advice) -> None:
+    splits = datasets.DatasetDict(dict.fromkeys(names, PART))
+    sentence = f"got DatasetDict of .*; give one split, such as dataset\\['{advice}'\\]"
+    with pytest.raises(DatasetError, match=f"dataset as one dataset, {sentence}"):
+        evgp.subset(splits, [3, 1])
+    with pytest.raises(DatasetError, match=f"expected x as one dataset, {sentence}"):
+        evgp.pick(splits, 2)
+
+
+def test_the_advice_helps() -> None:
+    splits = datasets.DatasetDict({"train": PART, "test": PART})
+    made = evgp.pick(splits["train"], 2)
+    assert evgp.subset(splits["train"], made)["label"][:] == made.indices.tolist()
+
+
+@pytest.mark.parametrize(
+    ("frame", "advice"),
+    [
+        (pd.DataFrame(X), "x.iloc[selection.indices]"),
+        (pd.Series(X[:, 0]), "x.iloc[selection.indices]"),
+        (pl.DataFrame(X), "x[selection.indices]"),
+        (X, "x[selection.indices]"),
+    ],
+)
+def test_a_frame_or_an_array(frame, advice) -> None:
+    selection = evgp.pick(X, 2)
+    with pytest.raises(DatasetError) as told:
+        evgp.subset(frame, selection)
+    assert str(told.value).endswith(f" take {advice}")
+    kept = eval(advice, {"x": frame, "selection": selection})
+    assert np.array_equal(np.asarray(kept), np.asarray(frame)[selection.indices])
