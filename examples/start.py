@@ -37,7 +37,7 @@ print(pool.shape)
 picked = evgp.pick(pool, k=5)
 for row, gain, left in zip(picked.indices, picked.gains, picked.variance_left, strict=True):
     print(f"digit-{row:04d}  gain {gain:.4f}  variance left {left:.4f}")
-print(f"at least {picked.certificate.share[-1]:.0%} of what any five rows could do")
+print(picked)
 
 # %% [markdown]
 # They are labelled; which are next?
@@ -54,7 +54,6 @@ figure, axes = plt.subplots(1, 10, figsize=(9, 1.3), layout="constrained")
 for axis, row in zip(axes, np.r_[picked.indices, more.indices], strict=True):
     axis.imshow(digits.images[row], cmap="gray_r")
     axis.axis("off")
-if (
-    len(sys.argv) == 2 and Path(sys.argv[1]).is_dir()
-):  # as a script: python examples/start.py FOLDER
+# As a script: python examples/start.py FOLDER
+if len(sys.argv) == 2 and Path(sys.argv[1]).is_dir():
     figure.savefig(Path(sys.argv[1]) / "start.png", dpi=90)

@@ -6,6 +6,8 @@ The dataset is made from 20 small texts here; yours comes from `datasets.load_da
 embeddings from a language model.
 """
 
+from math import floor
+
 from datasets import Dataset
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -26,4 +28,4 @@ chosen = texts.select(selection.indices)  # or evgp.subset(texts, selection)
 for text, left in zip(chosen["text"], selection.variance_left, strict=True):
     print(f"{text:<28} variance left: {left:.3f}")
 share = selection.certificate.share[-1]
-print(f"at least {100 * share:.0f} % of what any 6 texts could do")
+print(f"at least {floor(100 * share)} % of what any 6 texts could do")

@@ -35,11 +35,9 @@ def test_lightning_trains_on_a_subset(tmp_path, monkeypatch, capsys) -> None:
     assert len(told) == 2 and all(float(one) > 0.7 for one in told)
 
 
-def test_every_example_is_short_and_tested() -> None:
-    found = {path.stem: path for path in EXAMPLES.glob("with_*.py")}
-    assert set(found) == {*LINES, "with_lightning"}
-    for path in found.values():
-        assert len(path.read_text().splitlines()) < 60
+def test_every_example_is_tested() -> None:
+    found = {path.stem for path in EXAMPLES.glob("with_*.py")}
+    assert found == {*LINES, "with_lightning"}
 
 
 def run(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jupytext
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -30,13 +31,20 @@ def test_a_script_runs_and_draws(script: Path, tmp_path, monkeypatch, capsys) ->
     assert drawn.name == f"{script.stem}.png"
     with Image.open(drawn) as made, Image.open(FOLDER / "output" / drawn.name) as kept:
         assert made.size == kept.size
+        apart = np.abs(_coarse(made) - _coarse(kept)).mean()
+        assert apart < 4, f"of 255 apart: make figures draws {drawn.name} anew"
         assert len(made.convert("L").getcolors(1 << 16) or ()) > 8, "more than an empty page"
+
+
+def _coarse(image: Image.Image) -> np.ndarray:
+    """What is seen from afar; letters and edges may differ between machines."""
+    return np.asarray(image.convert("L").reduce(8), dtype=float)
 
 
 def test_scripts_are_short_and_on_the_page() -> None:
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
     for path in FOLDER.glob("*.py"):
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= MOST, path.name
+        assert len(path.read_text(encoding="utf-8").splitlines()) < MOST, path.name
         assert f"({path.name})" in page, f"examples/README.md does not show {path.name}"
     shown = set(re.findall(r"\]\(output/([\w.]+)\)", page))
     assert shown == {path.name for path in (FOLDER / "output").iterdir()}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
 
+import distributed
 import numpy as np
 import pytest
 import torch
@@ -28,8 +29,6 @@ from evgp.integrations import dask as ours
 from evgp.kernels import Raw
 from evgp.posterior import FeatureStart
 from evgp.posterior.rows import Mapped, let_go, mapped
-
-distributed = pytest.importorskip("distributed", reason="Dask is not here: evgp[dask]")
 
 N, P, K = 240, 12, 10
 ANY = torch.Generator()

@@ -4,6 +4,7 @@ import os
 import signal
 from pathlib import Path
 
+import distributed
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,6 @@ from evgp._linalg import BLOCK
 from evgp.integrations import dask as ours
 from tests.integrations.test_dask import HOST
 
-distributed = pytest.importorskip("distributed", reason="Dask is not here: evgp[dask]")
 RULES = {"features": "nystrom-24", "method": "sharded", "seed": 3}
 
 

@@ -15,7 +15,9 @@ from skactiveml.pool import RandomSampling
 from skactiveml.utils import MISSING_LABEL, is_labeled
 
 import evgp
+from evgp._errors import PoolError
 from evgp.integrations.skactiveml import EVGPQuery
+from tests.conftest import absent
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = np.full(30, MISSING_LABEL)
@@ -89,23 +91,36 @@ def test_in_the_loop_beside_another_strategy() -> None:
 
 @pytest.mark.parametrize(("missing", "label"), [(-1, 0), (None, "cat"), ("", "cat"), (np.nan, 1.5)])
 def test_any_label_may_be_missing(missing, label) -> None:
-    y = np.array([label, *[missing] * 29], dtype=object if missing is None else None)
-    assert EVGPQuery(missing_label=missing).query(X, y).tolist() != [0]
+    best = int(EVGPQuery().query(X, Y)[0])  # picked first, were it not labelled
+    y = np.full(30, missing, dtype=object)
+    y[best] = label
+    y = y if missing is None else np.array(y.tolist())
+    rows = EVGPQuery(missing_label=missing).query(X, y, batch_size=4)
+    assert rows.tolist() == evgp.pick(X, 4, labelled=[best], greedy="exact").indices.tolist()
 
 
 def test_fewer_test_points() -> None:
-    rows = EVGPQuery(thin=10, random_state=0).query(X, Y, batch_size=4)
-    assert len(set(rows.tolist())) == 4
-    every = EVGPQuery(thin=30, random_state=0).query(X, Y, batch_size=4)
-    assert every.tolist() == EVGPQuery(random_state=0).query(X, Y, batch_size=4).tolist()
+    def told(thin: int | None) -> np.ndarray:
+        made = EVGPQuery(thin=thin, random_state=0).query(X, Y, return_utilities=True)
+        return made[1][0]
+
+    assert told(30) == pytest.approx(told(None), rel=1e-9)
+    assert np.isfinite(told(10)).all()  # every row may still be picked
+    assert np.abs(told(10) / told(None) - 1).max() > 1e-3
 
 
 def test_a_torch_module_is_drawn_by_the_random_state() -> None:
     def small() -> torch.nn.Module:
         return torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
 
-    one, same = (EVGPQuery(network=small, random_state=1).query(X, Y, batch_size=5) for _ in "ab")
-    assert one.tolist() == same.tolist()
+    def told(state: int) -> tuple[list[int], np.ndarray]:
+        query = EVGPQuery(network=small, random_state=state)
+        rows, utilities = query.query(X, Y, batch_size=5, return_utilities=True)
+        return rows.tolist(), utilities[0]
+
+    (one, gains), (same, again), (_, other) = told(1), told(1), told(2)
+    assert one == same and gains.tolist() == again.tolist()
+    assert np.abs(other / gains - 1).max() > 0.01
 
 
 @pytest.mark.filterwarnings("ignore:'batch_size=1' is larger")
@@ -132,7 +147,7 @@ def test_the_templates_that_the_package_tests_its_own_strategies_with(
     fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", tmp_path]
     got = subprocess.run([*fetch, "scikit-activeml==0.6.1"], check=False, capture_output=True)
     if got.returncode:
-        pytest.skip("scikit-activeml 0.6.1 cannot be had here")
+        absent("scikit-activeml 0.6.1 cannot be had here")
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         wheel.extractall(tmp_path, [one for one in wheel.namelist() if "skactiveml/tests/" in one])
     shipped = [*skactiveml.__path__, str(tmp_path / "skactiveml")]
@@ -146,16 +161,16 @@ def test_the_templates_that_the_package_tests_its_own_strategies_with(
             super().setUp(EVGPQuery, {}, classes, numbers)
 
         def test_init_param_network(self):
-            self._test_param("init", "network", [(evgp.mlp(1), None)])
+            self._test_param("init", "network", [(evgp.mlp(1), None), (int, ValueError)])
 
         def test_init_param_kernel(self):
             self._test_param("init", "kernel", [("nngp", None), ("nothing", ValueError)])
 
         def test_init_param_noise(self):
-            self._test_param("init", "noise", [(0.1, None)])
+            self._test_param("init", "noise", [(0.1, None), (-1, ValueError), ("a", ValueError)])
 
         def test_init_param_standardise(self):
-            self._test_param("init", "standardise", [(False, None)])
+            self._test_param("init", "standardise", [(False, None), ("no", ValueError)])
 
         def test_init_param_thin(self):
             self._test_param("init", "thin", [(5, None), (0, ValueError)])
@@ -166,3 +181,9 @@ def test_the_templates_that_the_package_tests_its_own_strategies_with(
     result = unittest.TextTestRunner().run(unittest.TestLoader().loadTestsFromTestCase(Test))
     assert result.testsRun > 15
     assert not result.errors + result.failures, result.errors + result.failures
+
+
+@pytest.mark.parametrize("wrong", ["no", None, 1])
+def test_standardise_is_true_or_false(wrong) -> None:
+    with pytest.raises(PoolError, match="expected standardise True or False, got"):
+        EVGPQuery(standardise=wrong).query(X[:10], Y[:10])

@@ -126,7 +126,10 @@ def test_set_output_names_the_columns() -> None:
         (lambda: EVGPSelector(k=36).fit(X, labelled=np.arange(40) < 5), "k from 1 to 35"),
         (lambda: EVGPSelector(k=0).fit(X), "k from 1 to 40"),
         (lambda: EVGPSelector(k=2).fit(np.where(X > 2, np.nan, X)), "NaN"),
-        (lambda: EVGPSelector(k=2).fit(pd.DataFrame(frame())), "could not convert string"),
+        (
+            lambda: EVGPSelector(k=2).fit(pd.DataFrame(frame())),
+            "expected numbers in X, got str in column",
+        ),
         (lambda: EVGPSelector(k=2).fit(X).transform(X[:5]), "the 40 rows that were fitted"),
         (lambda: EVGPSelector(k=2, criterion="best").fit(X), "a criterion among ev"),
         (lambda: EVGPSelector(k=2, kernel="none").fit(X), "a kernel among ntk"),
@@ -145,5 +148,15 @@ def test_a_sparse_matrix_that_would_not_fit_is_refused() -> None:
 
 
 def test_any_random_state() -> None:
-    for state in (3, np.int64(3), np.random.RandomState(3), None):
-        assert len(EVGPSelector(2, greedy="stochastic", random_state=state).fit(X).indices_) == 2
+    x = np.random.default_rng(1).normal(size=(400, 3))
+
+    def picks(state: object) -> list[int]:
+        made = EVGPSelector(2, greedy=evgp.Stochastic(5), random_state=state).fit(x)
+        return made.indices_.tolist()
+
+    assert picks(3) == evgp.pick(x, 2, greedy=evgp.Stochastic(5), seed=3).indices.tolist()
+    for state in (3, np.int64(3)):
+        assert picks(state) == picks(state)
+    assert picks(np.random.RandomState(3)) == picks(np.random.RandomState(3))
+    one = np.random.RandomState(3)  # goes on where it was, as scikit-learn has it
+    assert len({tuple(picks(state)) for state in (one, one, 4, 5, None)}) == 5

@@ -9,6 +9,7 @@ from scipy.sparse import issparse
 
 from evgp.datasets.arrays import check_memory
 from evgp.strategies import pick
+from evgp.strategies.checks import check_numbers
 
 Picks = Int[np.ndarray, " k"]
 
@@ -29,18 +30,28 @@ def query_strategy(
     >>> query_strategy(Learner(), load_iris().data[50:], n_instances=2)
     array([59, 72])
     """
-    known = getattr(learner, "X_training", None)
-    pool = _dense(X_pool)
-    if known is not None and np.shape(known)[0]:
-        options.setdefault("x_labelled", _dense(known))
+    known, pool = _taught(learner), _dense(X_pool)
+    if known is not None:
+        options.setdefault("x_labelled", known)
     made = pick(pool, n_instances, **options)
     asked = getattr(type(learner), "query", None)
     metrics = asked is not None and "return_metrics" in signature(asked).parameters
     return (made.indices, made.gains) if metrics else made.indices
 
 
+def _taught(learner: Any) -> Any:
+    """The rows a learner was taught; a committee knows only those of its learners."""
+    parts = [learner, *getattr(learner, "learner_list", ())]
+    given = [getattr(one, "X_training", None) for one in parts]
+    found = [_dense(one) for one in given if one is not None and np.shape(one)[0]]
+    if len(found) < 2:
+        return found[0] if found else None
+    return np.unique(np.concatenate(found), axis=0)
+
+
 def _dense(x: Any) -> Any:
     if issparse(x):
         check_memory(8 * x.shape[0] * x.shape[1], "a dense copy of X")
         return x.toarray()
+    check_numbers(x, "X")
     return np.asarray(x)

@@ -1,6 +1,5 @@
 """EV-GP as a query strategy of scikit-activeml, for use in its loop and beside its strategies."""
 
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -9,12 +8,13 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from evgp._errors import PoolError
+from evgp._extras import EXTRAS
 from evgp.criteria import ExpectedVariance
 from evgp.nets import mlp
 from evgp.pool import Pool
 from evgp.strategies import EVGP, plan
 from evgp.strategies.checks import inputs, scale_of, thinned
-from evgp.strategies.names import thinned_to
+from evgp.strategies.names import flag_of, noise_of, thinned_to
 from evgp.strategies.plan import kernel_of, refuse
 from evgp.strategies.stepwise import stepwise
 
@@ -23,8 +23,8 @@ try:
     from skactiveml.utils import MISSING_LABEL, is_labeled
 except ImportError as error:
     raise ImportError(
-        "expected scikit-activeml 1.0 or newer, which is not installed; do `pip install "
-        "scikit-activeml`"
+        "expected scikit-activeml 1.0 or newer, which is not installed; do "
+        f"`{EXTRAS['adapters'].install}`"
     ) from error
 
 
@@ -78,7 +78,7 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             raise PoolError("expected samples without a label to query, got none; all are labelled")
         x, free = inputs(X, "X"), inputs(offered, "candidates")
         known = x[torch.from_numpy(is_labeled(y, missing_label=self.missing_label_))]
-        if self.standardise:
+        if flag_of(self.standardise, "standardise"):
             scale = scale_of(x)
             x, free, known = scale(x), scale(free), scale(known)
         picks, gains = self._picks(x, free, known, batch_size, return_utilities)
@@ -96,8 +96,7 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         k: int,
         told: bool,
     ) -> tuple[Any, Any]:
-        if not (isinstance(self.noise, int | float) and 0 <= self.noise < inf):
-            raise PoolError(f"expected noise >= 0, a part of the variance; got {self.noise!r}")
+        noise = noise_of(self.noise)
         seed = int(self.random_state_.randint(2**31))
         kernel = kernel_of(mlp() if self.network is None else self.network, seed, self.kernel)
         shape, thin = tuple(x.shape[1:]), thinned_to(self.thin, ExpectedVariance())
@@ -115,4 +114,4 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         )
         pool = Pool(free, x_test=x, x_labelled=known if len(known) else None)
         pool = pool if thin is None else thinned(pool, thin, seed)
-        return stepwise(EVGP(kernel, noise=self.noise), pool, k, told=told)
+        return stepwise(EVGP(kernel, noise=noise), pool, k, told=told)

@@ -8,12 +8,15 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
-from evgp._errors import PoolError
+from evgp._errors import NotNumbers, PoolError
 from evgp._typing import ArrayLike
 from evgp.datasets.arrays import check_memory
 from evgp.nets import mlp
 from evgp.strategies import pick
+from evgp.strategies.checks import check_numbers
+from evgp.strategies.names import features_of, flag_of, noise_of
 
 
 class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -54,14 +57,24 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
     def fit(self, X: Any, y: object = None, *, labelled: ArrayLike | None = None) -> "EVGPSelector":
         """Pick k rows of X; `labelled` are rows that have a label already, y plays no part."""
-        x = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        noise, features = noise_of(self.noise), features_of(self.features)
+        standardise = flag_of(self.standardise, "standardise")
+        if isinstance(X, Tensor):
+            X = X.detach().cpu().double().numpy()
+        check_numbers(X, "X")
+        try:
+            x = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        except TypeError as error:
+            if "eature names" in str(error):  # which are scikit-learn's to tell
+                raise
+            raise NotNumbers(f"expected numbers in X, got {error}; encode them first") from error
         if issparse(x):
             check_memory(8 * x.shape[0] * x.shape[1], "a dense copy of X")
             x = x.toarray()
         if isinstance(self.k, int | np.integer) and self.k > len(x):
             raise PoolError(f"expected k of at most n_samples={len(x)}; got k={self.k}")
         seed = self.random_state
-        made = pick(
+        self.selection_ = made = pick(
             x,
             self.k,
             labelled=labelled,
@@ -69,25 +82,21 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             kernel=self.kernel,
             criterion=self.criterion,
             greedy=self.greedy,
-            noise=self.noise,
-            standardise=self.standardise,
-            features=self.features,
+            noise=noise,
+            standardise=standardise,
+            features=features,
             seed=seed if isinstance(seed, int) else check_random_state(seed).randint(2**31),
         )
-        self.selection_ = made
-        self.indices_, self.gains_, self.variance_left_ = (
-            made.indices,
-            made.gains,
-            made.variance_left,
-        )
+        self.indices_ = made.indices
+        self.gains_ = made.gains
+        self.variance_left_ = made.variance_left
         self.n_samples_in_ = len(x)
         return self
 
     def get_support(self, indices: bool = False) -> Bool[np.ndarray, " n"] | Int[np.ndarray, " k"]:
         """Which rows were picked: a mask, or their numbers in the order of the rows."""
         check_is_fitted(self)
-        mask = np.zeros(self.n_samples_in_, dtype=bool)
-        mask[self.indices_] = True
+        mask = np.isin(np.arange(self.n_samples_in_), self.indices_)
         return np.flatnonzero(mask) if indices else mask
 
     def transform(self, X: Any) -> Any:
@@ -100,6 +109,8 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
                 f"expected the {self.n_samples_in_} rows that were fitted, which picks are rows "
                 f"of; got {rows}; to pick from others, fit them"
             )
+        if issparse(X):  # of which not every kind has rows to take
+            return x[self.indices_].asformat(X.format)
         return _safe_indexing(X if hasattr(X, "shape") else x, self.indices_)
 
     def __sklearn_tags__(self) -> Tags:

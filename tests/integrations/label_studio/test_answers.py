@@ -79,7 +79,8 @@ def test_snapshots_tell_people_as_objects(spam, export) -> None:
         for one in task["annotations"]:
             one["completed_by"] = {"id": one["completed_by"], "email": f"{one['id']}@example.org"}
     told = read_export(spam, export).told
-    assert all(one.who.endswith("@example.org") for one in told)
+    wanted = {f"{one['id']}@example.org" for task in export for one in task["annotations"]}
+    assert {one.who for one in told} == wanted and len(told) == len(wanted) == 6
 
 
 def test_drafts_and_predictions_are_no_answers(spam, export) -> None:

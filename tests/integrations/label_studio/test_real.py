@@ -18,10 +18,8 @@ from pathlib import Path
 import httpx
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 from evgp.campaign import Campaign
-from evgp.cli.main import app
 from evgp.integrations.label_studio.answers import read_export, take
 from evgp.integrations.label_studio.client import LabelStudio, LabelStudioError
 from evgp.integrations.label_studio.config import Layout, label_config
@@ -33,8 +31,15 @@ from tests.integrations.label_studio.real import (
     LEGACY,
     PASSWORD,
     VARIABLE,
+    Ear,
+    annotate,
+    choice,
+    evgp,
     migrated,
+    project_of,
+    record,
     started,
+    tasks_of,
 )  # fmt: skip
 
 pytestmark = pytest.mark.slow
@@ -86,59 +91,6 @@ def bob(server, api):
     client.headers["referer"] = server.url
     yield client
     client.close()
-
-
-def evgp(server, folder, *arguments, token=LEGACY, code=0):
-    """A command on a campaign in a folder; what it says."""
-    command, name, *rest = (str(one) for one in arguments)
-    made = CliRunner().invoke(
-        app,
-        [command, str(folder / name), *rest],
-        prog_name="evgp",
-        env={"LABEL_STUDIO_URL": server.url, "LABEL_STUDIO_API_KEY": token},
-    )
-    assert made.exit_code == code, made.stderr
-    assert LEGACY not in made.output and token not in made.output
-    return made.stderr
-
-
-def choice(value, name="label"):
-    return {"from_name": name, "to_name": "row", "type": "choices", "value": {"choices": [value]}}
-
-
-def annotate(client, task, *results, **more):
-    answer = client.post(f"/api/tasks/{task}/annotations/", json={"result": list(results), **more})
-    assert answer.status_code == 201, answer.text
-    return answer.json()
-
-
-def scrubbed(payload):
-    """Without the tokens of projects and people, and the mark of a campaign that is gone."""
-    if isinstance(payload, dict):
-        return {
-            key: "scrubbed" if "token" in key and value else scrubbed(value)
-            for key, value in payload.items()
-            if key != "evgp_campaign"
-        }
-    return [scrubbed(one) for one in payload] if isinstance(payload, list) else payload
-
-
-def record(name, payload):
-    if os.environ.get("EVGP_RECORD"):
-        RECORDED.mkdir(exist_ok=True)
-        text = json.dumps(scrubbed(payload), indent=1, ensure_ascii=False, sort_keys=True)
-        (RECORDED / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-
-
-def project_of(told):
-    found = re.search(r"project (\d+)", told)
-    assert found is not None, told
-    return int(found[1])
-
-
-def tasks_of(api, project):
-    told = api.get("/api/tasks/", params={"project": project, "page_size": 100}).json()
-    return {one["data"]["evgp_row_id"]: one["id"] for one in told["tasks"]}
 
 
 def test_out_and_back_with_two_people(server, api, bob, tmp_path) -> None:
@@ -324,48 +276,12 @@ def test_the_backend_scores_and_records_and_survives_kill(server, api, tmp_path)
     assert campaign.state.labels == {round.rows[1]: "ham", round.rows[0]: "ham"}
 
 
-class _Ear:
-    """Writes down what Label Studio sends to an ML backend."""
-
-    def __init__(self):
-        import threading
-        from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-        heard = self.heard = []
-
-        class Handler(BaseHTTPRequestHandler):
-            def _answer(self):
-                length = int(self.headers.get("content-length", 0))
-                body = json.loads(self.rfile.read(length) or b"{}")
-                heard.append((self.command, self.path, dict(self.headers), body))
-                told = {"status": "UP", "model_version": "1"}
-                told |= {"results": [{"result": [], "score": 0.5}] * len(body.get("tasks", []))}
-                text = json.dumps(told).encode()
-                self.send_response(200)
-                self.send_header("content-length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            do_GET = do_POST = _answer
-
-            def log_message(self, *_):
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def body(self, path, action=None):
-        found = [body for _, where, _, body in self.heard if where == path]
-        return next(one for one in found if action is None or one.get("action") == action)
-
-
 def test_what_it_sends_to_backends_is_as_recorded(server, api, tmp_path) -> None:
     """The shapes that the quick tests rely on are those of today's server."""
     spam_in(tmp_path).close()
     project = project_of(evgp(server, tmp_path, "push", "spam", "-k", 6))
     tasks = list(tasks_of(api, project).values())
-    ear = _Ear()
+    ear = Ear()
     api.post("/api/ml/", json={"url": ear.url, "project": project, "title": "ear"})
     made = annotate(api, tasks[0], choice("spam"))
     annotate(api, tasks[1], was_cancelled=True)
