@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -28,22 +29,23 @@ def data_folder() -> Path | None:
     return None if folder is None else Path(folder)
 
 
-def missing(what: str) -> None:
-    """Skip, with the reason; in CI the data are there, so their absence is a failure."""
-    reason = f"{what} is not here; set EVGP_DATA to the folder of datasets"
+def absent(reason: str) -> NoReturn:
+    """Skip; in CI all that tests need is there, so its absence is a failure."""
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
 
 
+def missing(what: str) -> NoReturn:
+    """The data of a test are not here."""
+    absent(f"{what} is not here; set EVGP_DATA to the folder of datasets")
+
+
 def chromium() -> str:
-    """The system's browser; without it a test is skipped, but never in CI."""
+    """The system's browser."""
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
-        reason = "no chromium on this machine; make browser installs it"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        absent("no chromium on this machine; make browser installs it")
     return found
 
 

@@ -1,11 +1,13 @@
 """Every command on a page is run, on small data, or stands below a mark that says why not."""
 
+import csv
+import json
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -13,14 +15,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from PIL import Image
 from pyarrow import parquet
-from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from evgp.campaign import Campaign
 from evgp.cli.main import app
+from evgp.datasets.bundled import main as bundled
 from evgp.datasets.bundled import write_digits
 
 ROOT = Path(__file__).parents[1]
@@ -29,8 +30,9 @@ MARK = "# not run by the tests: "
 
 # What stands below a mark. A page may mark nothing else, and what is listed must be marked.
 NOT_RUN = {
-    "evgp serve spam": "a server that stays",
-    "evgp pick pool/ -k 1000 --dask tcp://10.0.0.1:8786 --cache /shared/evgp -o picks.csv": "Dask",
+    "evgp serve texts": "a server that stays",
+    "evgp pick pool/ -k 1000 --id key --dask tcp://10.0.0.1:8786 --cache /shared/evgp "
+    "-o picks.csv": "Dask",
     "dask scheduler --host 10.0.0.1 &": "Dask; tests/integrations starts one",
     "dask worker tcp://10.0.0.1:8786 --nthreads 8": "the same",
     "evgp compare mnist --strategies evgp,random,badge,batchbald --budget 200 --batch 50 "
@@ -42,8 +44,19 @@ NOT_RUN = {
     "evgp pick pool.csv -k 100 --kernel gauss": "the same",
     "evgp pick pool.csv -k 100 --kernel my_package.kernels:Gauss": "the same",
 }
-# Pages of which no line can be run without another program; their own tests start it.
-ELSEWHERE = {"label-studio.md": "Label Studio: tests/integrations/label_studio"}
+# What talks to Label Studio, or to a shell; tests/integrations/label_studio has the former run.
+ELSEWHERE = {
+    "evgp push texts -k 50",
+    "evgp pull texts",
+    "evgp serve texts --label-studio --token",
+    "export LABEL_STUDIO_URL=http://localhost:8080",
+    "read -rs LABEL_STUDIO_API_KEY && export LABEL_STUDIO_API_KEY",
+}
+# Pages that make every file they use: they begin in an empty folder.
+FROM_NOTHING = {
+    "audit.md", "budget.md", "campaign.md", "choose.md", "images.md", "label-studio.md",
+    "own-model.md", "scale.md", "start.md",
+}  # fmt: skip
 # What makes a command quick and changes nothing else; of two values the later one counts.
 SMALL = {
     "compare": "--seeds 1 --members 2 --steps 5 --width 8 --budget 4 --batch 2 --jobs 1",
@@ -74,7 +87,13 @@ def shown(page: Path) -> Iterator[Shown]:
             marked = marked or line.startswith(MARK)
 
 
-EVERY = [one for page in PAGES if page.name not in ELSEWHERE for one in shown(page)]
+def saved(page: Path) -> dict[str, str]:
+    """The files that a page asks its reader to save, which their first line names."""
+    text = page.read_text(encoding="utf-8")
+    return dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+
+
+EVERY = [one for page in PAGES for one in shown(page)]
 
 
 def name(page: Path) -> str:
@@ -82,22 +101,26 @@ def name(page: Path) -> str:
 
 
 def runs(one: Shown) -> bool:
-    return not (one.marked or "<Tab>" in one.command) and one.command.startswith(
-        ("evgp ", "python -m evgp.")
-    )
+    if one.marked or "<Tab>" in one.command or one.command in ELSEWHERE:
+        return False
+    own = tuple(f"python {file}" for file in saved(one.page))
+    return one.command.startswith(("evgp ", "python -m evgp.", *own))
 
 
 def test_what_is_marked_is_listed_and_the_other_way_round() -> None:
     assert {one.command for one in EVERY if one.marked} == set(NOT_RUN)
+    assert {one.command for one in EVERY} > ELSEWHERE
     assert sum(runs(one) for one in EVERY) > 20
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_python_on_a_page_is_run(page: Path) -> None:
-    """As a doctest, which needs its prompts; what has none is marked."""
+    """As a doctest, which needs its prompts; what has none is marked, or a file to be saved."""
     text = page.read_text(encoding="utf-8")
     for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        assert ">>> " in block or block.startswith(MARK), f"{name(page)}: {block}"
+        kept = re.match(r"# (\w+\.py)\n", block)
+        used = kept is not None and f"python {kept[1]}" in text
+        assert ">>> " in block or block.startswith(MARK) or used, f"{name(page)}: {block}"
 
 
 def test_other_programs_get_what_is_there() -> None:
@@ -106,7 +129,7 @@ def test_other_programs_get_what_is_there() -> None:
     ]
     for one in EVERY:
         program, *rest = one.command.split()
-        if one.marked or runs(one) or "<Tab>" in one.command:
+        if one.marked or runs(one) or "<Tab>" in one.command or one.command in ELSEWHERE:
             continue
         if program == "make":
             asked = subprocess.run(
@@ -120,18 +143,41 @@ def test_other_programs_get_what_is_there() -> None:
             assert program in ("git", "source", "jupytext", "python"), one
 
 
+def test_the_first_page_shows_what_comes(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_digits(Path("digits.csv"))
+    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    asked = "evgp pick digits.csv -k 5 --id image -o picks.csv --report report.html"
+    block = page.split(f"$ {asked}\n")[1].split("```")[0].splitlines()
+    made = CliRunner().invoke(app, asked.split()[1:], prog_name="evgp")
+    assert {line for line in made.stderr.splitlines() if line} <= {*block}
+    with Path("picks.csv").open(newline="") as stream:
+        picks = [
+            [row["rank"], row["id"], f"{float(row['gain']):.4g}",
+             f"{float(row['variance_left']):.4g}"]
+            for row in csv.DictReader(stream)
+        ]  # fmt: skip
+    assert picks == [line.split() for line in block if " digit-" in line]
+
+
 @pytest.mark.parametrize("page", sorted({one.page for one in EVERY if runs(one)}), ids=name)
 def test_commands_of_a_page_do_what_they_say(page: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "cache"))
-    prepare(page)
+    if page.name not in FROM_NOTHING:
+        prepare(page)
+    for file, text in saved(page).items():
+        Path(file).write_text(text, encoding="utf-8")
     for one in shown(page):
-        if one.command == "evgp serve spam":
-            label("spam")
+        if one.command in PEOPLE:
+            PEOPLE[one.command]()
         if not runs(one):
             continue
         program, *arguments = shlex.split(one.command)
+        if arguments[:2] == ["-m", "evgp.datasets.bundled"]:
+            assert bundled(arguments[2:]) == 0, one
+            continue
         if program == "python":
             subprocess.run([sys.executable, *arguments], check=True)
             continue
@@ -157,12 +203,34 @@ def written(arguments: list[str]) -> list[str]:
     return [b for a, b in pairwise(arguments) if a in promised]
 
 
-def label(campaign: str) -> None:
+def label(campaign: str, value: str) -> None:
     """What people do on the page."""
     opened = Campaign.open(campaign)
     for item in opened.next(4):
-        opened.answer(item.row, value="ham")
+        opened.answer(item.row, value=value)
     opened.close()
+
+
+def export_of_label_studio(file: str) -> None:
+    """What Label Studio makes of `tasks.json` once somebody has labelled all of it."""
+    tasks = json.loads(Path("tasks.json").read_text(encoding="utf-8"))
+    said = {"from_name": "label", "type": "choices", "value": {"choices": ["supervised"]}}
+    for i, task in enumerate(tasks):
+        time = "2026-01-01T00:00:00.000000Z"
+        times = {"created_at": time, "updated_at": time}
+        annotation = {"id": i, "unique_id": f"u{i}", "completed_by": 1, **times}
+        task["annotations"] = [annotation | {"result": [said], "was_cancelled": False}]
+        task |= {"id": i, **times}
+    Path(file).write_text(json.dumps(tasks), encoding="utf-8")
+
+
+EXPORT = "project-7-at-2026-01-01.json"
+# What somebody has to do before a command has anything to do.
+PEOPLE: dict[str, Callable[[], None]] = {
+    "evgp serve texts": lambda: label("texts", "supervised"),
+    "evgp pull texts": lambda: label("texts", "supervised"),
+    f"evgp pull texts --file {EXPORT}": lambda: export_of_label_studio(EXPORT),
+}
 
 
 def prepare(page: Path) -> None:
@@ -185,12 +253,9 @@ def prepare(page: Path) -> None:
     Path("prices.csv").write_text("\n".join(["id,a,b,price", *lines]) + "\n")
     write_digits(Path("digits.csv"))
     Path("pool").mkdir()
-    table = pa.table({"a": x[:, 0], "b": x[:, 1]})
-    parquet.write_table(table, "pool/one.parquet")
-    parquet.write_table(table.append_column("key", [[f"m{i}" for i in range(60)]]), "mails.parquet")
+    parquet.write_table(pa.table({"a": x[:, 0], "b": x[:, 1]}), "pool/one.parquet")
     np.save("embeddings.npy", random.normal(size=(60, 8)).astype(np.float32))
     pictures(random)
-    modules(random)
 
 
 def pictures(random: np.random.Generator) -> None:
@@ -200,25 +265,9 @@ def pictures(random: np.random.Generator) -> None:
         Image.fromarray(pixels).save(f"images/{i:02d}.png")
 
 
-def modules(random: np.random.Generator) -> None:
-    """A package with a network, its weights, and a pool of images for it."""
-    np.savez("pool.npz", x=random.normal(size=(20, 1, 6, 6)))
-    package = Path("my_package")
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "nets.py").write_text(
-        "from torch import nn\n\n\ndef build():\n"
-        "    return nn.Sequential(nn.Flatten(), nn.Linear(36, 8), nn.ReLU(), nn.Linear(8, 2))\n"
-    )
-    torch.manual_seed(0)
-    module = torch.nn.Sequential(
-        torch.nn.Flatten(), torch.nn.Linear(36, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
-    )
-    save_file(module.state_dict(), "net.safetensors")
-
-
 @pytest.fixture(autouse=True)
-def forget_the_package() -> Iterator[None]:
+def forget_what_was_saved() -> Iterator[None]:
     yield
-    for known in [one for one in sys.modules if one.split(".")[0] == "my_package"]:
+    own = {file.removesuffix(".py") for page in PAGES for file in saved(page)}
+    for known in [one for one in sys.modules if one in own]:
         del sys.modules[known]

@@ -123,6 +123,14 @@ def test_exports_hold_all_columns_and_how_labels_came_to_be(spam, tmp_path) -> N
     assert json.loads((tmp_path / "out.jsonl").read_text())["evgp_row"] == 7
 
 
+def test_an_export_never_takes_the_place_of_the_pool(spam, mails) -> None:
+    spam.answer("m7", "label", "spam", who="ann")
+    before = mails.read_bytes()
+    with pytest.raises(CampaignError, match="another file than the pool"):
+        export(spam, mails.parent / "." / mails.name)
+    assert mails.read_bytes() == before
+
+
 def test_a_changed_pool_is_noticed(spam, mails) -> None:
     mails.write_text(mails.read_text().replace("m3,", "m99,"))
     with pytest.raises(CampaignError, match=r"expected the pool as it was when spam\.evgp began"):
@@ -223,6 +231,7 @@ def test_the_hint_speaks_of_picks_and_then_of_errors(mails, tmp_path) -> None:
     found = hint(made)
     last = made.state.rounds[-1]
     assert found.left == pytest.approx(last.left[-1] / last.prior) and found.error is None
+    assert found.last == pytest.approx(sum(last.gains) / last.prior)
     for item in made.next(20):
         made.answer(item.row, "label", float(made.x()[item.row, 0]))
     found = hint(made)
@@ -246,6 +255,37 @@ def test_hints_and_networks_see_images_on_the_scale_of_the_picks(tmp_path) -> No
     rows, y = made.targets()
     chosen = choose(candidates(), scaled[rows], y, standardise=False, seed=0).network
     assert made.network()[1] == chosen
-    folds, goals = split(24, 50, 0.2, 0), y[:, None]
+    folds, goals = split(24, 50, 0), y[:, None]
     wanted = losses(chosen, scaled[rows], goals, folds, 5).fit.mean() / goals.square().mean()
     assert hint(made).error == pytest.approx(float(wanted))
+    first, some = split(12, 50, 0), goals[:12]
+    wanted = losses(chosen, scaled[rows[:12]], some, first, 2).fit.mean()
+    wanted = wanted / (some - some.mean()).square().mean()
+    assert hint(made).half == pytest.approx(float(wanted))
+
+
+def test_a_hint_on_classes_is_the_error_of_columns_around_zero(spam) -> None:
+    spam.next(1)
+    for row in range(14):
+        spam.answer(row, "label", ["spam", "ham"][row % 3 == 0])
+        assert (hint(spam).error is None) == (row < 11)  # 12 labels at least
+    y = torch.tensor([[row % 3 != 0, row % 3 == 0] for row in range(14)]).double()
+    goals, x = y - y.mean(0), torch.from_numpy(np.array(spam.x())[:14])
+    made = losses(evgp.mlp(), x, goals, split(14, 50, 0), 3)
+    wanted = made.fit.mean() / goals.square().sum(1).mean()
+    assert hint(spam).error == pytest.approx(float(wanted), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("last", "error", "words"),
+    [
+        (0.10, 0.40, "Labels still help."),
+        (0.01, 0.40, "Labels still help."),
+        (0.10, 0.49, "The error has become flat, though the picks promise more."),
+        (0.01, 0.49, "Both have become flat: further labels will help little."),
+    ],
+)
+def test_the_words_of_a_hint_follow_its_numbers(last, error, words) -> None:
+    said = Hint(0.3, last, error, half=0.5).words
+    assert said.endswith(words) and "30 % of the variance is left" in said
+    assert f"takes {100 * last:.1f} %" in said and f"expect {100 * error:.0f} %" in said

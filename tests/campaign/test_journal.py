@@ -1,5 +1,6 @@
 """Nothing that was acknowledged is lost, and nothing that was damaged is believed."""
 
+import gc
 import os
 import random
 import shutil
@@ -319,3 +320,12 @@ def test_a_campaign_that_is_refused_is_not_kept_open(spam, mails, harm) -> None:
         Campaign.open(spam.path)
     held = [one.path for one in psutil.Process().open_files()]
     assert str(told.value) and str(spam.path.resolve()) not in held
+
+
+def test_who_is_let_go_closes_the_file(spam) -> None:
+    path = filled(spam)
+    spam.close()
+    kept = Campaign.open(path)._journal._connection
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        kept.execute("SELECT 1")

@@ -38,7 +38,11 @@ def test_from_the_first_pick_to_the_export(run, mails) -> None:
     status = json.loads(run("status", "spam", "--json").out)
     assert (status["labelled"], status["waiting"], status["skipped or unsure"]) == (2, 1, 1)
     assert status["people"] == {"ann": 3} and "variance is left" in status["hint"]["words"]
-    assert f"{ids[2]} is no longer skip by ann" in run("undo", "spam", "--who", "ann").err
+    assert run("undo", "spam", "--who", "ann").err.endswith(f"taken back: {ids[2]}, skip by ann\n")
+    (mails / "again.csv").write_text(f"key,label\n{ids[1]},spam\n")
+    assert run("label", "spam", "again.csv", "--who", "ann").err.endswith("1 answer taken\n")
+    told = run("undo", "spam", "--who", "ann").err
+    assert f"{ids[1]}, 'spam' by ann; what ann said before counts again: 'ham'" in told
     assert lines(run("next", "spam", "-k", 2).out)[0]["id"] == ids[2]
     ran = run("export", "spam", "-o", "out.csv")
     assert "2 labelled rows written to out.csv" in ran.err

@@ -11,13 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 
 import evgp
-from evgp.datasets import Encoder, read_table
+from evgp.datasets import Encoder, Table, read_table
 
 NAMED = ("--id", "name", "--drop", "price")
 
 
 def table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
+
+
+def by_the_library(pool: Path, **options: object) -> evgp.Selection:
+    """Three picks of the pool, as `NAMED` reads it."""
+    read = read_table(pool)
+    x = Encoder.fit(read, id="name", drop=["price"]).transform(read)
+    return evgp.pick(x, 3, standardise=False, storage="auto", **options)
 
 
 def lines_of(path: Path) -> list[str]:
@@ -132,6 +139,11 @@ def test_labelled_rows_may_come_from_outside(run, pool: Path, tmp_path: Path) ->
     assert ran.code == 0
     assert "2 labelled rows from outside the pool" in ran.err
     assert "ignored 1 column ('label')" in ran.err
+    read, other = read_table(pool), Table(read_table(known).data.drop_columns(["label"]), "known")
+    outside = Encoder.fit(read, id="name", drop=["price"]).transform(other)
+    wanted = by_the_library(pool, x_labelled=outside)
+    left = [float(row["variance_left"]) for row in table(ran.out)]
+    assert left == pytest.approx(wanted.variance_left.tolist(), rel=1e-9)
 
 
 def test_labelled_rows_of_the_pool_are_known_by_their_values(
@@ -161,16 +173,22 @@ def test_test_rows_are_scaled_as_the_pool(run, pool: Path, rows: list[str], tmp_
 
 @pytest.mark.parametrize("criterion", ["ev", "median", "p90", "max", "mi"])
 def test_every_criterion_runs(run, pool: Path, criterion: str) -> None:
-    ran = run("pick", pool, "-k", 3, *NAMED, "--criterion", criterion)
+    ran = run("pick", pool, "-k", 3, *NAMED, "--criterion", criterion, "--json")
     assert ran.code == 0
-    assert len(table(ran.out)) == 3
+    made, wanted = json.loads(ran.out), by_the_library(pool, criterion=criterion)
+    assert [one["index"] for one in made["picks"]] == wanted.indices.tolist()
+    assert [one["gain"] for one in made["picks"]] == wanted.gains.tolist()
+    assert made["settings"]["criterion"] == wanted.settings["criterion"]
 
 
 @pytest.mark.parametrize("greedy", ["auto", "exact", "lazy", "stochastic", "exchange"])
 def test_every_greedy_runs(run, pool: Path, greedy: str) -> None:
-    ran = run("pick", pool, "-k", 3, *NAMED, "--greedy", greedy, "--seed", 3)
+    ran = run("pick", pool, "-k", 3, *NAMED, "--greedy", greedy, "--seed", 3, "--json")
     assert ran.code == 0
-    assert len(table(ran.out)) == 3
+    made, wanted = json.loads(ran.out), by_the_library(pool, greedy=greedy, seed=3)
+    assert [one["index"] for one in made["picks"]] == wanted.indices.tolist()
+    assert made["settings"]["greedy"] == wanted.settings["greedy"]
+    assert made["settings"]["seed"] == 3
 
 
 def test_the_network_is_as_asked(run, pool: Path) -> None:

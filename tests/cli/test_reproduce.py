@@ -39,6 +39,22 @@ def test_a_study_is_run_told_and_drawn_again(tmp_path) -> None:
     assert "--draw" not in json.loads((folder / "study.json").read_text())["command"]
 
 
+def test_verdicts_own_up_to_what_they_are_of(tmp_path) -> None:
+    call = ["reproduce", "exchange-and-certificate", "--scale", "smoke", "--out", str(tmp_path)]
+    nothing = "smoke sizes, which say nothing of the paper"
+    first = RUN.invoke(app, call).stdout.splitlines()[1]
+    assert first.endswith(nothing)
+    record = tmp_path / "exchange-and-certificate" / "study.json"
+    told = json.loads(record.read_text())
+    record.write_text(json.dumps({**told, "scale": "laptop", "finished": 4, "cells": 6}))
+    for cell in (tmp_path / "cells").iterdir():
+        cell.unlink()
+    call[3] = "laptop"
+    assert RUN.invoke(app, [*call, "--draw"]).stdout.splitlines()[1].endswith("; 4 of 6 cells")
+    found = json.loads(RUN.invoke(app, [*call, "--draw", "--json"]).stdout)
+    assert (found["finished"], found["cells"], found["caution"]) == (4, 6, "4 of 6 cells")
+
+
 def test_what_cannot_be_run_is_told(tmp_path) -> None:
     for call, words in (
         (["width", "--scale", "huge"], "expected --scale among smoke, laptop, paper; got 'huge'"),

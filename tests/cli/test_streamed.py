@@ -122,7 +122,6 @@ def test_the_plan_reads_only_metadata(run, folder) -> None:
     ids=lambda value: str(value)[:30],
 )
 def test_what_cannot_be_is_one_sentence(run, folder, arguments, words) -> None:
-    pytest.importorskip("distributed", reason="Dask is not here: evgp[dask]")
     drop = () if "--id" in arguments else ("--id", "key")
     ran = run("pick", folder, "-k", 3, "--method", "sharded", *FEW, *drop, *arguments)
     assert ran.code == 1 and words in ran.err and len(ran.err.strip().splitlines()) == 1
@@ -164,6 +163,18 @@ def test_addresses_are_told_from_paths(path, url) -> None:
 
 
 def test_an_address_is_a_pool(run, folder) -> None:
-    pytest.importorskip("fsspec", reason="fsspec comes with evgp[dask]")
     asked = ("-k", 4, "--id", "key", "--method", "sharded", *FEW)
     assert ids(run("pick", f"file://{folder}", *asked)) == ids(run("pick", folder, *asked))
+
+
+@pytest.mark.parametrize("drop", [("a,b",), ("a,b", "c,d")])
+def test_a_comma_may_belong_to_the_name_of_a_column(run, tmp_path, drop) -> None:
+    x = np.random.default_rng(0).normal(size=(300, 4))
+    whole = dict(zip(("a,b", "c", "d", "e"), x.T, strict=True))
+    out = {"a,b"} if len(drop) == 1 else {"a,b", "c", "d"}
+    for name, left in (("pool", whole), ("left", {k: v for k, v in whole.items() if k not in out})):
+        pq.write_table(pa.table(left), tmp_path / f"{name}.parquet")
+    asked = ("-k", 3, "--method", "sharded", *FEW)
+    dropped = [part for name in drop for part in ("--drop", name)]
+    ran = run("pick", tmp_path / "pool.parquet", *asked, *dropped)
+    assert ran.code == 0 and ids(ran) == ids(run("pick", tmp_path / "left.parquet", *asked))

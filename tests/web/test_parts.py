@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evgp._errors import CampaignError
 from evgp.campaign import Campaign, Submission
 from evgp.campaign.cards import cells
+from evgp.campaign.hint import hint
 from evgp.web.drawn import Chart, budget
 from evgp.web.leases import Leases
 from evgp.web.listen import bound
@@ -109,18 +110,40 @@ def test_figures_colour_rows_by_label(mails, tmp_path, classes) -> None:
     for i, row in enumerate(rows[:24]):
         made.answer(row, "label", names[i % classes] if names else float(i))
     made.answer(rows[24], "skip")
-    made.answer(0 if 0 not in rows else 1, "label", names[0] if names else 1.0, who="bob")
+    other = next(row for row in range(60) if row not in rows)  # a row that was not picked
+    made.answer(other, "label", names[0] if names else 1.0, who="bob")
     drawn = chart.figure(made.state)
     counts = {name: count for _, name, count in drawn.legend}
-    assert counts["waiting"] in (5, 4) and counts["skipped or unsure"] == 1
+    assert counts["waiting"] == 5 and counts["skipped or unsure"] == 1
+    assert sum(counts.values()) == 31 and (not names or counts[names[0]] == 24 // classes + 1)
     colours = {colour for colour, _, _ in drawn.legend} - {"waiting", "passed"}
     wanted = {2: {"c0", "c1"}, 12: {*(f"c{i}" for i in range(8)), "others"}}
     assert colours == wanted.get(classes, {f"q{i}" for i in range(5)})
     assert "<co>" not in drawn.svg
-    curve = budget(made.state)
-    assert "25 that were looked at" in curve.words or "26 that" in curve.words
+    (one,) = made.state.rounds
+    skipped = (one.left[23] - one.left[24]) / one.prior  # which nobody labelled
+    words = budget(made.state).words
+    assert f"{100 * one.left[23] / one.prior:.0f} % after the 25 that were looked at" in words
+    then = 100 * (one.left[-1] / one.prior + skipped)
+    assert f"{then:.0f} % once those that wait are labelled" in words
+    assert hint(made).left == pytest.approx(then / 100)
     told = tally(made.state, made.log())
-    assert told.labelled in (24, 25) and told.skipped == 1 and len(told.latest) == 12
+    assert (told.labelled, told.waiting, told.skipped, told.unsure) == (25, 5, 1, 0)
+    assert [one.who for one in told.latest] == ["bob"] + ["me"] * 11
+    made.close()
+
+
+def test_rows_that_are_skipped_take_nothing_away(mails, tmp_path) -> None:
+    made = Campaign.create(tmp_path / "c", mails, id="key", classes=["a", "b"], drop=["subject"])
+    for item in made.next(8):
+        made.answer(item.row, "skip")
+    words = budget(made.state).words
+    assert "100 % after the 8 that were looked at, 100 % once" in words
+    assert hint(made).left == pytest.approx(1) and hint(made).last == 0
+    made.next(4)  # the curve of a second round goes on from there
+    told = budget(made.state)
+    assert "100 % after the 8 that were looked at" in told.words
+    assert f", {100 * hint(made).left:.0f} % once those that wait" in told.words
     made.close()
 
 

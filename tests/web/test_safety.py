@@ -153,7 +153,9 @@ def test_pages_have_no_inline_script_or_style_and_ask_nobody_else(ann, path) -> 
         r"<style|style=|\son\w+=|javascript:|<script(?![^>]*\ssrc=\"/static/)", page
     )
     assert not re.search(r"(src|href|action)=\"(?!/)", page)
-    for name in re.findall(r"/static/[\w.]+", page):
+    names = re.findall(r"/static/[\w.]+", page)
+    assert any(name.endswith(".js") for name in names) and any(".css" in name for name in names)
+    for name in names:
         text = ann.get(name).text
         assert text and not re.search(r"https?://|@import|url\((?!data)", text), name
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from evgp._errors import CampaignError
 from evgp.campaign.campaign import Campaign
 from evgp.datasets import write_rows
 
@@ -11,8 +12,12 @@ def export(campaign: Campaign, path: str | Path) -> int:
     """Write labelled rows with all their columns, and how their labels came to be.
 
     The kind is told by the end of the name (.csv, .tsv, .jsonl, .parquet); the file is whole or
-    not there. Gives the number of rows.
+    not there. It may not be the pool itself. Gives the number of rows.
     """
+    if Path(path).resolve() == campaign.pool_path.resolve():
+        raise CampaignError(
+            f"expected another file than the pool of the campaign, got {path}; choose a new name"
+        )
     verdicts = {row: one for row, one in campaign.state.verdicts.items() if one.labelled}
     rows, source = list(verdicts), campaign.source
     columns: dict[str, list[object]] = {"evgp_row": list(rows)}

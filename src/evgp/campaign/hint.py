@@ -9,6 +9,7 @@ from torch import Tensor
 from evgp.architectures import losses
 from evgp.architectures.folds import split
 from evgp.campaign.campaign import Campaign
+from evgp.campaign.state import State
 from evgp.nets import Network
 
 _LEAST = 12  # labels, before errors on some of them say anything
@@ -36,8 +37,8 @@ class Hint:
         if self.left is None or self.last is None:
             return "No round yet: ask for the first picks."
         said = (
-            f"Once all picks are labelled, {100 * self.left:.0f} % of the variance is left; the "
-            f"last round takes {100 * self.last:.1f} %."
+            f"Once all that waits is labelled, {100 * self.left:.0f} % of the variance is left; "
+            f"the last round takes {100 * self.last:.1f} %."
         )
         if self.error is None or self.half is None:
             return said
@@ -55,11 +56,10 @@ class Hint:
 
 def hint(campaign: Campaign, *, seed: int = 0) -> Hint:
     """What there is to say now. O(f l³) for l labels and f folds, at most 1,000 labels."""
-    rounds = campaign.state.rounds
-    if not rounds:
+    state = campaign.state
+    if not state.rounds:
         return Hint()
-    last = rounds[-1]
-    left, took = last.left[-1] / last.prior, (last.start - last.left[-1]) / last.prior
+    left, took = promised(state)
     rows, y = campaign.targets()
     if len(rows) < _LEAST or len(torch.unique(y)) < 2:
         return Hint(left, took)
@@ -76,8 +76,15 @@ def hint(campaign: Campaign, *, seed: int = 0) -> Hint:
     return Hint(left, took, *found)
 
 
+def promised(state: State) -> tuple[float, float]:
+    """What is left once all that waits is labelled, and what the last round takes; O(picks)."""
+    last, worth, passed = state.rounds[-1], state.worth, {*state.passed}
+    took = sum(worth[row] for row in last.rows if row not in passed)
+    return last.start / last.prior - took, took
+
+
 def _error(network: Network, x: Float[Tensor, "l d"], y: Float[Tensor, "l o"], seed: int) -> float:
     out = max(1, round(0.2 * len(x)))
-    made = losses(network, x, y, split(len(x), _FOLDS, 0.2, seed), out)
+    made = losses(network, x, y, split(len(x), _FOLDS, seed), out)
     scale = float((y - y.mean(0)).square().sum(1).mean())
     return float(made.fit.mean()) / scale if scale > 0 else 0.0

@@ -9,6 +9,7 @@ import hashlib
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -63,6 +64,7 @@ class Journal:
         self._seen: list[Entry] = []
         self._keys: dict[str, Entry] = {}
         self._digest = _FIRST
+        weakref.finalize(self, connection.close)  # for those who let go of it without a word
 
     @classmethod
     def create(cls, path: Path, first: Event) -> "Journal":

@@ -53,6 +53,15 @@ class State:
         return {row: one.value for row, one in self.verdicts.items() if one.value is not None}
 
     @property
+    def worth(self) -> dict[int, float]:
+        """What the label of each pick takes of the variance, as a share of that before any."""
+        return {
+            row: (before - after) / one.prior
+            for one in self.rounds
+            for row, before, after in zip(one.rows, (one.start, *one.left), one.left, strict=False)
+        }
+
+    @property
     def passed(self) -> list[int]:
         """Rows that were looked at and have no label."""
         return [row for row, one in self.verdicts.items() if not one.labelled]

@@ -188,8 +188,19 @@ def split(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
 
 
 def left_out(path: Path, drop: Sequence[str], delimiter: str | None = None) -> tuple[str, ...]:
-    """What --drop names; a file is looked at only where a comma may belong to a name."""
-    if not any("," in name for name in drop) or not path.is_file():
-        return split(drop, ())
-    table, _ = noted(lambda: read_table(path, delimiter=delimiter))
-    return split(drop, table.names)
+    """What --drop names in a table."""
+
+    def names() -> Sequence[str]:
+        table, _ = noted(lambda: read_table(path, delimiter=delimiter))
+        return table.names
+
+    return split(drop, looked_up(drop, names) if path.is_file() else ())
+
+
+def looked_up(drop: Sequence[str], names: Callable[[], Sequence[str]]) -> Sequence[str]:
+    """Names of columns, which are looked at only where a comma may belong to one.
+
+    >>> looked_up(["a", "b"], lambda: 1 / 0)
+    ()
+    """
+    return names() if any("," in name for name in drop) else ()

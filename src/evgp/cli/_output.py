@@ -126,10 +126,10 @@ def called() -> str:
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Progress]:
-    """A bar on stderr that a library call can move; none for a pipe."""
+def progress(quiet: bool, *, lines: bool = False) -> Iterator[Progress]:
+    """A bar on stderr that a library call can move; for a pipe nothing, or a line each tenth."""
     if quiet or not sys.stderr.isatty():
-        yield lambda stage, done, total: None
+        yield _tenths() if lines and not quiet else lambda stage, done, total: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
@@ -199,3 +199,15 @@ def _plain(value: object) -> object:
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
     return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _tenths() -> Progress:
+    seen: set[tuple[str, int]] = set()
+
+    def move(stage: str, done: int, total: int) -> None:
+        tenth = 10 * done // max(1, total)
+        if (stage, tenth) not in seen:
+            seen.add((stage, tenth))
+            tell(f"{done:,} of {total:,} {stage}")
+
+    return move

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from evgp._errors import DatasetError
 from evgp._executor import Executor
 from evgp._machine import available_memory
-from evgp.cli._inputs import Asked, Cells, Inputs, split
+from evgp.cli._inputs import Asked, Cells, Inputs, looked_up, split
 from evgp.datasets import Encoder, Labelled, Streamed, Table, open_pool, read_labelled
 from evgp.pool import Selection
 from evgp.strategies.plan import bytes_of
@@ -196,7 +196,7 @@ def _open(path: Path, asked: Asked, *, test: bool = False) -> Streamed:
     return open_pool(
         where,
         id=asked.id,
-        drop=split(asked.drop, ()),
+        drop=split(asked.drop, looked_up(asked.drop, lambda: open_pool(where).columns)),
         costs=asked.costs,
         max_categories=asked.max_categories,
         standardise=asked.standardise,

@@ -2,7 +2,7 @@
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,9 @@ from evgp._errors import CampaignError
 from evgp.cli import _options as options
 from evgp.cli._output import called, guarded, progress, show, show_json, tell
 from evgp.cli._tasks import ForLabelStudio, ImagesAt, write_tasks
+
+if TYPE_CHECKING:
+    from evgp.campaign.events import Answered
 
 Name = Annotated[
     Path,
@@ -183,7 +186,10 @@ def label(
     if not quiet:
         fresh = sum(not one.repeated for one in made)
         known = len(made) - fresh
-        tell(f"{fresh} answers taken" + (f"; {known} were there already" if known else ""))
+        taken = f"{fresh} answer{'' if fresh == 1 else 's'} taken"
+        tell(
+            taken + (f"; {known} {'was' if known == 1 else 'were'} there already" if known else "")
+        )
 
 
 @guarded
@@ -199,8 +205,15 @@ def undo(name: Name, *, who: Who = "me", quiet: options.Quiet = False) -> None:
     campaign = Campaign.open(name)
     taken = campaign.undo(who)
     if not quiet:
-        what = repr(taken.value) if taken.kind == "label" else taken.kind
-        tell(f"taken back: {campaign.source.names[taken.row]} is no longer {what} by {who}")
+        row = campaign.source.names[taken.row]
+        left = campaign.state.verdicts.get(taken.row)
+        before = None if left is None else left.answers.get(who)
+        again = "" if before is None else f"; what {who} said before counts again: {_said(before)}"
+        tell(f"taken back: {row}, {_said(taken)} by {who}{again}")
+
+
+def _said(answer: "Answered") -> str:
+    return repr(answer.value) if answer.kind == "label" else str(answer.kind)
 
 
 @guarded

@@ -160,7 +160,7 @@ def compare(
     ]
     begun = perf_counter()
     try:
-        with progress(quiet) as bar, warnings.catch_warnings(record=True) as caught:
+        with progress(quiet, lines=True) as bar, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             run(subjects, names, out=out, terms=terms, seeds=range(seeds), jobs=jobs, progress=bar)
     except KeyboardInterrupt:

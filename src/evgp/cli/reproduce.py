@@ -1,9 +1,10 @@
 """`evgp reproduce`: figures and tables of the paper, by name."""
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,7 +23,7 @@ ScaleName = Annotated[
     typer.Option(
         "--scale",
         metavar="SCALE",
-        help="smoke: seconds, to see that it runs; laptop: up to about an hour on two cores; "
+        help="smoke: seconds, to see that it runs; laptop: an hour or two on two cores; "
         "paper: everything, days.",
     ),
 ]
@@ -71,6 +72,7 @@ def reproduce(
     """
     from evgp.studies import NAMES, SCALES, claims_of, study_named
     from evgp.studies import reproduce as run
+    from evgp.studies.record import read_record
 
     if listed or name is None:
         if not listed:
@@ -107,15 +109,31 @@ def reproduce(
         fail(f"stopped; finished cells in {out} are kept, the same command goes on", code=130)
     note(list(dict.fromkeys(str(one.message) for one in caught)), quiet=quiet)
     claims = claims_of(made.study, made.folder)
+    record = read_record(made.folder) or {}
+    caution = _caution(record)
     if json:
-        show_json({"study": made.study.name, "claims": [vars(one) for one in claims]})
+        told = {name: record.get(name) for name in ("scale", "cells", "finished")}
+        show_json(
+            {
+                "study": made.study.name, **told, "caution": caution,
+                "claims": [vars(one) for one in claims],
+            }
+        )  # fmt: skip
     else:
         show(
             {
                 "claim": [one.paper for one in claims],
                 "ours": [one.ours for one in claims],
-                "verdict": [one.verdict for one in claims],
+                "verdict": ["; ".join(filter(None, [one.verdict, caution])) for one in claims],
             }
         )
     if not quiet:
         tell(f"wrote {made.folder} in {perf_counter() - begun:,.0f} s")
+
+
+def _caution(record: Mapping[str, Any]) -> str:
+    """Why verdicts say less than they seem to: not all has run, or only to see that it does."""
+    done, cells = record.get("finished"), record.get("cells")
+    part = f"{done} of {cells} cells" if done != cells else ""
+    smoke = "smoke sizes, which say nothing of the paper" if record.get("scale") == "smoke" else ""
+    return ", ".join(filter(None, [part, smoke]))

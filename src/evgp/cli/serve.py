@@ -80,8 +80,9 @@ def serve(
       evgp serve spam --label-studio
       evgp serve spam --host 0.0.0.0 --public --twice 10
     """
-    if EXTRAS["web"].absent():
-        raise CampaignError(lacking("web"))
+    extra = "label-studio" if label_studio else "web"
+    if EXTRAS[extra].absent():
+        raise CampaignError(lacking(extra))
     from evgp.campaign import Campaign
     from evgp.web import Desk, make_app
     from evgp.web.listen import bound, is_loopback, names_of, serve_on

@@ -29,13 +29,17 @@ class Figure:
 
 
 def budget(state: State) -> Figure | None:
-    """The share of the variance left against picks, and how far the answers have come."""
+    """The share of the variance left against picks, and how far the answers have come.
+
+    Those that were looked at come first, and only labels take something away.
+    """
     if not state.rounds:
         return None
-    prior = state.rounds[0].prior
-    left = [state.rounds[0].start / prior]
-    left += [value / one.prior for one in state.rounds for value in one.left]
-    done = sum(row in state.verdicts for row in state.picked)
+    worth, passed = state.worth, {*state.passed}
+    looked = [row for row in state.picked if row in state.verdicts]
+    done, left = len(looked), [state.rounds[0].start / state.rounds[0].prior]
+    for row in [*looked, *state.pending]:
+        left.append(max(0.0, left[-1] - (0.0 if row in passed else worth[row])))
     x, y = Axis(0, max(1, len(left) - 1), whole=True), Axis(0, 1.04 * max(left))
     parts = [grid(x, y)]
     for share in _SHARES:
@@ -48,14 +52,14 @@ def budget(state: State) -> Figure | None:
             ]
     ours = list(enumerate(left))
     ahead = tag("path", class_="ahead", d=path(x, y, ours[done:]))
-    passed = tag("path", class_="ours", d=path(x, y, ours[: done + 1]))
+    behind = tag("path", class_="ours", d=path(x, y, ours[: done + 1]))
     dot = tag("circle", class_="ours-dot", r=5, cx=percent(x.at(done)),
               cy=percent(100 - y.at(left[done])))  # fmt: skip
     words = (
         f"Share of the variance left against picks: {100 * left[done]:.0f} % after the {done} that "
-        f"were looked at, {100 * left[-1]:.0f} % once all {len(left) - 1} are labelled."
+        f"were looked at, {100 * left[-1]:.0f} % once those that wait are labelled."
     )
-    return Figure(join([*parts, stretched(ahead, passed), dot]), words)
+    return Figure(join([*parts, stretched(ahead, behind), dot]), words)
 
 
 class Chart:

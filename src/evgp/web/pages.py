@@ -1,6 +1,7 @@
 """The pages, and the files they are made of."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -9,6 +10,8 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment
 
+from evgp.campaign import State
+from evgp.campaign.hint import promised
 from evgp.report.render import asset, environment
 from evgp.web import drawn, tally
 from evgp.web.api import TheDesk, TheKeeper
@@ -92,11 +95,19 @@ def icon() -> None:
     """None; browsers ask anyway."""
 
 
+def _hint(desk: Desk, state: State) -> str:
+    """What the picks promise now, and what the labels showed when they were looked at."""
+    if not state.rounds:
+        return ""
+    left, last = promised(state)
+    return replace(desk.ahead.hint, left=left, last=last).words
+
+
 def _live(desk: Desk) -> dict[str, object]:
     state, source = desk.campaign.state, desk.campaign.source
     return {
         "t": tally.tally(state, desk.campaign.log()),
-        "hint": desk.ahead.hint.words if state.rounds else "",
+        "hint": _hint(desk, state),
         "picking": desk.ahead.busy,
         "problem": desk.ahead.problem,
         "budget": drawn.budget(state),
