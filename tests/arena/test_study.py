@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -215,14 +216,19 @@ def test_no_process_outlives_its_parent(prices, tmp_path) -> None:
     script, out = tmp_path / "run.py", tmp_path / "study"
     script.write_text(RUN)
     command = [sys.executable, str(script), str(prices), str(out), "2"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     for _ in range(600):
         if list(out.glob("cells/*.json")):
             break
         time.sleep(0.1)
     process.kill()
-    # Workers hold the pipe as well: it ends when the last of them has.
-    process.communicate(timeout=20)
+    try:  # Workers hold the pipe as well: it ends when the last of them has.
+        process.communicate(timeout=120)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_terms_that_are_usual_are_not_part_of_a_name(numbers, tmp_path) -> None:

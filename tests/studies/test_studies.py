@@ -181,12 +181,6 @@ def test_standing_is_the_mean_height_best_first() -> None:
     found = contests.standing(rows, "mse")
     assert list(found) == ["evgp", "random"]
     assert found["random"] == pytest.approx((4.0, 2**0.5))
-    assert contests.ahead(rows, "mse", "evgp", "random") == pytest.approx((45.0, 5.0))
-    assert contests.wins(rows, "mse", "evgp", ["random"]) == "holds"
-    assert contests.wins(rows, "mse", "random", ["evgp"]) == "does not hold"
-    close = _contest({"random": [(4.0, 2.0), (1.0, 1.0)], "evgp": [(2.0, 1.0), (2.0, 1.0)]})
-    assert contests.wins(close, "mse", "evgp", ["random"]) == "holds in part"
-    assert contests.wins(close, "mse", "badge", ["random"]) == "not measured"
     assert contests.told(rows, "mse") == "Boston: EV-GP 2.25 ± 1.1, Random 4 ± 1.4"
 
 
@@ -243,13 +237,15 @@ def test_a_killed_run_goes_on(tmp_path) -> None:
             "--jobs", "1", "--out", str(tmp_path)]  # fmt: skip
     running = subprocess.Popen(call)
     cells = tmp_path / "cells"
-    while running.poll() is None and not (cells.exists() and list(cells.glob("*.json"))):
+    end = time.monotonic() + 300
+    while running.poll() is None and time.monotonic() < end and not list(cells.glob("*.json")):
         time.sleep(0.02)
+    alive = running.poll() is None
     running.kill()
     running.wait()
     before = {path.name: path.stat().st_mtime_ns for path in cells.glob("*.json")}
-    assert before
+    assert alive and 0 < len(before) < 4
     made = reproduce("fit-and-bias", scale="smoke", out=tmp_path, jobs=1)
-    assert made.cells == 4
+    assert made.cells == len(list(cells.glob("*.json"))) == 4
     for name, at in before.items():
         assert (cells / name).stat().st_mtime_ns == at

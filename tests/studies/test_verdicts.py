@@ -14,13 +14,12 @@ from evgp.studies import (
     initial_points,
     initialisation_illustration,
     map_of_picks,
-    model_selection,
     sequential_selection,
     variance_correlation,
     width,
 )
 from evgp.studies import sets as sets_of
-from evgp.studies.verdicts import alike, clear, graded, lead, nearest, over, rule, sometimes
+from evgp.studies.verdicts import clear, graded, lead, little, nearest, over, rule, sometimes
 
 NAN = float("nan")
 YES, PART, NO, NONE = "holds", "holds in part", "does not hold", "not measured"
@@ -47,12 +46,13 @@ def test_graded() -> None:
     assert graded([]) == graded([[]]) == graded([[(NAN, NAN)]]) == NONE
 
 
-def test_what_counts_as_ahead_counts_as_a_difference() -> None:
-    for gap in [(2.85, 1.2), (1.55, 1.14), (0.5, 0.6), (-2.0, 1.0), (0.0, 0.0)]:
-        ahead = graded([[gap]]) == YES or graded([[(-gap[0], gap[1])]]) == YES
-        assert ahead == (alike([gap]) == NO)
-    assert alike([(0.5, 1.0), (2.0, 1.0)]) == PART
-    assert alike([(0.5, NAN)]) == NONE
+def test_little_is_less_than_half_of_what_stands_beside_it() -> None:
+    for error in (1.0, 1e-9):  # more seeds do not make it larger
+        assert little([((0.9, error), (2.0, error))]) == YES
+        assert little([((-1.1, error), (2.0, error))]) == NO
+    assert little([((0.1, 0.1), (-2.0, 0.1)), ((1.5, 0.1), (2.0, 0.1))]) == PART
+    assert little([((0.1, NAN), (2.0, NAN))]) == PART  # the most that one seed can show
+    assert little([]) == little([((NAN, NAN), (1.0, NAN))]) == NONE
 
 
 def test_some_experiments() -> None:
@@ -114,12 +114,6 @@ def test_batches_against_two_asks_for_both_metrics() -> None:
     assert said(claims, "EV-GP outperforms random") == NO
 
 
-def test_badge_may_win() -> None:
-    for value, expected in ((0.5, YES), (3.0, NO)):
-        rows = batches({"badge": [(value, value)] * 2})
-        assert said(batch_regression.claims(rows), "BADGE") == expected
-
-
 @pytest.mark.parametrize(
     ("curves", "expected"),
     [
@@ -136,24 +130,23 @@ def test_especially_in_the_earlier_rounds(curves, expected) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "badge", "mlmoc", "warm"),
+    ("first", "without", "badge", "mlmoc", "warm"),
     [
-        ({"random": (0.5, 0.52), "evgp": (0.6, 0.62)}, YES, PART, YES),
-        ({"random": (0.6, 0.62), "evgp": (0.4, 0.42)}, NO, YES, NO),
+        ({"random": (0.55, 0.57), "evgp": (0.6, 0.62)}, 0.4, YES, YES, YES),
+        ({"random": (0.6, 0.62), "evgp": (0.4, 0.42)}, 0.49, NO, YES, NO),
     ],
 )
-def test_first_batches(first, badge, mlmoc, warm) -> None:
+def test_first_batches(first, without, badge, mlmoc, warm) -> None:
     found = {
         f"{start}+{way}": [(value, value) for value in values]
         for way in ("badge", "mlmoc")
         for start, values in first.items()
     }
-    cold = [(0.49, 0.49), (0.525, 0.525)]
-    claims = initial_points.claims(contest({**found, "badge": cold, "mlmoc": cold}, "accuracy"))
+    cold = {"badge": [(0.49, 0.49), (0.525, 0.525)], "mlmoc": [(without, without)] * 2}
+    claims = initial_points.claims(contest({**found, **cold}, "accuracy"))
     assert said(claims, "BADGE") == badge
     assert said(claims, "Ours") == warm
-    if mlmoc == YES:
-        assert said(claims, "MLMOC") == YES
+    assert said(claims, "MLMOC") == mlmoc
 
 
 def sets(picks, random, seeds=2, dataset="boston", **more):
@@ -215,6 +208,14 @@ def test_a_lower_error_is_lower_than_that_of_random_sets() -> None:
         assert said(claims, "Even where") == expected
 
 
+def test_the_papers_weak_datasets_are_asked_even_if_they_are_not_weak_here() -> None:
+    """Robot Kinematics is in order, and picks have a larger error than random sets there."""
+    rows = [*sets(FALLS, (0.8, 0.3, 0.4)), *sets(FALLS, (0.8, 0.3, 0.4), dataset="protein")]
+    assert said(fit_and_bias.claims(rows), "Even where") == YES
+    claims = fit_and_bias.claims([*rows, *sets((0.9, 0.8, 0.7), RANDOM, dataset="kin8nm")])
+    assert said(claims, "Even where") == PART
+
+
 def subset(observed, predicted, trained, training, seed):
     return [
         {"dataset": "boston", "seed": seed, "size": size, "training": training, "point": i,
@@ -263,7 +264,8 @@ def widths(by_select, by_train):
     [
         ((0.1, 0.1, 0.1), (0.1, 0.2, 0.3), NO, YES, YES),
         ((0.1, 0.2, 0.3), (0.1, 0.05, 0.3), YES, PART, NO),  # a doubling that does harm
-        ((0.2, 0.1, 0.3), (0.3, 0.2, 0.1), PART, NO, NO),
+        ((0.2, 0.1, 0.3), (0.3, 0.25, 0.2), PART, NO, NO),
+        ((0.1, 0.15, 0.18), (0.1, 0.2, 0.3), YES, YES, YES),  # clear, but less than half
     ],
 )
 def test_widths(selects, trains, picking, training, negligible) -> None:
@@ -322,74 +324,6 @@ def test_exchange_and_what_is_proved() -> None:
     ]  # fmt: skip
     assert said(claims((0.9, 1.0), 0.9), "Greedy") == PART
     assert said(claims((0.9, 1.0), 0.5), "Greedy") == NONE
-
-
-def played(ways, ladder, dataset="kin8nm"):
-    """Rounds by way and seed, and for every architecture its score and its error."""
-    rows = [
-        {"kind": "round", "dataset": dataset, "strategy": way, "seed": seed, "labels": n,
-         "network": "relu-2", "mse": value}
-        for way, values in ways.items()
-        for seed, value in enumerate(values)
-        for n in (20, 200)
-    ]  # fmt: skip
-    return rows + [
-        {"kind": "ladder", "dataset": dataset, "seed": seed, "labels": n, "network": name,
-         "score": score, "mse": error * (1 + 0.01 * seed), "naswot": 1.0 + error, "evidence": error,
-         "train_loss": error}
-        for seed in (0, 1)
-        for n in (20, 200)
-        for name, (score, error) in ladder.items()
-    ]  # fmt: skip
-
-
-BEST = {"erf-1": (1, 1.0), "gelu-1": (2, 2.0), "relu-2": (3, 3.0), "relu-3": (4, 4.0),
-        "relu-4": (5, 5.0)}  # fmt: skip
-ROUNDS = {"evgp-ms": (1.0, 1.0), "fixed": (1.0, 1.02), "naswot": (2.0, 2.1),
-          "evgp-ms-1se": (0.8, 0.81)}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("score", "accurate", "often", "acceptable"),
-    [
-        ((1, 2, 3, 4, 5), YES, NO, YES),  # the best is chosen
-        ((2, 1, 3, 4, 5), YES, YES, YES),  # not the best, better than the median
-        ((5, 4, 3, 2, 1), NO, YES, NO),  # the worst: a worse choice does not help the claim
-    ],
-)
-def test_scores_and_choices(score, accurate, often, acceptable) -> None:
-    ladder = {
-        name: (one, error) for one, (name, (_, error)) in zip(score, BEST.items(), strict=True)
-    }
-    claims = model_selection.claims(played(ROUNDS, ladder))
-    assert said(claims, "The score is") == accurate
-    assert said(claims, "Several networks") == often
-    assert said(claims, "The network that is selected") == acceptable
-    assert said(claims, "In most datasets") == acceptable
-
-
-def test_fixed_networks_that_do_well_and_others() -> None:
-    bad = {**BEST, "relu-2": (3, 9.0)}  # the fixed network is worse than the median
-
-    def verdict(ladder, **ways):
-        return said(model_selection.claims(played({**ROUNDS, **ways}, ladder)), "Where the fixed")
-
-    assert verdict(BEST) == YES  # on par
-    assert verdict(BEST, fixed=(0.5, 0.51)) == NO
-    assert verdict(bad, fixed=(2.0, 2.1)) == YES
-    assert verdict(bad) == YES  # ahead by more than a standard error, if by little
-    assert verdict(bad, fixed=(1.0, 1.0)) == NO  # a network that is not better
-    two = played(ROUNDS, BEST) + played({**ROUNDS, "fixed": (0.5, 0.51)}, BEST, "naval")
-    assert said(model_selection.claims(two), "Where the fixed") == PART
-
-
-def test_rivals_of_model_selection() -> None:
-    for naswot, expected in (((2.0, 2.1), YES), ((0.5, 2.5), PART), ((0.5, 0.6), NO)):
-        claims = model_selection.claims(played({**ROUNDS, "naswot": naswot}, BEST))
-        assert said(claims, "EV-GP+MS does better") == expected
-    for kept, expected in (((0.8, 0.81), YES), ((0.5, 1.9), PART), ((1.2, 1.3), NO)):
-        claims = model_selection.claims(played({**ROUNDS, "evgp-ms-1se": kept}, BEST))
-        assert said(claims, "Ours") == expected
 
 
 def test_large_pools_are_valued_on_thinned_test_points(monkeypatch) -> None:

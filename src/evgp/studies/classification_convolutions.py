@@ -1,11 +1,14 @@
 """Classification with convolutions: a CNN, WideResNets and ResNet18, on the empirical kernel."""
 
 from collections.abc import Sequence
+from math import log
 from typing import TYPE_CHECKING, Any
 
-from evgp.studies.contests import MLMOC, cells, curves, panels, told, wins
-from evgp.studies.rows import Rows
+from evgp.datasets import names
+from evgp.studies.contests import MLMOC, cells, curves, panels
+from evgp.studies.rows import Rows, column
 from evgp.studies.study import Claim, Study
+from evgp.studies.verdicts import compared, outperforms
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,19 +23,46 @@ def draw(rows: Rows) -> "dict[str, Figure]":
 
 def claims(rows: Rows) -> Sequence[Claim]:
     """What the paper says of networks with convolutions."""
+    shown = panels(rows)
+    idle = {title: some for title, some in shown.items() if untrained(some)}
+    kept = [row for title, some in shown.items() if title not in idle for row in some]
+    out = ", ".join(
+        f"{title} ({column(some, 'train_loss').min():.2f} of {guessing(some):.2f})"
+        for title, some in idle.items()
+    )
+    said = (
+        f"Left out, as no training loss came below nine tenths of that of guessing: {out}. "
+        if idle
+        else ""
+    )
     return [
         Claim(
             "With CNNs and WideResNets, EV-GP consistently outperforms the other baselines in "
             "accuracy.",
-            f"Accuracy, mean over the curve: {told(rows, 'accuracy')}.",
-            wins(rows, "accuracy", "evgp", OTHERS),
+            f"Accuracy, {compared(kept, 'accuracy', OTHERS, said)}",
+            outperforms(kept, ["accuracy"], OTHERS),
         ),
         Claim(
             "EV-GP can generally select points which result in good initialisation robustness.",
-            f"Output entropy, mean over the curve: {told(rows, 'output_entropy')}.",
-            wins(rows, "output_entropy", "evgp", OTHERS),
+            f"Output entropy, {compared(kept, 'output_entropy', OTHERS, said)}",
+            outperforms(kept, ["output_entropy"], OTHERS),
         ),
     ]
+
+
+def guessing(rows: Rows) -> float:
+    """The cross-entropy of a network that has learnt nothing, all classes being as likely.
+
+    >>> round(guessing([{"dataset": "svhn"}]), 2)
+    2.3
+    """
+    return log(names()[rows[0]["dataset"]].classes)
+
+
+def untrained(rows: Rows) -> bool:
+    """Whether networks of a panel have learnt nothing: no loss is below nine tenths of guessing."""
+    losses = column(rows, "train_loss")
+    return bool(losses.min() >= 0.9 * guessing(rows))
 
 
 _ONE: dict[str, Any] = {"strategies": ["evgp", *OTHERS], "seeds": 5, "members": 25}
@@ -55,8 +85,8 @@ STUDY = Study(
         "laptop": {
             "contests": [
                 {**_CNN, **_FEW, "budget": 200, "batch": 100},
-                {**_WRN, **_FEW, "budget": 200, "batch": 100},
-                {**_CIFAR, **_FEW, "budget": 200, "batch": 100},
+                {**_WRN, **_FEW, "budget": 200, "batch": 100, "steps": 100},
+                {**_CIFAR, **_FEW, "budget": 200, "batch": 100, "steps": 100},
                 {**_RESNET, **_FEW, "budget": 200, "batch": 100, "members": 2, "pool": 500,
                  "test": 500, "steps": 10},
             ]
@@ -71,9 +101,12 @@ STUDY = Study(
         },
     },
     departures="1 seed, 3 networks in place of 25, pools of 1,000 images and 1,000 test images, "
-    "15 epochs in place of 100, 200 labels in batches of 100; without MLMOC, and without the "
-    "second CIFAR-100 panel (2,000 labels in batches of 500). ResNet18: 2 networks, 500 images in "
-    "the pool and as many test images, 10 epochs.",
+    "200 labels in batches of 100; without MLMOC, and without the second CIFAR-100 panel (2,000 "
+    "labels in batches of 500). CNN: 15 epochs in place of 100. ResNet18: 2 networks, 500 images "
+    "in the pool and as many test images, 10 epochs, which shows that it runs and no more.",
+    paper_departures="Budgets and batches are ours where the paper does not say them (all but "
+    "CIFAR-100 and ResNet18); MLMOC picks the rest of its first batch without knowing the labels "
+    "of its 100 random points.",
     cells=cells,
     draw=draw,
     claims=claims,

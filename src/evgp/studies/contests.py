@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
 
 from evgp.arena import MEASURES, Subject, Terms
 from evgp.arena.cell import Cell as Played
@@ -13,7 +12,7 @@ from evgp.arena.looks import looks
 from evgp.metrics import area
 from evgp.studies.data import TITLES
 from evgp.studies.rows import Record, Rows, column, distinct, mean_by, where
-from evgp.studies.study import Cell, Settings, Verdict
+from evgp.studies.study import Cell, Settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +82,8 @@ def panels(rows: Rows) -> dict[str, list[Record]]:
 
 def _network(row: Record) -> str:
     name = row.get("network", "mlp")
-    return f"{row.get('depth', 2)}-layer MLP" if name == "mlp" else str(name).upper()
+    known = {"mlp": f"{row.get('depth', 2)}-layer MLP", "resnet18": "ResNet18"}
+    return known.get(str(name), str(name).upper())
 
 
 def contest(
@@ -105,7 +105,7 @@ def curves(
     """A column for each panel, a line of axes for each metric, a curve for each strategy."""
     from matplotlib.figure import Figure
 
-    size = (max(5.6, 3.3 * len(panels)), 2.7 * len(metrics) + 0.8)
+    size = (max(6.2, 3.3 * len(panels)), 2.7 * len(metrics) + 0.8)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(len(metrics), max(1, len(panels)), squeeze=False)
     ways = list(
@@ -175,35 +175,6 @@ def standing(rows: Rows, metric: str) -> dict[str, tuple[float, float]]:
     return dict(sorted(made.items(), key=lambda item: item[1][0] if lower else -item[1][0]))
 
 
-def ahead(rows: Rows, metric: str, ours: str, theirs: str) -> tuple[float, float]:
-    """By how many percent one strategy's area is better than another's, and the error of that."""
-    first, second = areas(rows, metric, ours), areas(rows, metric, theirs)
-    sign = 1.0 if MEASURES[metric].lower else -1.0
-    gaps = np.array(
-        [sign * (second[seed] - first[seed]) / second[seed] for seed in first if seed in second]
-    )
-    if not len(gaps):
-        return float("nan"), float("nan")
-    error = float(stats.sem(gaps)) if len(gaps) > 1 else float("nan")
-    return 100 * float(gaps.mean()), 100 * error
-
-
-def behind(rows: Rows, metric: str, ours: str, theirs: str) -> bool:
-    """Whether the second is better than the first by more than a standard error over seeds."""
-    gap, error = ahead(rows, metric, theirs, ours)
-    return bool(gap > error)
-
-
-def gaps(rows: Rows, metric: str, ours: str, theirs: str) -> str:
-    """By how many percent the first is better than the second, panel by panel."""
-    made = [(title, *ahead(some, metric, ours, theirs)) for title, some in panels(rows).items()]
-    told = [
-        f"{gap:+.1f} %" + (f" ± {error:.1f}" if error >= 0 else "") + f" ({title})"
-        for title, gap, error in made
-    ]
-    return ", ".join(told) or "not run"
-
-
 def told(rows: Rows, metric: str) -> str:
     """The standing in words, dataset by dataset."""
     parts = []
@@ -221,19 +192,12 @@ def told(rows: Rows, metric: str) -> str:
     return "; ".join(parts)
 
 
-def wins(rows: Rows, metric: str, ours: str, others: Sequence[str]) -> Verdict:
-    """Holds: ahead of every other on every dataset by more than a standard error over seeds.
+def losses(found: Mapping[str, Rows]) -> str:
+    """The mean training loss of the rows of each dataset.
 
-    In part: so on some dataset, or the best mean there without being clear of the rest.
+    >>> losses({"boston": [{"train_loss": 0.25}, {"train_loss": 0.35}]})
+    'Boston 0.3'
     """
-    clear, best = [], []
-    for some in panels(rows).values():
-        order = standing(some, metric)
-        if ours not in order or not {*order} & {*others}:
-            continue
-        best.append(next(way for way in order if way == ours or way in others) == ours)
-        gaps = [ahead(some, metric, ours, way) for way in others if way in order]
-        clear.append(all(gap > error for gap, error in gaps))
-    if clear and all(clear):
-        return "holds"
-    return "not measured" if not best else "holds in part" if any(best) else "does not hold"
+    return ", ".join(
+        f"{TITLES[name]} {column(some, 'train_loss').mean():.2g}" for name, some in found.items()
+    )

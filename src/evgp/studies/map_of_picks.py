@@ -120,7 +120,8 @@ def claims(rows: Rows) -> Sequence[Claim]:
             "Mean percentile of the picks among the pool, ± standard error over picks, one seed; "
             f"50 is no preference. By deviation: {high[0] + 50:.0f} ± {high[1]:.0f}; by how many "
             f"points lie near: {near[0] + 50:.0f} ± {near[1]:.0f}. Holds if both are above 50 by "
-            "more than the standard error, in part if one is.",
+            "more than the standard error, in part if one is; that picks do not cover the space "
+            "evenly is not tested.",
             verdict([clear(high), clear(near)]),
         ),
     ]

@@ -8,6 +8,7 @@ from evgp._errors import DatasetError
 from evgp.datasets import write_text
 from evgp.studies.named import NAMES, study_named
 from evgp.studies.pace import spoken
+from evgp.studies.reasons import reason
 from evgp.studies.record import ROWS, claims_of, from_rows, read_record
 from evgp.studies.study import Claim, Study
 
@@ -16,11 +17,22 @@ _HEAD = """# The paper's figures and tables, reproduced
 Made by `python -m evgp.studies.page` from the rows in `studies/`; every figure is drawn from the
 rows alone. `evgp reproduce --list` names the studies, `evgp reproduce NAME --scale laptop --out
 studies` runs one: it goes on where it was stopped, and studies share cells they have in common.
-Numbers behind ± are deviations over seeds. Where strategies are compared, "holds" means that the
-paper's is ahead of each other one, on every dataset, by more than one standard error of their
-paired difference over seeds; "holds in part" that it has the best mean on some dataset at least,
-the most that one seed can show. A verdict speaks of our runs at the scale that is told, no more.
-Times are summed over cells, of which several may have run at once.
+Behind ± stands the deviation over seeds of what is reached, and the standard error of a lead, a
+change or a correlation. Bands around curves are the standard error over seeds, where the paper's
+are the deviation, unless the legend says otherwise. Where strategies are compared, "holds" means
+that the paper's is ahead of each other one, on every dataset, by more than one standard error of
+their paired difference over seeds; "holds in part" that it has the best mean on some dataset at
+least, the most that one seed can show. A verdict speaks of our runs at the scale that is told, no
+more. Times are summed over cells, of which several may have run at once; versions are those of the
+last run.
+
+What holds for all studies and departs from the authors, or is not told by them: networks of dense
+layers are trained in the standard parametrisation from Xavier's initialisation, where Adam and the
+NTK parametrisation are not named; picks are those of the exact greedy, where the authors looked at
+1,000 candidates at a time; picks are made with a noise of 1e-6 of the mean variance, where the
+authors had 1e-4 for percentiles; test points are thinned above 25,000, where the authors kept
+10,000; where training diverges it begins anew with a quarter of the step; NASWOT's codes are signs
+for activations without a kink.
 """
 
 
@@ -60,6 +72,12 @@ def _taken_over(ran: dict[str, dict[str, Any] | None]) -> str:
     )
 
 
+_SHORT = {
+    "holds": "held", "holds in part": "in part", "does not hold": "not held",
+    "not measured": "not measured",
+}  # fmt: skip
+
+
 def _overview(
     studies: dict[str, Study],
     ran: dict[str, dict[str, Any] | None],
@@ -71,9 +89,7 @@ def _overview(
         how = "not yet" if record is None else _extent(record)
         found = [one.verdict for one in claims[name]]
         said = ", ".join(
-            f"{found.count(one)} {one}"
-            for one in ("holds", "holds in part", "does not hold", "not measured")
-            if one in found
+            f"{found.count(one)} {word}" for one, word in _SHORT.items() if one in found
         )
         lines.append(f"| [{name}](#{name}) | {study.paper} | {how} | {said} |")
     return "\n".join(lines) + "\n"
@@ -92,7 +108,7 @@ def _effort(record: dict[str, Any]) -> str:
     )
     more = {"clock_seconds": "by the clock", "cpu_seconds": "of processor time"}
     known = [f"{spoken(record[name])} {words}" for name, words in more.items() if name in record]
-    beside = f" ({', '.join(known)})" if known else ""
+    beside = f" ({', '.join(known) or 'by the clock: not recorded'})"
     return (
         f"{spoken(record['cell_seconds'])}, summed over cells{at_once} on {record['cores']} "
         f"cores{beside}"
@@ -119,17 +135,28 @@ def _section(
     if record["departures"]:
         lines += [f"*Where it departs from the paper:* {record['departures']}", ""]
     versions = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
+    told = record["command"]
+    again = f"Again: `{told or f'evgp reproduce {study.name} --scale ' + record['scale']}`"
+    again += "." if told else "; by which command it ran is not recorded."
     lines += [
-        f"`{record['command']}`: {_effort(record)}; {versions}. [Rows]({above}/{ROWS}).",
+        f"{again} It took {_effort(record)}; {versions}. [Rows]({above}/{ROWS}).",
         "",
     ]
-    for path in sorted(folder.glob("*.png")):
-        lines += [f"![{study.title}]({above}/{path.name})", ""]
+    for name in sorted(from_rows(study.draw, folder)):
+        lines += [f"![{study.title}]({above}/{name}.png)", ""]
     if study.table is not None:
         lines += [from_rows(study.table, folder)]
     lines += ["| the paper says | our rows say | |", "|---|---|---|"]
-    lines += [f"| {_cell(one.paper)} | {_cell(one.ours)} | **{one.verdict}** |" for one in claims]
+    lines += [
+        f"| {_cell(one.paper)} | {_cell(one.ours + _why(study, one))} | **{one.verdict}** |"
+        for one in claims
+    ]
     return "\n".join([*lines, ""])
+
+
+def _why(study: Study, claim: Claim) -> str:
+    found = reason(study.name, claim)
+    return f"<br>*Why not:* {found}" if found else ""
 
 
 def _cell(text: str) -> str:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryFile
 from time import perf_counter, process_time, time
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from evgp._errors import DataWarning
+from evgp._errors import DatasetError, DataWarning
 from evgp._machine import available_memory
 from evgp._processes import cores, in_processes, tell
 from evgp.datasets import atomic, locate, names
@@ -24,7 +25,7 @@ from evgp.studies.record import (
     versions,
     write_record,
 )
-from evgp.studies.store import Store
+from evgp.studies.store import CELLS, Store
 from evgp.studies.study import Cell, Scale, Study
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def reproduce(
     """
     study = study_named(name)
     folder = Path(out) / study.name
+    for one in () if draw_only else (folder, Path(out) / CELLS):
+        _try(one)
     check_scale(folder, scale)
     store, cells = Store(Path(out)), list(study.cells(study.scales[scale]))
     for damage in store.damage(cells):
@@ -76,6 +79,19 @@ def reproduce(
     draw(study, folder)
     finished = len(cells) - (len(left) if draw_only else 0)
     return Reproduced(study, folder, finished, store.seconds(cells))
+
+
+def _try(folder: Path) -> None:
+    """Refuse a folder that cannot be written before anything runs for it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DatasetError(
+            f"{folder}: expected a folder that can be written, got {error.strerror}; give another "
+            "with --out"
+        ) from error
 
 
 def _run(store: Store, cells: list[Cell], left: list[Cell], *, most: int, watch: Watch) -> None:
@@ -165,7 +181,7 @@ def _publish(study: Study, scale: Scale, store: Store, cells: list[Cell], comman
         "scale": scale,
         "settings": dict(study.scales[scale]),
         "departures": _departures(study, scale),
-        "command": command or former.get("command", f"evgp reproduce {study.name} --scale {scale}"),
+        "command": command or former.get("command", ""),
         "cells": len(cells),
         "finished": len(found),
         "rows": len(rows),

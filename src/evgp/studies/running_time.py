@@ -16,6 +16,7 @@ from evgp.studies.contests import MLMOC, NAMES
 from evgp.studies.data import TITLES, dataset
 from evgp.studies.rows import Record, Rows, column, distinct, where
 from evgp.studies.study import Cell, Claim, Settings, Study, verdict
+from evgp.studies.verdicts import at_most_in_part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,26 +111,29 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     """Seconds by the number of picks, ours beside the paper's."""
     from matplotlib.figure import Figure
 
-    names = distinct(rows, "dataset")
-    figure = Figure(figsize=(4.6 * len(names), 3.6), layout="constrained")
+    names, ways = distinct(rows, "dataset"), distinct(rows, "strategy")
+    figure = Figure(figsize=(4.9 * len(names), 5.0), layout="constrained")
     for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         some = where(rows, dataset=name)
-        for i, way in enumerate(distinct(some, "strategy")):
-            mine = where(some, strategy=way)
-            pool = max(distinct(mine, "pool"))
+        for way in distinct(some, "strategy"):
+            # A first batch at random takes no time, which a logarithm cannot show.
+            mine = [row for row in where(some, strategy=way) if row["seconds"] > _NOTHING]
+            pool, colour = max(distinct(mine, "pool")), f"C{ways.index(way)}"
             whole = pool == _POOLS.get(name)
             words = f"{NAMES[way]}, here" + ("" if whole else f", {pool:,} points")
             axes.plot(
                 column(mine, "labels"), column(mine, "seconds"), "o-" if whole else "o:", ms=4,
-                color=f"C{i}", label=words,
+                color=colour, label=words,
             )  # fmt: skip
             theirs = PAPER.get(name, {}).get(way)
             if theirs:
-                axes.plot(list(theirs), list(theirs.values()), "x--", color=f"C{i}", lw=1,
+                axes.plot(list(theirs), list(theirs.values()), "x--", color=colour, lw=1,
                           label=f"{NAMES[way]}, paper")  # fmt: skip
         axes.set(yscale="log", xlabel="picks", ylabel="seconds", title=TITLES[name])
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=7.5, ncols=2)
+        axes.legend(
+            frameon=False, fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.14)
+        )
     return {"running-time": figure}
 
 
@@ -168,40 +172,68 @@ def claims(rows: Rows) -> Sequence[Claim]:
     made = []
     for name in distinct(rows, "dataset"):
         some = where(rows, dataset=name)
-        ours = _seconds(where(some, strategy="evgp"))
-        rivals = {way: _seconds(where(some, strategy=way)) for way in (MLMOC, "batchbald")}
-        pairs = {
-            way: (n, ours[n], found[n])
-            for way, found in rivals.items()
-            if (n := max({*found} & {*ours}, default=0))
-        }
-        badge = _seconds(where(some, strategy="badge"))
-        most = max({*badge} & {*ours}, default=0)
-        pools = ", ".join(f"{pool:,}" for pool in distinct(where(some, strategy="evgp"), "pool"))
-        made.append(
-            Claim(
-                "The running time of EV-GP is not significantly larger than that of other "
-                f"look-ahead or greedy algorithms (MLMOC, BatchBALD); {TITLES[name]}.",
-                f"Seconds of EV-GP and of the other to as many picks, a pool of {pools}: "
-                + ", ".join(
-                    f"{NAMES[way]} {mine:,.0f} and {other:,.0f} (n = {n})"
-                    for way, (n, mine, other) in pairs.items()
-                )
-                + ". Holds where EV-GP takes at most half as much again, in part where that is so "
-                "for one of them.",
-                verdict([mine <= 1.5 * other for _, mine, other in pairs.values()]),
+        one = len(distinct(some, "seed")) < 2
+        grade = at_most_in_part if one else (lambda found: found)
+        few = "One seed, so it holds in part at most" if one else "Mean over seeds"
+        rule = f"{few}; holds where EV-GP takes at most half as much again, in part if so for some."
+        greedy, every, badge = (
+            beside(some, ours, theirs)
+            for ours, theirs in (
+                ("evgp", (MLMOC, "batchbald")),
+                ("evgp", ("badge", MLMOC, "batchbald")),
+                ("badge", ("evgp", MLMOC, "batchbald")),
             )
         )
-        made.append(
+        made += [
             Claim(
-                f"BADGE is the fastest of the table; {TITLES[name]}.",
-                f"Seconds to {most} picks: EV-GP {ours[most]:,.0f}, BADGE {badge[most]:,.0f}."
-                if most
-                else "Not run.",
-                verdict([ours[most] > badge[most]] if most else []),
-            )
-        )
+                f"{TITLES[name]}: the running time of EV-GP is not significantly larger than that "
+                "of other look-ahead or greedy algorithms (MLMOC, BatchBALD).",
+                f"Seconds of EV-GP and of the other to as many picks, {_pool(some, name)}: "
+                f"{_pairs(greedy)}. {rule}",
+                grade(verdict([mine <= 1.5 * other for _, mine, other in greedy.values()])),
+            ),
+            Claim(
+                f"{TITLES[name]}: the cost of running EV-GP is not significantly higher than that "
+                "of other active learning baselines.",
+                f"As above, with BADGE, {_pool(some, name)}: {_pairs(every)}. {rule}",
+                grade(verdict([mine <= 1.5 * other for _, mine, other in every.values()])),
+            ),
+            Claim(
+                f"{TITLES[name]}: BADGE is the fastest of the tables (their numbers).",
+                f"Seconds of BADGE and of the other to as many picks, {_pool(some, name)}: "
+                f"{_pairs(badge)}. {few}; holds if BADGE takes less than each, in part if less "
+                "than some.",
+                grade(verdict([mine < other for _, mine, other in badge.values()])),
+            ),
+        ]
     return made
+
+
+def beside(rows: Rows, ours: str, theirs: Sequence[str]) -> dict[str, tuple[int, float, float]]:
+    """The most picks that both came to, and the seconds of either, for each that was run."""
+    mine = _seconds(where(rows, strategy=ours))
+    rivals = {way: _seconds(where(rows, strategy=way)) for way in theirs}
+    return {
+        way: (n, mine[n], found[n])
+        for way, found in rivals.items()
+        if (n := max({*found} & {*mine}, default=0))
+    }
+
+
+def _pairs(found: Mapping[str, tuple[int, float, float]]) -> str:
+    return (
+        ", ".join(
+            f"{NAMES[way]} {mine:,.3g} and {other:,.3g} (n = {n})"
+            for way, (n, mine, other) in found.items()
+        )
+        or "not run"
+    )
+
+
+def _pool(rows: Rows, name: str) -> str:
+    pools = distinct(where(rows, strategy="evgp"), "pool")
+    whole = "" if pools == [_POOLS.get(name)] else f" in place of {_POOLS.get(name, 0):,}"
+    return f"a pool of {', '.join(f'{pool:,}' for pool in pools)}{whole if name in _POOLS else ''}"
 
 
 def _seconds(rows: Rows) -> dict[int, float]:
@@ -211,6 +243,7 @@ def _seconds(rows: Rows) -> dict[int, float]:
     }
 
 
+_NOTHING = 0.01
 _POOLS = {"mnist": 10_000, "svhn": 20_000}
 _MNIST: dict[str, Any] = {
     "dataset_name": "mnist", "strategies": ["badge", "batchbald", MLMOC, "evgp"], "seeds": 5,
@@ -242,7 +275,7 @@ STUDY = Study(
                 {**_MNIST, "strategies": ["evgp"], "seeds": 1, "apart": True},
                 {**_MNIST, "strategies": ["badge", MLMOC], "seeds": 1},
                 {**_MNIST, "strategies": ["batchbald"], "seeds": 1, "budget": 100},
-                {**_SVHN, "seeds": 1, "budget": 200, "batch": 100, "pool": 500},
+                {**_SVHN, "seeds": 1, "budget": 200, "batch": 100, "pool": 500, "steps": 10},
                 {**_SKETCH, "seeds": 1},
             ]
         },
@@ -261,9 +294,10 @@ STUDY = Study(
         },
     },
     departures="One seed; BatchBALD to 100 picks. SVHN with ResNet18: with the exact empirical "
-    "kernel a pool of 500 in place of 20,000 and 200 picks; with 512 random features "
-    "of the gradients (ours) the whole pool. The paper does not say its machine; ours has two "
-    "cores and no GPU.",
+    "kernel a pool of 500 in place of 20,000, 200 picks, and 10 epochs in place of 100 for BADGE "
+    "and MLMOC, which train; with 512 random features of the gradients (ours) the whole pool. The "
+    "paper does not say its machine; ours has two cores and no GPU.",
+    paper_departures="The paper does not say its machine. Sketched EV-GP is ours.",
     cells=cells,
     draw=draw,
     claims=claims,

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from evgp import metrics
+from evgp.studies.contests import losses
 from evgp.studies.data import TITLES
 from evgp.studies.rows import Rows, column, distinct, mean_by, where
 from evgp.studies.set_figures import scattered
@@ -40,6 +41,7 @@ def claims(rows: Rows) -> Sequence[Claim]:
     kernel, rows = by("adam", rows), by("descent", rows)
     names = distinct(rows, "dataset")
     mine = {name: where(rows, dataset=name) for name in names}
+    random = {name: where(some, strategy="random") for name, some in mine.items()}
     return [
         Claim(
             "The criterion is highly correlated with the output variance of trained networks.",
@@ -48,7 +50,7 @@ def claims(rows: Rows) -> Sequence[Claim]:
             f"as in the figure): {_pairs(mine)} (gradient descent as in the paper). The same with "
             "another optimiser and another parametrisation at once (Adam, NTK): "
             + _pairs({name: where(kernel, dataset=name) for name in names})
-            + f". Mean training loss, of a variance of 1: {_losses(mine)} by gradient descent. "
+            + f". Mean training loss, of a variance of 1: {losses(random)} by gradient descent. "
             + rule(f"both, without their sign, are {HIGH}", rows),
             graded(
                 [(-mean - LARGE, error) for mean, error in map(over, _both(some))]
@@ -115,10 +117,14 @@ def against_random(rows: Rows, metric: str) -> list[Gap]:
     return [over(one) for one in np.log(theirs / ours).T]
 
 
-def overall(rows: Rows, metric: str) -> Gap:
-    """The same, mean over sizes."""
-    ours, theirs = (heights(rows, way, metric) for way in ("evgp", "random"))
-    return over(np.log(theirs / ours).mean(1))
+def overall(rows: Rows, metric: str, ours: str = "evgp", theirs: str = "random") -> Gap:
+    """By how much one way is below another, as a logarithm, mean over sizes."""
+    seeds = set.intersection(
+        *({*distinct(where(rows, strategy=w), "seed")} for w in (ours, theirs))
+    )
+    some = where(rows, seed=tuple(seeds))
+    mine, other = (heights(some, way, metric) for way in (ours, theirs))
+    return over(np.log(other / mine).mean(1) if some else [])
 
 
 def falling(rows: Rows, metric: str) -> list[float]:
@@ -175,13 +181,6 @@ def _ratios(found: Mapping[str, Rows], metric: str) -> str:
     return ", ".join(
         f"{TITLES[name]} {short(ends(some, 'evgp', metric))} "
         f"({short(ends(some, 'random', metric))})"
-        for name, some in found.items()
-    )
-
-
-def _losses(found: Mapping[str, Rows]) -> str:
-    return ", ".join(
-        f"{TITLES[name]} {column(where(some, strategy='random'), 'train_loss').mean():.1g}"
         for name, some in found.items()
     )
 

@@ -50,7 +50,8 @@ def scattered(
         said = line[0].get_title()
         line[0].set_title(f"{TITLES[name]}: {said}" if said else TITLES[name], fontsize=9)
     handles, words = grid[0, -1].get_legend_handles_labels()
-    figure.legend(handles, words, loc="outside lower center", ncols=6, frameon=False)
+    columns = 6 if wide > 2 else 2
+    figure.legend(handles, words, loc="outside lower center", ncols=columns, frameon=False)
     return figure
 
 

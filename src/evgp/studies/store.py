@@ -14,6 +14,7 @@ from evgp.studies.rows import Record, Rows, plain
 from evgp.studies.study import Cell
 from evgp.studies.versions import version
 
+CELLS = "cells"
 _NAMED_BY = ("dataset", "strategy", "seed")
 # What is kept of a run; a cell that was taken over from elsewhere says by which command.
 _RUN = {"ended": float, "cpu_seconds": float, "jobs": int, "cores": int, "versions": dict}
@@ -87,12 +88,14 @@ class Store:
             )
         path = self._path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
+        kept = plain(rows)
         document = {
             "work": cell.work,
             "settings": dict(cell.settings),
             "seconds": round(seconds, 2),
             **({"made": dict(made)} if made else {}),
-            "rows": plain(rows),
+            "checksum": _checksum(kept),
+            "rows": kept,
         }
         with atomic(path) as part:
             part.write_text(json.dumps(document, allow_nan=False), encoding="utf-8")
@@ -108,7 +111,7 @@ class Store:
         )
         what = cell.work.split(":")[0].rsplit(".", 1)[-1]
         key = hashlib.sha256(text.encode()).hexdigest()[:12]
-        return self.folder / "cells" / "-".join(filter(None, [what, name, f"{key}.json"]))
+        return self.folder / CELLS / "-".join(filter(None, [what, name, f"{key}.json"]))
 
     def _read(self, cell: Cell) -> Finished:
         path = self._path(cell)
@@ -118,7 +121,11 @@ class Store:
             seconds = float(document["seconds"])
             made = _made(document.get("made", {}))
             asked = document["work"], document["settings"]
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            # Cells from before there were checksums have none.
+            whole = document.get("checksum", _checksum(rows)) == _checksum(rows)
+        except (
+            ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
+        ) as error:  # fmt: skip
             raise _damaged(path, f"a file that is broken ({error})") from error
         if asked != (cell.work, json.loads(json.dumps(dict(cell.settings)))):
             raise _damaged(path, "one of other settings")
@@ -131,7 +138,16 @@ class Store:
             other = next((row[key] for row in rows if row.get(key, wanted) != wanted), None)
             if wanted is not None and other is not None:
                 raise _damaged(path, f"rows whose {key} is {other!r}")
+        strange = [v for row in rows for v in row.values() if not isinstance(v, str | int | float)]
+        if strange:
+            raise _damaged(path, f"a value that is neither number nor word ({strange[0]!r})")
+        if not whole:
+            raise _damaged(path, "rows that were cut or altered")
         return Finished(rows, seconds, made)
+
+
+def _checksum(rows: Rows) -> str:
+    return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _made(told: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.posterior import sntkgp
 from evgp.strategies.reduce import inducing_points
+from evgp.studies.contests import losses
 from evgp.studies.data import TITLES, dataset
 from evgp.studies.rows import Record, Rows, column, distinct, where
 from evgp.studies.set_figures import plain_ticks
@@ -159,8 +160,9 @@ def claims(rows: Rows) -> Sequence[Claim]:
             f"Pearson and Spearman over points, mean over subsets, ± standard error over seeds: "
             f"{_listed(paper, 'ntkgp')} (gradient descent as in the paper). The same with another "
             f"optimiser and another parametrisation at once (Adam, NTK): {_listed(adam, 'ntkgp')}. "
-            f"Mean training loss, of a variance of 1: {_losses(paper)} by gradient descent, "
-            f"{_losses(adam)} by Adam; {_explained(paper)}. "
+            f"Mean training loss, of a variance of 1: {losses(mine)} by gradient descent, "
+            f"{losses({name: where(adam, dataset=name) for name in names})} by Adam; "
+            f"{_explained(paper)}. "
             + rule(f"both are {HIGH}", rows),
             graded(_high(some, "ntkgp") for some in mine.values()),
         ),
@@ -276,13 +278,6 @@ def _size(rows: Rows, predicted: str) -> float:
 
 def _closer(found: Sequence[Rows]) -> float:
     return float(np.mean([abs(_off(one, "ntkgp")) - abs(_off(one, "trained")) for one in found]))
-
-
-def _losses(rows: Rows) -> str:
-    return ", ".join(
-        f"{TITLES[name]} {column(where(rows, dataset=name), 'train_loss').mean():.1g}"
-        for name in distinct(rows, "dataset")
-    )
 
 
 def _explained(rows: Rows) -> str:

@@ -6,15 +6,15 @@ from typing import TypeAlias
 import numpy as np
 
 from evgp.arena import MEASURES
-from evgp.studies.contests import NAMES, areas, panels
+from evgp.studies.contests import NAMES, areas, panels, told
 from evgp.studies.rows import Rows, distinct
-from evgp.studies.study import Verdict
+from evgp.studies.study import Verdict, verdict
 
 # A mean over seeds, above zero where the sentence is right, and its standard error.
 Gap: TypeAlias = tuple[float, float]
 
 LARGE = 0.5
-"""A correlation is called large from here on (Cohen 1988); the only bound set by hand."""
+"""A correlation is called large from here on (Cohen 1988)."""
 
 HIGH = "above 0.5 (Cohen's large)"
 
@@ -70,17 +70,26 @@ def rule(what: str, rows: Rows, *, each: str = "dataset") -> str:
     )
 
 
-def alike(gaps: Sequence[Gap]) -> Verdict:
-    """Little difference is one that is not clear in either direction; on all datasets, on some.
+def little(pairs: Iterable[tuple[Gap, Gap]]) -> Verdict:
+    """A change is little if it is less than half of another beside it, both without their signs.
 
-    >>> alike([(0.5, 1.0)]), alike([(-2.0, 1.0)])
+    On every dataset, on some, on none; one seed shows the second at most.
+
+    >>> little([((0.1, 0.01), (-0.5, 0.1))]), little([((0.3, 0.01), (0.5, 0.1))])
     ('holds', 'does not hold')
     """
-    known = [(mean, error) for mean, error in gaps if np.isfinite(error)]
-    if not known:
-        return "not measured"
-    found = [abs(mean) <= error for mean, error in known]
-    return "holds" if all(found) else "holds in part" if any(found) else "does not hold"
+    known = [pair for pair in pairs if all(np.isfinite(mean) for mean, _ in pair)]
+    found = verdict([2 * abs(mine) < abs(other) or not mine for (mine, _), (other, _) in known])
+    return at_most_in_part(found) if any(np.isnan(e) for p in known for _, e in p) else found
+
+
+def at_most_in_part(found: Verdict) -> Verdict:
+    """What one seed can show.
+
+    >>> at_most_in_part("holds")
+    'holds in part'
+    """
+    return "holds in part" if found == "holds" else found
 
 
 def lead(rows: Rows, metric: str, ours: str, theirs: str) -> Gap:
@@ -97,8 +106,9 @@ def lead(rows: Rows, metric: str, ours: str, theirs: str) -> Gap:
 
 
 def leads(rows: Rows, metric: str, ours: str, others: Sequence[str]) -> dict[str, Gap]:
-    """The lead over each of the others that is among the rows."""
-    there = [way for way in others if way in distinct(rows, "strategy")]
+    """The lead over each of the others that is among the rows; none where ours is not."""
+    ways = distinct(rows, "strategy")
+    there = [way for way in others if way in ways] if ours in ways else []
     return {way: lead(rows, metric, ours, way) for way in there}
 
 
@@ -110,17 +120,6 @@ def outperforms(
         [gap for metric in metrics for gap in leads(some, metric, ours, others).values()]
         for some in panels(rows).values()
     )
-
-
-def badge(rows: Rows, metrics: Sequence[str]) -> list[Gap]:
-    """The lead of BADGE on EV-GP, for each dataset and metric."""
-    return [
-        gap
-        for some in panels(rows).values()
-        for metric in metrics
-        for gap in leads(some, metric, "badge", ["evgp"]).values()
-        if "badge" in distinct(some, "strategy")
-    ]
 
 
 def sometimes(gaps: Sequence[Gap]) -> Verdict:
@@ -146,6 +145,16 @@ def nearest(rows: Rows, metric: str, others: Sequence[str], ours: str = "evgp") 
             way = min(found, key=lambda one: found[one][0] - np.nan_to_num(found[one][1]))
             parts.append(f"{title} {percent(found[way])} on {NAMES.get(way, way)}")
     return ", ".join(parts)
+
+
+def compared(rows: Rows, metric: str, others: Sequence[str], more: str = "") -> str:
+    """What rows say of EV-GP outperforming others, and when that is so, in words."""
+    return (
+        f"mean over the curve: {told(rows, metric)}. Lead on the rival that is nearest, in percent "
+        "of the larger of the two, ± standard error over seeds, paired: "
+        f"{nearest(rows, metric, others)}. {more}"
+        + rule("EV-GP is better than each other strategy", rows)
+    )
 
 
 def between(rows: Rows, metric: str, ours: str, theirs: str) -> str:

@@ -32,6 +32,7 @@ class Mended:
 # state. So whoever changes what comes out adds a line here, and takes none away.
 MENDED: tuple[Mended, ...] = (
     Mended("evgp.studies.contests:play", {"strategy": "batchbald"}),  # 100 masks, not 10 networks
+    Mended("evgp.studies.other_criteria:thinning"),  # each point kept stands for those around it
 )
 
 
