@@ -189,5 +189,6 @@ def command(rows: Rows) -> str:
     return (
         f"`evgp --help` takes {float(asked['cpu_s']):.2f} s of processor time (importing typer "
         f"alone {float(typer['cpu_s']):.2f} s, torch {float(torch['cpu_s']):.1f} s); on the clock "
-        f"that depends on what else runs. The wheel has {int(found['wheel']['size']) / 1e6:.2f} MB."
+        "that depends on what else runs. "
+        f"The wheel has about {int(found['wheel']['size']) / 1e6:.1f} MB."
     )

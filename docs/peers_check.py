@@ -101,7 +101,8 @@ def baal() -> object:
     from baal.active.heuristics import BALD
 
     made = np.random.default_rng(0).dirichlet(np.ones(3), size=(60, 20)).swapaxes(1, 2)
-    return BALD()(made)[:5].tolist()
+    parts = (made[i : i + 10] for i in range(0, 60, 10))  # as a model would make them
+    return BALD()(made)[:5].tolist(), BALD()(parts)[:5].tolist()
 
 
 ASKED: dict[str, Callable[[], object]] = {
@@ -114,7 +115,7 @@ ASKED: dict[str, Callable[[], object]] = {
     "small-text: EmbeddingKMeans, no label, no classifier": smalltext,
     "apricot: facility location": apricot("at once"),
     "apricot: the same, in parts": apricot("in parts"),
-    "baal: BALD on given predictions": baal,
+    "baal: BALD on given predictions, whole and in parts": baal,
 }
 
 

@@ -7,6 +7,7 @@ import ast
 import inspect
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -70,18 +71,54 @@ def listing() -> str:
 
 
 def page() -> str:
-    """Every public name with the first line of its docstring, as Markdown."""
-    parts = [_TOP]
+    """Every public name in a table, then with its signature and docstring, as Markdown."""
+    parts, shown = [_TOP], set()
     for module, names in PUBLIC.items():
         about = (inspect.getdoc(import_module(module)) or "").splitlines()[0]
         rows = [f"| `{name}` | {_line(module, name)} |" for name in names]
         parts.append("\n".join([f"## {module}", "", about, "", "| | |", "|---|---|", *rows, ""]))
+        for name in names:
+            thing = getattr(import_module(module), name)
+            if thing not in shown:  # some names are at home in two places
+                parts.append(_section(module, name))
+            shown.add(thing)
     return "\n".join(parts)
 
 
+def _section(module: str, name: str) -> str:
+    """A heading, what is public about the name, and what its docstring says before examples."""
+    lines = [_wrapped(line) for line in _described(module, name)]
+    told = [part for part in _docstring(module, name).split("\n\n") if ">>> " not in part]
+    return "\n".join(
+        [f"### `{module}.{name}`", "", "```text", *lines, "```", "", "\n\n".join(told), ""]
+    )
+
+
+def _wrapped(line: str, width: int = 96) -> str:
+    """A long signature with one argument a line."""
+    if len(line) <= width or "(" not in line:
+        return line
+    deep, cuts, quoted = 0, [], False
+    for at, letter in enumerate(line):
+        quoted ^= letter == "'"
+        deep += 0 if quoted else (letter in "([{") - (letter in ")]}")
+        if deep == 1 and not quoted and letter in "(,":
+            cuts.append(at + 1)
+        if deep == 0 and letter == ")" and not quoted:
+            cuts.append(at)
+            break
+    edge = " " * (len(line) - len(line.lstrip()))
+    parts = [line[a:b].strip() for a, b in pairwise(cuts)]
+    inner = [f"{edge}    {part}" for part in parts]
+    return "\n".join([line[: cuts[0]], *inner, f"{edge}{line[cuts[-1] :]}"])
+
+
+def _docstring(module: str, name: str) -> str:
+    return inspect.getdoc(getattr(import_module(module), name)) or ""
+
+
 def _line(module: str, name: str) -> str:
-    text = inspect.getdoc(getattr(import_module(module), name)) or ""
-    return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
+    return " ".join(_docstring(module, name).split("\n\n")[0].split()).replace("|", "\\|")
 
 
 def _described(module: str, name: str) -> list[str]:
@@ -111,7 +148,7 @@ def _signature(node: ast.FunctionDef, name: str) -> str:
 
 def _definition(thing: object) -> ast.ClassDef | ast.FunctionDef:
     plain = inspect.unwrap(thing) if inspect.isfunction(thing) else thing
-    for node in _parsed(inspect.getsourcefile(plain)).body:  # type: ignore[arg-type]
+    for node in reversed(_parsed(inspect.getsourcefile(plain)).body):  # type: ignore[arg-type]
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == plain.__name__:  # type: ignore[attr-defined]
             return node
     raise LookupError(f"{thing} is not defined at the top of its file")

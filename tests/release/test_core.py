@@ -1,6 +1,7 @@
 """An installation without extras: what it does, and what it says where an extra is wanted."""
 
 import json
+import resource
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,19 @@ def test_help_version_and_picks(run, pool: Path) -> None:
     assert made.returncode == 0, made.stderr
     assert len((pool.parent / "picks.csv").read_text().splitlines()) == 4
     assert "<html" in (pool.parent / "report.html").read_text()
+
+
+@pytest.mark.slow
+def test_help_takes_less_than_half_a_second(run) -> None:
+    """Of the processor, which other work on the machine hardly changes; the best of five."""
+
+    def taken() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert run("evgp", "--help").returncode == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert min(taken() for _ in range(5)) < 0.5
 
 
 @pytest.mark.slow

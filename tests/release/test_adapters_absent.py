@@ -1,0 +1,32 @@
+"""Adapters are short, and without its package one says what to install."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from evgp._extras import EXTRAS
+
+FOLDER = Path(__file__).parents[2] / "src" / "evgp" / "integrations"
+
+
+@pytest.mark.parametrize("name", ["sklearn", "skactiveml", "modal"])
+def test_an_adapter_has_fewer_than_120_lines(name: str) -> None:
+    assert len((FOLDER / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 120
+
+
+def test_the_adapter_names_the_extra(core: Path, tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [core / "python", "-c", "import evgp.integrations.skactiveml"],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = ran.stderr.strip().splitlines()[-1]
+    assert last == (
+        "ImportError: expected scikit-activeml 1.0 or newer, which is not installed; do "
+        f"`{EXTRAS['adapters'].install}`"
+    )
+    assert EXTRAS["adapters"].install == 'pip install "evgp[adapters]"'
