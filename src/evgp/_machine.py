@@ -1,4 +1,4 @@
-"""What this machine has: free memory, speed and threads."""
+"""What this machine has: speed and threads."""
 
 import time
 from collections import deque
@@ -7,24 +7,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
-from pathlib import Path
 from typing import TypeVar
 
-import psutil
 import torch
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-
-def available_memory() -> int:
-    """Bytes that can be had without swapping, within the limit of a container."""
-    free = int(psutil.virtual_memory().available)
-    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-    try:
-        return min(free, max(0, int(limit.read_text()) - int(used.read_text())))
-    except (OSError, ValueError):
-        return free
 
 
 def own_version() -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from evgp._errors import DataWarning, MemoryPlanError, PoolError
 from evgp._linalg import as_tensor, standardised
-from evgp._machine import available_memory
+from evgp._memory import available_memory
 from evgp._typing import Array
 from evgp.nets import Network
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from evgp._errors import DatasetError, EvgpError, PoolError
 from evgp._executor import Progress, silent
-from evgp._machine import available_memory
+from evgp._memory import available_memory
 from evgp._processes import cores, in_processes, tell
 from evgp.arena.cell import Cell, Played
 from evgp.arena.row import Row

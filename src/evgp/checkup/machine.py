@@ -7,10 +7,8 @@ from pathlib import Path
 
 import psutil
 
+from evgp._memory import limits
 from evgp.checkup.facts import Device, Memory, Threads
-
-# Above this, the first kind of container means "no limit".
-_NO_LIMIT = 2**60
 
 
 def threads() -> Threads:
@@ -21,8 +19,8 @@ def threads() -> Threads:
 def memory(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Memory:
     """Of the machine, and of the narrowest container around this process."""
     now = psutil.virtual_memory()
-    limits = list(_limits(root, own))
-    limit, used = min(limits, key=lambda pair: pair[0] - pair[1], default=(None, None))
+    around = limits(root, own)
+    limit, used = min(around, key=lambda pair: pair[0] - pair[1], default=(None, None))
     return Memory(int(now.total), int(now.available), limit, used)
 
 
@@ -78,33 +76,3 @@ def _blas() -> Iterator[tuple[str, int]]:
 
 def _library(one: dict[str, object]) -> str:
     return f"{one['internal_api']} {one.get('version') or ''}".strip()
-
-
-def _limits(root: Path, own: Path) -> Iterator[tuple[int, int]]:
-    """Limit and use of every container around us, of both kinds that Linux has."""
-    try:
-        lines = [line.split(":", 2) for line in own.read_text().splitlines()]
-    except OSError:
-        return
-    for line in lines:
-        if len(line) != 3:
-            continue
-        _, kinds, path = line
-        if not kinds:
-            base, names = root, ("memory.max", "memory.current")
-        elif "memory" in kinds.split(","):
-            base, names = root / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes")
-        else:
-            continue
-        inside = base / path.lstrip("/")
-        for folder in (inside, *inside.parents):
-            if folder.is_relative_to(base) and (pair := _pair(folder, *names)) is not None:
-                yield pair
-
-
-def _pair(folder: Path, limit: str, used: str) -> tuple[int, int] | None:
-    try:
-        pair = int((folder / limit).read_text()), int((folder / used).read_text())
-    except (OSError, ValueError):  # "max" is no number
-        return None
-    return pair if pair[0] < _NO_LIMIT else None

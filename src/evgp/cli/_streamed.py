@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from evgp._errors import DatasetError
 from evgp._executor import Executor
-from evgp._machine import available_memory
+from evgp._memory import available_memory
 from evgp.cli._inputs import Asked, Cells, Inputs, looked_up, split
 from evgp.datasets import Encoder, Labelled, Streamed, Table, open_pool, read_labelled
 from evgp.pool import Selection

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from evgp._errors import DatasetError
-from evgp._machine import available_memory
+from evgp._memory import available_memory
 from evgp.datasets._quotes import check_quotes
 
 _SHOWN = {"\t": "tab"}

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from evgp._errors import DatasetError, DataWarning
-from evgp._machine import available_memory
+from evgp._memory import available_memory
 from evgp.datasets._unpack import Stream, opened
 
 # Deflate packs at most 1032 to 1, and only a constant comes near it: no data to choose from does.

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from evgp._machine import available_memory
+from evgp._memory import available_memory
 from evgp._typing import Array
 from evgp.ensembles.checks import TrainingError, inputs
 from evgp.ensembles.roads import Road

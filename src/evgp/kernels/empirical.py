@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from evgp._errors import NetworkError
 from evgp._linalg import mirror_
-from evgp._machine import available_memory, seconds, speed
+from evgp._machine import seconds, speed
+from evgp._memory import available_memory
 from evgp.kernels.factors import Factor
 from evgp.kernels.tapped import Tapped
 from evgp.nets import Buildable, drawn_anew, looks_up, made_by

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from evgp._errors import MemoryPlanError, NetworkError, PoolError
-from evgp._machine import available_memory
+from evgp._memory import available_memory
 from evgp.criteria import Criterion, ExpectedVariance, Linearised
 from evgp.greedy import Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source, checked, kernel_named
