@@ -4,52 +4,13 @@ import sys
 from dataclasses import asdict
 from math import inf
 
-from evgp.cli import _options as options
 from evgp.cli._output import guarded, note, progress, show, show_json, tell
+from evgp.cli._wanted import Wanted, wanting
 
 
 @guarded
-def plan(
-    pool: options.PoolFile,
-    *,
-    k: options.Count = None,
-    output: options.OutputFile = None,
-    report: options.ReportFile = None,
-    id: options.Id = None,
-    drop: options.Drop = None,
-    costs: options.Costs = None,
-    budget: options.Budget = None,
-    labelled: options.LabelledFile = None,
-    test: options.TestFile = None,
-    thin: options.Thin = None,
-    impute: options.Impute = False,
-    max_categories: options.MaxCategories = 50,
-    no_standardise: options.NoStandardise = False,
-    delimiter: options.Delimiter = None,
-    array: options.ArrayName = None,
-    image_size: options.ImageSize = None,
-    network: options.NetworkName = "mlp",
-    weights: options.Weights = None,
-    unit: options.OutputUnit = "random",
-    draws: options.Draws = 1,
-    kernel: options.KernelName = "ntk",
-    features: options.FeatureName = None,
-    method: options.MethodName = "auto",
-    memory: options.Memory = None,
-    dask: options.Dask = None,
-    cache: options.Cache = None,
-    depth: options.Depth = 2,
-    activation: options.Activation = "relu",
-    w_std: options.WStd = 1.0,
-    b_std: options.BStd = 0.1,
-    criterion: options.CriterionName = "ev",
-    greedy: options.GreedyName = "auto",
-    noise: options.Noise = 1e-6,
-    storage: options.StorageName = "auto",
-    seed: options.Seed = 0,
-    json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@wanting
+def plan(wanted: Wanted) -> None:
     """Say what picking rows of POOL takes on this machine, and how it would be done.
 
     Takes every option of `evgp pick`, reads the pool, but picks nothing and writes nothing. With
@@ -60,49 +21,33 @@ def plan(
       evgp plan pool.csv -k 100
       evgp plan pool.npy -k 1000 --thin 5000 --json
     """
-    options.check_wish(k, costs, budget)
-
     import evgp
     from evgp._errors import PoolError
-    from evgp.cli._inputs import Asked, Inputs
-    from evgp.cli._network import Described
+    from evgp.cli._inputs import Inputs
     from evgp.cli._picked import check_paths
     from evgp.cli._samples import load
-    from evgp.cli._streamed import Large, open_streamed
+    from evgp.cli._streamed import open_streamed
     from evgp.strategies import checks
     from evgp.strategies.evgp import most_picks
     from evgp.strategies.names import whole
 
-    check_paths(output, report, (pool, labelled, test))
-    described = Described(network, depth, activation, w_std, b_std, weights, unit, draws, kernel)
-    asked = Asked(
-        pool,
-        labelled,
-        test,
-        id=id,
-        drop=drop or (),
-        costs=costs,
-        delimiter=delimiter,
-        array=array,
-        impute=impute,
-        max_categories=max_categories,
-        standardise=not no_standardise and features != "raw",
-        image_size=image_size,
-    )
+    check_paths(wanted.output, wanted.report, (wanted.pool, wanted.labelled, wanted.test))
+    described, asked, large = wanted.described(), wanted.asked(), wanted.large()
     net = described.network()
-    large = Large(method, memory, dask, cache)
-    with progress(quiet) as bar:
+    with progress(wanted.quiet) as bar:
         inputs = open_streamed(asked) if large.wanted(asked) else load(asked, net, bar)
-    prior = described.kernel(net, inputs.shape, seed)
-    whole(seed, "seed", 0, 2**32 - 1)
-    if not 0 <= noise < inf:
-        raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise}")
+    prior = described.kernel(net, inputs.shape, wanted.seed)
+    whole(wanted.seed, "seed", 0, 2**32 - 1)
+    if not 0 <= wanted.noise < inf:
+        raise PoolError(
+            f"expected noise >= 0, a fraction of the prior variance; got {wanted.noise}"
+        )
     n = len(inputs)
     known = checks.rows_of(inputs.labelled.rows, "labelled", n)
-    prices, money = checks.money(inputs.costs, budget, n)
+    prices, money = checks.money(inputs.costs, wanted.budget, n)
     if prices is not None:
         prices = prices[checks.free_rows(None, known, n)]
-    aim = most_picks(k, n - len(known), prices, money)
+    aim = most_picks(wanted.k, n - len(known), prices, money)
     outside = 0 if inputs.outside is None else len(inputs.outside)
     made = evgp.plan(
         n,
@@ -111,24 +56,24 @@ def plan(
         m=None if inputs.x_test is None else len(inputs.x_test),
         labelled=len(known) + outside,
         kernel=prior,
-        criterion=criterion,
-        greedy=greedy,
-        storage=storage,
-        thin=thin,
-        features=features,
-        method=method if dask is None else "sharded",
-        memory=memory,
+        criterion=wanted.criterion,
+        greedy=wanted.greedy,
+        storage=wanted.storage,
+        thin=wanted.thin,
+        features=wanted.features,
+        method=wanted.method if wanted.dask is None else "sharded",
+        memory=wanted.memory,
         held=isinstance(inputs, Inputs),
     )
     facts = {**({"columns": inputs.used} if inputs.used else {}), **asdict(made)}
-    if json:
+    if wanted.json:
         show_json(facts | {"warnings": list(inputs.notes)})
     else:
         told = _readable if sys.stdout.isatty() else lambda _, value: str(value)
         values = [told(name, value) for name, value in facts.items()]
         show({"what": list(facts), "value": values})
-    note(inputs.notes, quiet=quiet)
-    if not quiet:
+    note(inputs.notes, quiet=wanted.quiet)
+    if not wanted.quiet:
         tell(str(made))
 
 
