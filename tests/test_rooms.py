@@ -23,6 +23,7 @@ ROOMS = [  # low to high; rooms on one line do not import each other
     ["web"],
     ["integrations"],
     ["cli"],
+    ["__main__"],
 ]
 LEVEL = {room: level for level, row in enumerate(ROOMS) for room in row}
 ROOT = Path(evgp.__file__).parent

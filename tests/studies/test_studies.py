@@ -123,7 +123,7 @@ def test_studies_share_cells(tmp_path) -> None:
         cells = study.cells(study.scales["laptop"])
         return {json.dumps([cell.work, dict(cell.settings)], sort_keys=True) for cell in cells}
 
-    assert len(keys("sequential-selection") & keys("fit-and-bias")) == 10
+    assert len(keys("sequential-selection") & keys("fit-and-bias")) == 30
     assert len(keys("batch-regression") & keys("other-criteria")) == 12
 
 

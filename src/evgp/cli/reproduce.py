@@ -128,6 +128,8 @@ def reproduce(
             }
         )
     if not quiet:
+        if record.get("departures"):
+            tell(f"where it departs from the paper: {record['departures']}")
         tell(f"wrote {made.folder} in {perf_counter() - begun:,.0f} s")
 
 

@@ -18,7 +18,11 @@ OTHERS = ("random", "kmeans++", "badge", MLMOC)
 
 def draw(rows: Rows) -> "dict[str, Figure]":
     """Accuracy and entropy by the number of labels."""
-    return {"classification-convolutions": curves(panels(rows), ("accuracy", "output_entropy"))}
+    shown = {
+        f"{title}\n(has learnt nothing)" if untrained(some) else title: some
+        for title, some in panels(rows).items()
+    }
+    return {"classification-convolutions": curves(shown, ("accuracy", "output_entropy"))}
 
 
 def claims(rows: Rows) -> Sequence[Claim]:

@@ -95,8 +95,10 @@ def _both(rows: Rows) -> str:
             way = strongest(some, metric)
             if way is not None:
                 first, later = (lead(one, metric, "evgp", way) for one in rounds(some))
+                change = early(some, metric)[1]
                 parts.append(
-                    f"{title}, {words}, {NAMES[way]} {percent(first)} and {percent(later)}"
+                    f"{title}, {words}, {NAMES[way]} {percent(first)} and {percent(later)}, the "
+                    f"former above the latter by {percent(change)}"
                 )
     return "; ".join(parts)
 

@@ -110,8 +110,8 @@ def claims(rows: Rows) -> Sequence[Claim]:
             "The variance at initialisation differs between inputs.",
             f"The largest deviation in the pool is {deviation.max() / deviation.min():.1f} times "
             f"the smallest; their own deviation is {100 * varied:.0f} % of their mean. Holds if "
-            f"that is more than the {100 * CHANCE:.0f} % that 50 networks would show by chance "
-            "were they all the same.",
+            f"that is more than the {100 * CHANCE:.0f} % that 50 networks, as the paper drew them, "
+            "would show by chance were they all the same.",
             "holds" if varied > CHANCE else "does not hold",
         ),
         Claim(

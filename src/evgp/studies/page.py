@@ -1,6 +1,7 @@
 """The page that says of every claim of the paper whether our rows agree, made of the rows."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ change or a correlation. Bands around curves are the standard error over seeds, 
 are the deviation, unless the legend says otherwise. Where strategies are compared, "holds" means
 that the paper's is ahead of each other one, on every dataset, by more than one standard error of
 their paired difference over seeds; "holds in part" that it has the best mean on some dataset at
-least, the most that one seed can show. A verdict speaks of our runs at the scale that is told, no
-more. Times are summed over cells, of which several may have run at once; versions are those of the
-last run.
+least, the most that one seed can show. One standard error is a weak test: where there is no
+difference at all, chance passes it one time in four with two seeds and one in five with three. A
+verdict speaks of our runs at the scale that is told, no more. The mean over a curve is the area
+under it over its width, in numbers of labels, so that both ends count half. Times are summed over
+cells, of which several may have run at once; versions are those of the last run.
 
 What holds for all studies and departs from the authors, or is not told by them: networks of dense
 layers are trained in the standard parametrisation from Xavier's initialisation, where Adam and the
@@ -163,9 +166,22 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+def main(given: Sequence[str]) -> None:
+    """Write the page of a folder of studies: `python -m evgp.studies.page [STUDIES PAGE]`."""
+    if len(given) not in (0, 2):
+        raise DatasetError(
+            f"expected a folder of studies and the page to write, or neither; got {len(given)} "
+            "words"
+        )
+    folder, path = map(Path, given or ("studies", "docs/reproduction.md"))
+    for needed in (folder, path.parent):
+        if not needed.is_dir():
+            raise DatasetError(f"{needed}: expected a folder, got none; say both folder and page")
+    write_text(path, page(folder))
+
+
 if __name__ == "__main__":
-    given = sys.argv[1:] or ["studies", "docs/reproduction.md"]
     try:
-        write_text(Path(given[1]), page(Path(given[0])))
+        main(sys.argv[1:])
     except DatasetError as error:
         sys.exit(f"evgp: {error}")

@@ -1,5 +1,6 @@
 """What a study's folder holds beside figures: its rows, and the record of how they were made."""
 
+import hashlib
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +22,8 @@ _NEEDED = {
     "cells": int, "finished": int, "cell_seconds": int | float, "cores": int | str,
 }  # fmt: skip
 _KNOWN_SINCE = {
-    "rows": int, "jobs": int, "cpu_seconds": int | float, "clock_seconds": int | float,
-    "taken_over": dict, "drawn_with": str,
+    "rows": int, "checksum": str, "jobs": int, "cpu_seconds": int | float,
+    "clock_seconds": int | float, "taken_over": dict, "drawn_with": str,
 }  # fmt: skip
 
 
@@ -58,9 +59,14 @@ def write_record(folder: Path, document: Mapping[str, Any]) -> None:
     write_text(folder / RECORD, json.dumps(known, indent=2) + "\n")
 
 
-def check_scale(folder: Path, scale: Scale) -> None:
+def check_scale(folder: Path, scale: Scale, *, draw_only: bool = False) -> None:
     """Refuse a folder whose record this scale may not replace: only a smoke run gives way."""
     found = read_record(folder)
+    if draw_only and found is not None and found["scale"] != scale:
+        raise DatasetError(
+            f"{folder}: expected a record of scale {scale} to draw, got one of {found['scale']}; "
+            f"say --scale {found['scale']}"
+        )
     if found is not None and found["scale"] not in ("smoke", scale):
         raise DatasetError(
             f"{folder}: expected no record of another scale than {scale}, got one of "
@@ -77,7 +83,18 @@ def rows_of(folder: Path) -> list[Record]:
             f"{folder / ROWS}: expected {counted} rows as {RECORD} counts them, got {len(found)}; "
             "make them anew with --draw"
         )
+    if record is not None and record.get("checksum", told := checksum(folder)) != told:
+        raise DatasetError(
+            f"{folder / ROWS}: expected the rows that {RECORD} was written with, got some that "
+            "were altered; restore them, or make them anew with --draw"
+        )
     return found
+
+
+def checksum(folder: Path) -> str:
+    """Of the rows of a folder, whatever ends their lines."""
+    text = (folder / ROWS).read_text(encoding="utf-8")
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def claims_of(study: Study, folder: Path) -> Sequence[Claim]:

@@ -19,6 +19,7 @@ from evgp.studies.pace import Watch, seconds_left, unwatched
 from evgp.studies.record import (
     ROWS,
     check_scale,
+    checksum,
     from_rows,
     how_made,
     read_record,
@@ -66,7 +67,7 @@ def reproduce(
     folder = Path(out) / study.name
     for one in () if draw_only else (folder, Path(out) / CELLS):
         _try(one)
-    check_scale(folder, scale)
+    check_scale(folder, scale, draw_only=draw_only)
     store, cells = Store(Path(out)), list(study.cells(study.scales[scale]))
     for damage in store.damage(cells):
         warn(f"{damage}; it is {'left out' if draw_only else 'run again'}", DataWarning, 2)
@@ -119,7 +120,7 @@ def _run(store: Store, cells: list[Cell], left: list[Cell], *, most: int, watch:
 
 
 def draw(study: Study, folder: Path) -> None:
-    """Every figure of a study as PNG and SVG; the same rows, the same bytes."""
+    """Every figure of a study as PNG and SVG, from its rows alone."""
     from matplotlib import rc_context
 
     with rc_context(_STYLE):
@@ -188,7 +189,7 @@ def _publish(study: Study, scale: Scale, store: Store, cells: list[Cell], comman
         **how_made(found, former),
     }
     table.write(folder / ROWS, rows)
-    write_record(folder, document)
+    write_record(folder, {**document, "checksum": checksum(folder)})
 
 
 def _departures(study: Study, scale: Scale) -> str:

@@ -34,6 +34,30 @@ _TEST, _JOINT = 10_000, 1000  # test points of pools that have more; of mutual i
 
 
 @dataclass(frozen=True)
+class Training:
+    """An optimiser and its step; Xavier's initialisation or the parametrisation of the kernel."""
+
+    words: str
+    optimiser: str
+    lr: float
+    xavier: bool = False
+    slower: int = 1
+    gentler: int = 5
+
+
+TRAININGS = {
+    "descent": Training("gradient descent as in the paper", "gd", 0.01, xavier=True),
+    "adam": Training("Adam, NTK parametrisation", "adam", 0.01, gentler=3),
+    "small-step": Training(
+        "gradient descent, a quarter of the step and four times as many", "gd", 0.0025,
+        xavier=True, slower=4,
+    ),
+    "xavier-adam": Training("Adam, Xavier's initialisation", "adam", 0.01, xavier=True, gentler=3),
+    "ntk-descent": Training("gradient descent, NTK parametrisation, a step of 1", "gd", 1.0),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Ground:
     """A dataset with its kernel: where sets are valued and networks trained."""
 
@@ -71,14 +95,13 @@ class Ground:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """As the authors trained, gradient descent with a step of 0.01; or as the kernel has it."""
-        if self.training == "adam":
-            return Recipe(
-                mlp(width=self.width), {"optimiser": "adam", "lr": 0.01, "steps": self.steps},
-                gentler=3,
-            )  # fmt: skip
-        settings = {"optimiser": "gd", "lr": 0.01, "steps": self.steps}
-        return Recipe(mlp(width=self.width).standard("xavier"), settings, gentler=5)
+        """How networks are trained: one of `TRAININGS`, each for the same time."""
+        way = TRAININGS[self.training]
+        network = mlp(width=self.width)
+        settings = {"optimiser": way.optimiser, "lr": way.lr, "steps": self.steps * way.slower}
+        return Recipe(
+            network.standard("xavier") if way.xavier else network, settings, gentler=way.gentler
+        )
 
     def values(self, rows: Int[Tensor, " l"]) -> dict[str, float]:
         """What every criterion says of a set, the pool being the test points; more is better."""

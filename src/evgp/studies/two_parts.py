@@ -12,7 +12,7 @@ from evgp.studies.verdicts import Gap, clear, lead, over, percent
 
 CENTRAL = {VARIANCE: "output variance (90th percentile)", "mse": "test MSE"}
 READ = "in percent of the larger of the two, ± standard error over seeds, below zero if behind"
-RULE = "By both metrics, by more than a standard error in batches and by the mean one by one"
+RULE = "By both metrics, by more than a standard error, in batches and one by one"
 SHARED = "Cells shared the cores with others, so that seconds are rough"
 
 
@@ -52,12 +52,13 @@ def _has(rows: Rows, *ways: str) -> bool:
 
 
 def ahead(rows: Rows, ours: str, theirs: str) -> list[bool]:
-    """Whether one is below another by each metric, in batches clearly, one by one by the mean."""
-    made: list[bool] = []
-    for metric in CENTRAL:
-        batch, alone = gaps(rows, metric, ours, theirs)
-        made += [*map(clear, batch.values()), *(mean > 0 for mean, _ in alone.values())]
-    return made
+    """Whether one is clearly below another by each metric, in batches and one by one."""
+    return [
+        clear(gap)
+        for metric in CENTRAL
+        for part in gaps(rows, metric, ours, theirs)
+        for gap in part.values()
+    ]
 
 
 def beside(rows: Rows, ours: str, theirs: str) -> str:

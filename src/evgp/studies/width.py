@@ -128,9 +128,9 @@ def claims(rows: Rows) -> Sequence[Claim]:
         ),
         Claim(
             "A wider network for the picks has a negligible effect on accuracy.",
-            f"Accuracy: {told(rows, 'select', 'accuracy')}. Holds if the change is less than half "
-            "of that with the width in training "
-            f"({signed(change(rows, 'train_width', 'accuracy'))}).",
+            f"Accuracy: {told(rows, 'select', 'accuracy')}. Holds if the change is less than a "
+            "quarter of that with the width in training "
+            f"({signed(change(rows, 'train_width', 'accuracy'))}), in part if less than half.",
             little([(change(rows, "select", "accuracy"), change(rows, "train_width", "accuracy"))]),
         ),
     ]
