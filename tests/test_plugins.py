@@ -171,6 +171,7 @@ def test_our_own_names_stay_ours(installed) -> None:
 
 def test_a_network_by_name(installed) -> None:
     made = evgp.pick(X, 4, network=network_named("small")).indices
+    assert made.tolist() == evgp.pick(X, 4, network="small").indices.tolist()
     assert (
         made.tolist() == evgp.pick(X, 4, network=network_named("somebody:small")).indices.tolist()
     )

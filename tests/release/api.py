@@ -127,9 +127,12 @@ def _described(module: str, name: str) -> list[str]:
     if isinstance(node, ast.FunctionDef):
         return [f"{module}.{_signature(node, name)}"]
     bases = ", ".join(ast.unparse(base) for base in node.bases)
-    lines = [f"{module}.{name}" + (f"({bases})" if bases else "")]
+    marks = [f"@{ast.unparse(one)}" for one in node.decorator_list]
+    lines = [*marks, f"{module}.{name}" + (f"({bases})" if bases else "")]
     for part in node.body:
         if isinstance(part, ast.AnnAssign) and not ast.unparse(part.target).startswith("_"):
+            lines.append(f"    {ast.unparse(part)}")
+        if isinstance(part, ast.Assign) and not ast.unparse(part.targets[0]).startswith("_"):
             lines.append(f"    {ast.unparse(part)}")
         if isinstance(part, ast.FunctionDef) and _is_public(part.name):
             marks = [f"@{ast.unparse(one)} " for one in part.decorator_list]
@@ -138,7 +141,10 @@ def _described(module: str, name: str) -> list[str]:
 
 
 def _is_public(method: str) -> bool:
-    return not method.startswith("_") or method in ("__init__", "__call__")
+    """What can be called, by its name or by a sign such as len() or []; how it looks may change."""
+    if method.startswith("__") and method.endswith("__"):
+        return method not in ("__post_init__", "__repr__", "__str__")
+    return not method.startswith("_")
 
 
 def _signature(node: ast.FunctionDef, name: str) -> str:

@@ -1,5 +1,7 @@
 """Picking for networks other than infinite ones."""
 
+from inspect import unwrap
+
 import numpy as np
 import pytest
 import torch
@@ -87,3 +89,33 @@ def test_tokens_stay_whole_numbers() -> None:
 def test_a_network_without_a_kernel_is_refused() -> None:
     with pytest.raises(NetworkError, match="without_batchnorm"):
         evgp.pick(images(), 2, network=nn.Sequential(nn.BatchNorm2d(2), nn.Flatten()))
+
+
+def lazy() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 1))
+
+
+def test_layers_that_are_sized_by_their_first_batch_are_refused() -> None:
+    """No seed decides their weights, so that picks would differ from run to run."""
+    for network in (lazy(), lazy):
+        with pytest.raises(NetworkError, match="layers know their sizes, got lazy ones; run a"):
+            evgp.pick(images(), 3, network=network)
+    for kernel in (EmpiricalNTK(lazy()), EmpiricalNTK(lazy, draws=2)):
+        with pytest.raises(NetworkError, match="got lazy ones"):
+            evgp.pick(images(), 3, kernel=kernel)
+    known = lazy()
+    known(images())
+    assert len(evgp.pick(images(), 3, network=known)) == 3
+
+
+def test_networks_by_name() -> None:
+    x = images()
+    for name, network in (("mlp", mlp()), ("cnn", cnn()), ("wrn-10-1", evgp.wide_resnet(10, 1))):
+        named, given = (evgp.pick(x, 4, network=one) for one in (name, network))
+        assert named.indices.tolist() == given.indices.tolist()
+        assert named.settings["network"] == given.settings["network"]
+        assert evgp.plan(24, (2, 8, 8), 4, network=name).memory > 0
+    with pytest.raises(NetworkError, match=r"expected a network among mlp, cnn, .*got 'lenet'"):
+        evgp.pick(x, 4, network="lenet")
+    with pytest.raises(NetworkError, match=r"a name, a torch module or .*got 3"):
+        unwrap(evgp.pick)(x, 4, network=3)

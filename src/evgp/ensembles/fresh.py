@@ -53,10 +53,6 @@ def fit_for_training(module: nn.Module) -> None:
     """Refuse what cannot be trained as one of many, with a remedy."""
     plain(module)
     _once(module)
-    if any(isinstance(param, nn.UninitializedParameter) for param in module.parameters()):
-        raise NetworkError(
-            "expected a module whose layers know their sizes, got lazy ones; run a batch through it"
-        )
 
 
 def _once(module: nn.Module) -> None:

@@ -15,7 +15,7 @@ from evgp.pool import Pool
 from evgp.strategies import EVGP, plan
 from evgp.strategies.checks import inputs, scale_of, thinned
 from evgp.strategies.names import flag_of, noise_of, thinned_to
-from evgp.strategies.plan import kernel_of, refuse
+from evgp.strategies.plan import kernel_of, network_of, refuse
 from evgp.strategies.stepwise import stepwise
 
 try:
@@ -98,7 +98,8 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
     ) -> tuple[Any, Any]:
         noise = noise_of(self.noise)
         seed = int(self.random_state_.randint(2**31))
-        kernel = kernel_of(mlp() if self.network is None else self.network, seed, self.kernel)
+        network = mlp() if self.network is None else network_of(self.network)
+        kernel = kernel_of(network, seed, self.kernel)
         shape, thin = tuple(x.shape[1:]), thinned_to(self.thin, ExpectedVariance())
         refuse(
             plan(

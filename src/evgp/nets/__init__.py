@@ -7,6 +7,7 @@ from evgp.nets.fit import called as called
 from evgp.nets.fit import looks_up as looks_up
 from evgp.nets.fit import outputs_of as outputs_of
 from evgp.nets.fit import plain as plain
+from evgp.nets.fit import sized as sized
 from evgp.nets.fit import steady_outputs as steady_outputs
 from evgp.nets.layers import Activation as Activation
 from evgp.nets.layers import Dense as Dense

@@ -16,8 +16,17 @@ def looks_up(module: nn.Module) -> bool:
     return any(isinstance(part, nn.Embedding | nn.EmbeddingBag) for part in module.modules())
 
 
+def sized(module: nn.Module) -> None:
+    """Refuse layers that are sized by their first batch: no seed would decide their weights."""
+    if any(isinstance(part, nn.modules.lazy.LazyModuleMixin) for part in module.modules()):
+        raise NetworkError(
+            "expected a module whose layers know their sizes, got lazy ones; run a batch through it"
+        )
+
+
 def plain(module: nn.Module) -> None:
     """Refuse what is no function of one sample and of parameters that can be trained."""
+    sized(module)
     for name, part in module.named_modules():
         where = name or type(part).__name__
         if isinstance(part, torch.jit.ScriptModule):

@@ -17,6 +17,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from evgp._errors import NetworkError
+from evgp.nets.fit import sized
 from evgp.nets.layers import NTKLinear
 
 INITS = ("kaiming", "xavier", "normal")
@@ -232,10 +233,7 @@ def without_batchnorm(module: nn.Module) -> nn.Module:
     """
     if isinstance(module, nn.modules.batchnorm._BatchNorm):
         return nn.Identity()
-    if any(isinstance(part, nn.modules.lazy.LazyModuleMixin) for part in module.modules()):
-        raise NetworkError(
-            "expected a module whose layers know their sizes, got lazy ones; run a batch through it"
-        )
+    sized(module)
     made = copy.deepcopy(module)
     for parent in list(made.modules()):
         for name, child in list(parent._modules.items()):  # also where two names share one

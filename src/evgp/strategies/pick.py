@@ -16,7 +16,7 @@ from evgp.strategies.evgp import most_picks
 from evgp.strategies.filed import Filed, filed
 from evgp.strategies.held import Asked
 from evgp.strategies.names import criterion_named, thinned_to
-from evgp.strategies.plan import kernel_of
+from evgp.strategies.plan import kernel_of, network_of
 from evgp.strategies.rules import Rules, described
 from evgp.strategies.stream import Place, opened
 
@@ -32,7 +32,7 @@ def pick(
     labelled: ArrayLike | None = None,
     x_labelled: ArrayLike | Samples | Place | None = None,
     candidates: ArrayLike | None = None,
-    network: Network | Source = mlp(),
+    network: Network | Source | str = mlp(),
     kernel: Kernel | str | None = None,
     criterion: str | Criterion = "ev",
     greedy: str | Greedy = "auto",
@@ -60,8 +60,8 @@ def pick(
     `budget`, picks stay within the money. `standardise` scales each column to mean 0 and deviation
     1 over the pool (each channel, for images). `noise` is a fraction of the mean prior variance.
     `network` is an `mlp`, whose exact infinite-width NTK is used, or anything that `EmpiricalNTK`
-    takes: a torch module, a function that makes one, a `cnn`. `kernel` takes the place of both:
-    an object, or a name ("nngp", a plugin's, "package.module:name").
+    takes: a torch module, a function that makes one, a `cnn`; or a name ("resnet18", a plugin's,
+    "package.module:name"). `kernel` takes its place: an object, or a name ("nngp", ...).
     `features` take the place of the pool x test matrix where that would be too large: "nystrom-512"
     (inducing points of the kernel), "sketch-512" (of a torch module's gradients), "raw" (the inputs
     themselves, unscaled, such as embeddings), or any `Features`; None uses them only where the
@@ -80,6 +80,7 @@ def pick(
     (5,)
     """
     rule = criterion_named(criterion)
+    network = network_of(network)
     chosen = kernel_of(network, seed, kernel)
     rules = Rules(
         chosen,

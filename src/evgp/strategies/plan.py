@@ -12,7 +12,7 @@ from evgp._memory import available_memory
 from evgp.criteria import Criterion, ExpectedVariance, Linearised
 from evgp.greedy import Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source, checked, kernel_named
-from evgp.nets import Buildable, Network, mlp
+from evgp.nets import Buildable, Network, mlp, network_named
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
 from evgp.strategies.reduce import P, width_of
 from evgp.strategies.sizes import Sizes
@@ -64,7 +64,7 @@ def plan(
     *,
     m: int | None = None,
     labelled: int = 0,
-    network: Network | Source = mlp(),
+    network: Network | Source | str = mlp(),
     kernel: Kernel | str | None = None,
     criterion: str | Criterion = "ev",
     greedy: str | Greedy = "auto",
@@ -100,7 +100,7 @@ def plan(
     points = n if m is None else m
     points = points if thin is None else min(points, thin)
     own = m is None and points == n and labelled == 0
-    used = kernel_of(network, kernel=kernel)
+    used = kernel_of(network_of(network), kernel=kernel)
     table = None
     if isinstance(used, EmpiricalNTK):
         table = used.cost(_samples(used, shape), n + labelled + (0 if m is None else points))
@@ -192,6 +192,15 @@ def bytes_of(text: int | str) -> int:
     return int(float(found[1]) * base ** max(0, power))
 
 
+def network_of(network: Network | Source | str) -> Network | Source:
+    """The network that is given or named.
+
+    >>> network_of("mlp")
+    Network(depth=2, width=512, activation=relu, w_std=1, b_std=0.1)
+    """
+    return network_named(network) if isinstance(network, str) else network
+
+
 def kernel_of(
     network: Network | Source, seed: int = 0, kernel: Kernel | str | None = None
 ) -> Kernel:
@@ -204,10 +213,10 @@ def kernel_of(
         return checked(kernel_named(kernel, network))
     if kernel is not None:
         return checked(kernel)
-    if isinstance(network, str) or not (callable(network) or isinstance(network, Buildable)):
+    if not (callable(network) or isinstance(network, Buildable)):
         raise NetworkError(
-            f"expected a network such as evgp.mlp(), a torch module or a function that makes one; "
-            f"got {network!r}"
+            f"expected a network such as evgp.mlp(), a name, a torch module or a function that "
+            f"makes one; got {network!r}"
         )
     return NTK(network) if isinstance(network, Network) else EmpiricalNTK(network, seed=seed)
 

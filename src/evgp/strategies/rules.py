@@ -13,6 +13,7 @@ from evgp._linalg import JITTER
 from evgp.criteria import Criterion
 from evgp.greedy import Greedy
 from evgp.kernels import Features, Kernel
+from evgp.nets import sized
 from evgp.pool import Selection
 from evgp.strategies.names import features_of, noise_of, whole
 from evgp.strategies.plan import Plan, plan, refuse
@@ -126,6 +127,7 @@ class Rules:
 def described(network: object) -> str:
     """Short, also for a torch module of many lines."""
     if isinstance(network, torch.nn.Module):
+        sized(network)
         count = sum(param.numel() for param in network.parameters())
         return f"{type(network).__name__} with {count:,} parameters"
     return repr(network)
