@@ -12,6 +12,7 @@
 #
 # The same road as *Five minutes from a CSV* in the documentation, in Python: a table that nobody
 # has labelled, the rows to label first, how good they provably are, and what to ask for next.
+# (Variances are a little lower: Python keeps constant columns, which the command drops.)
 #
 # `jupytext --to notebook examples/start.py` makes a notebook of this file.
 

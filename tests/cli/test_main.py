@@ -14,7 +14,7 @@ from typer.main import get_command
 
 import evgp
 from evgp.cli.docs import page
-from evgp.cli.main import app
+from evgp.cli.main import app, main
 
 COMMANDS = list(get_command(app).commands)
 EVGP = (sys.executable, "-m", "evgp.cli.main")
@@ -36,6 +36,26 @@ def test_every_option_has_help() -> None:
 
 def test_the_version_is_printed(run) -> None:
     assert run("--version").out == f"evgp {evgp.__version__}\n"
+
+
+def test_python_can_run_it_as_a_module() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "evgp", "--version"], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == f"evgp {evgp.__version__}\n"
+
+
+@pytest.mark.parametrize(("set_to", "found"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_that_wait_leave_the_cores_to_others(set_to, found, monkeypatch) -> None:
+    """In the environment before torch is loaded, which reads it then; a user's own word stays."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "")  # so that it is put back afterwards
+    monkeypatch.setattr(sys, "argv", ["evgp", "--version"])
+    os.environ.pop("OMP_WAIT_POLICY")
+    if set_to is not None:
+        os.environ["OMP_WAIT_POLICY"] = set_to
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ["OMP_WAIT_POLICY"] == found
 
 
 def test_no_command_shows_the_help(run) -> None:

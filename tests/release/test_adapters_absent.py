@@ -15,9 +15,24 @@ def test_an_adapter_has_fewer_than_120_lines(name: str) -> None:
     assert len((FOLDER / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 120
 
 
-def test_the_adapter_names_the_extra(core: Path, tmp_path: Path) -> None:
+_ALL = (
+    "expected httpx and fastapi and uvicorn, which are not installed; do "
+    f"`{EXTRAS['label-studio'].install}`"
+)
+ABSENT = {
+    "skactiveml": (
+        "expected scikit-activeml 1.0 or newer, which is not installed; do "
+        f"`{EXTRAS['adapters'].install}`"
+    ),
+    "label_studio.client": _ALL,
+    "label_studio.backend": _ALL,
+}
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_the_adapter_names_the_extra(name: str, core: Path, tmp_path: Path) -> None:
     ran = subprocess.run(
-        [core / "python", "-c", "import evgp.integrations.skactiveml"],
+        [core / "python", "-c", f"import evgp.integrations.{name}"],
         cwd=tmp_path,
         env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
         capture_output=True,
@@ -25,8 +40,5 @@ def test_the_adapter_names_the_extra(core: Path, tmp_path: Path) -> None:
         check=False,
     )
     last = ran.stderr.strip().splitlines()[-1]
-    assert last == (
-        "ImportError: expected scikit-activeml 1.0 or newer, which is not installed; do "
-        f"`{EXTRAS['adapters'].install}`"
-    )
+    assert last == f"ImportError: {ABSENT[name]}"
     assert EXTRAS["adapters"].install == 'pip install "evgp[adapters]"'

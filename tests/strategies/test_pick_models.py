@@ -10,6 +10,7 @@ from torch import nn
 import evgp
 from evgp import EmpiricalNTK, cnn, mlp
 from evgp._errors import NetworkError
+from evgp.strategies.plan import kernel_of
 
 
 def images(n: int = 24) -> torch.Tensor:
@@ -118,4 +119,4 @@ def test_networks_by_name() -> None:
     with pytest.raises(NetworkError, match=r"expected a network among mlp, cnn, .*got 'lenet'"):
         evgp.pick(x, 4, network="lenet")
     with pytest.raises(NetworkError, match=r"a name, a torch module or .*got 3"):
-        unwrap(evgp.pick)(x, 4, network=3)
+        unwrap(kernel_of)(3)

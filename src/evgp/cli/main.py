@@ -3,6 +3,7 @@
 Nothing heavy is imported here, so that help is instant; each command imports what it needs.
 """
 
+import os
 import sys
 from typing import Annotated
 
@@ -77,6 +78,9 @@ def root(
 
 def main() -> None:
     """Run the command line."""
+    # Before torch is loaded: its threads wait by spinning, and where others want the cores too,
+    # they keep each other from what they wait for. What a user has set stays.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     prepare_streams()
     prepare_completion()
     try:

@@ -51,7 +51,7 @@ STUDY = Study(
         "laptop": {
             "contests": [
                 {**_MLP, "seeds": 2, "budget": 200, "batch": 50, "members": 10},
-                {**_CNN, "seeds": 1, "budget": 200, "batch": 100, "members": 3, "pool": 1000,
+                {**_CNN, "seeds": 3, "budget": 200, "batch": 100, "members": 3, "pool": 1000,
                  "test": 1000, "steps": 15},
             ]
         },
@@ -66,7 +66,7 @@ STUDY = Study(
         },
     },
     departures="MNIST: 10 networks in place of 25, 2 seeds in place of 5, 200 labels in batches of "
-    "50. EMNIST: 3 networks, 1 seed, 200 labels in batches of 100, a pool of 1,000, as many test "
+    "50. EMNIST: 3 networks, 3 seeds, 200 labels in batches of 100, a pool of 1,000, as many test "
     "points, 15 epochs. BatchBALD asks 100 masks that drop half of the inputs of the last layer of "
     "one network, which was trained without dropout; the paper does not say which Bayesian network "
     "it asked.",

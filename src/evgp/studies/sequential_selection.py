@@ -188,9 +188,9 @@ def _otherwise(rows: Rows) -> str:
             parts.append(
                 f"{TITLES[name]} {' and '.join(hundredths(over(one)) for one in _both(some))} "
                 f"({TRAININGS[training].words}; the variance is {short(_size(some, usual))} times "
-                f"that above, its fall from the smallest sets to the largest "
-                f"{short(ends(some, 'random', VARIANCE))}, above "
-                f"{short(ends(usual, 'random', VARIANCE))})"
+                "that above, with the largest sets "
+                f"{short(ends(some, 'random', VARIANCE))} times that with the smallest, above "
+                f"{short(ends(usual, 'random', VARIANCE))} times)"
             )
     return f"To find out why, some were trained in other ways: {', '.join(parts)}. " * bool(parts)
 

@@ -7,18 +7,23 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import Depends, FastAPI, HTTPException, Request
-from pydantic import BaseModel, ConfigDict, Field
-
 from evgp._errors import CampaignError, EvgpError
+from evgp._extras import lacking
 from evgp.campaign import Campaign
 from evgp.campaign.mirror import Told, mirror
 from evgp.campaign.scores import scores
 from evgp.integrations.label_studio.answers import TOOL, row_of, shown, told_of
 from evgp.integrations.label_studio.config import check_config
-from evgp.web.app import LOOPBACK, add_handlers
-from evgp.web.guard import Guard
-from evgp.web.sessions import same
+
+try:
+    from fastapi import Depends, FastAPI, HTTPException, Request
+    from pydantic import BaseModel, ConfigDict, Field
+
+    from evgp.web.app import LOOPBACK, add_handlers
+    from evgp.web.guard import Guard
+    from evgp.web.sessions import same
+except ImportError as error:
+    raise ImportError(lacking("label-studio")) from error
 
 MOST_BYTES = 2**26  # tasks may carry pictures
 _TAKEN = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")

@@ -6,11 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
-
 from evgp._errors import EvgpError
+from evgp._extras import lacking
 from evgp.integrations.label_studio.config import printable
 from evgp.integrations.label_studio.tasks import CAMPAIGN, POOL, ROW
+
+try:
+    import httpx
+except ImportError as error:
+    raise ImportError(lacking("label-studio")) from error
 
 TOKEN, ADDRESS = "LABEL_STUDIO_API_KEY", "LABEL_STUDIO_URL"
 _MOST_BYTES = 2**30  # of one answer
