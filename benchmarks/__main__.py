@@ -23,6 +23,7 @@ NAMES = (
     "choose",
     "labelling",
     "command",
+    "busy",
 )
 
 

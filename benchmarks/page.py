@@ -236,6 +236,17 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "files": "files",
         },
     ),
+    "busy": (
+        "On a busy machine",
+        said.busy,
+        {
+            "what": "what",
+            "others": "processes beside it",
+            "spinning_s": "threads that spin, s",
+            "evgp_s": "evgp, s",
+            "ratio": "ratio",
+        },
+    ),
     "ensembles": (
         "Fifty networks at once",
         said.ensembles,

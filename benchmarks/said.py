@@ -183,6 +183,19 @@ def ensembles(rows: Rows) -> str:
     )
 
 
+def busy(rows: Rows) -> str:
+    alone, beside = (
+        [row for row in rows if (row["others"] != "0") is loaded] for loaded in (False, True)
+    )
+    times = " and ".join(f"{float(row['ratio']):.1f}" for row in beside)
+    same = " and ".join(f"{float(row['ratio']):.2f}" for row in alone)
+    return (
+        f"With {beside[0]['others']} processes beside them on two cores, `evgp choose` and `evgp "
+        f"pick` take {times} times as long if torch's threads spin while they wait, as they do by "
+        f"default; the command has them rest. Alone on the machine it is {same} times as long."
+    )
+
+
 def command(rows: Rows) -> str:
     found = {row["what"]: row for row in rows}
     asked, typer, torch = (found[name] for name in ("evgp --help", "import typer", "import torch"))
