@@ -31,7 +31,7 @@ from evgp.studies.two_parts import (
     one_by_one,
     seconds,
 )
-from evgp.studies.verdicts import HIGH, LARGE, Gap, graded, hundredths, over, rule
+from evgp.studies.verdicts import HIGH, LARGE, Gap, clear, graded, hundredths, over, rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -156,7 +156,8 @@ def claims(rows: Rows) -> Sequence[Claim]:
             "MI is often good, and sometimes outperforms EV, but not consistently.",
             f"Lead of MI on random: {beside(rows, 'evgp-mi', 'random')}. On EV: "
             f"{beside(rows, 'evgp-mi', 'evgp')}. Holds if its mean is better than random's in most "
-            "of these, and better than EV's in some, not in all; in part if one of both.",
+            "of these, and it is ahead of EV by more than a standard error in some, not in all; in "
+            "part if one of both.",
             verdict(_often(rows)),
         ),
         Claim(
@@ -229,14 +230,16 @@ def _enough(row: Record) -> bool:
 def _often(rows: Rows) -> list[bool]:
     good, best = (
         [
-            mean > 0
+            gap
             for metric in CENTRAL
             for part in gaps(rows, metric, "evgp-mi", other)
-            for mean, _ in part.values()
+            for gap in part.values()
         ]
         for other in ("random", "evgp")
     )
-    return [sum(good) > len(good) / 2, any(best) and not all(best)] if good else []
+    ahead_of_ev = [clear(gap) for gap in best]
+    better = sum(mean > 0 for mean, _ in good)
+    return [better > len(good) / 2, any(ahead_of_ev) and not all(ahead_of_ev)] if good else []
 
 
 _BATCH: dict[str, Any] = {

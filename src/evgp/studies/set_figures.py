@@ -1,6 +1,6 @@
 """Figures of training sets: criterion against networks, and paths of picks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evgp import metrics
@@ -52,6 +52,21 @@ def scattered(
     handles, words = grid[0, -1].get_legend_handles_labels()
     columns = 6 if wide > 2 else 2
     figure.legend(handles, words, loc="outside lower center", ncols=columns, frameon=False)
+    return figure
+
+
+def clouds(panels: Mapping[str, list[Record]], criterion: str, metric: str) -> "Figure":
+    """Criterion against metric over random sets, for each panel by its title."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3.0 * len(panels), 2.9), layout="constrained")
+    grid = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (title, rows) in zip(grid, panels.items(), strict=True):
+        _cloud(axes, rows, criterion, metric)
+        axes.set_title(f"{title}\n{axes.get_title()}", fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+        if axes is not grid[0]:
+            axes.set_ylabel("")
     return figure
 
 
