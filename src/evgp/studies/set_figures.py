@@ -50,9 +50,32 @@ def scattered(
         said = line[0].get_title()
         line[0].set_title(f"{TITLES[name]}: {said}" if said else TITLES[name], fontsize=9)
     handles, words = grid[0, -1].get_legend_handles_labels()
-    columns = 6 if wide > 2 else 2
-    figure.legend(handles, words, loc="outside lower center", ncols=columns, frameon=False)
+    columns = 6 if wide > 2 else 3
+    figure.legend(
+        handles, words, loc="outside lower center", ncols=columns, frameon=False,
+        title=_bands(rows, [*strategies, "random"]), title_fontsize=8.5,
+    )  # fmt: skip
     return figure
+
+
+def _bands(rows: Rows, ways: Sequence[str]) -> str:
+    """What the bands are, where there are some: the deviation over so many sets of a size."""
+    most = {way: max(map(len, _sizes(where(rows, strategy=way))), default=0) for way in ways}
+    drawn = {way: sets for way, sets in most.items() if sets > 1}
+    picked = {sets for way, sets in drawn.items() if way != "random"}
+    told = [f"{sets} of picks" for sets in sorted(picked)]
+    told += [f"{drawn['random']} random ones"] if "random" in drawn else []
+    return f"bands: the deviation over sets, {' and '.join(told)}" if told else ""
+
+
+def _sizes(rows: list[Record]) -> list[list[Record]]:
+    """The sets of each dataset and size."""
+    return [
+        where(some, labels=size)
+        for name in distinct(rows, "dataset")
+        for some in [where(rows, dataset=name)]
+        for size in distinct(some, "labels")
+    ]
 
 
 def clouds(panels: Mapping[str, list[Record]], criterion: str, metric: str) -> "Figure":
@@ -86,14 +109,12 @@ def _growth(axes: "Axes", rows: list[Record], metric: str, ways: Sequence[str]) 
         some, look = where(rows, strategy=way), styles[way]
         labels, found = mean_by(some, "labels", metric)
         spread = [column(where(some, labels=one), metric) for one in labels]
-        sets = max(map(len, spread))
-        band = sets > 1
-        name = NAMES.get(way, way) + (f" (band: deviation over {sets} sets)" if band else "")
         axes.plot(
             labels, found[:, 0], color=look.colour, linewidth=look.width * 0.7, marker=look.marker,
-            markersize=3.5, label=name, linestyle=(0, look.dashes) if look.dashes else "-",
+            linestyle=(0, look.dashes) if look.dashes else "-", markersize=3.5,
+            label=NAMES.get(way, way),
         )  # fmt: skip
-        if band:
+        if max(map(len, spread)) > 1:
             wide = [one.std(ddof=1) if len(one) > 1 else 0.0 for one in spread]
             low = [
                 max(m - w, min(one)) for m, w, one in zip(found[:, 0], wide, spread, strict=True)
