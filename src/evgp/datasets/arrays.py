@@ -109,7 +109,7 @@ def check_memory(need: int, source: str) -> None:
     free = available_memory()
     if need > free // 2:
         raise DatasetError(
-            f"{source}: it needs {need / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are "
+            f"{source}: it needs {need / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB of memory are "
             "free; take fewer rows or columns"
         )
 
