@@ -205,3 +205,28 @@ def test_more_labels_than_fit_are_refused_before_anything_runs(monkeypatch) -> N
     monkeypatch.setattr("evgp.architectures.checks.available_memory", lambda: 10_000)
     with pytest.raises(MemoryPlanError, match=r"at most 12 labels in the 0\.0 GB .* got 20"):
         choose({"a": mlp()}, X, Y)
+
+
+def test_threads_change_no_digit_and_are_left_as_they_were() -> None:
+    x = torch.randn(120, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    before, made = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            found = choose(candidates(depths=(1, 2)), x, x.sum(1).sin(), folds=10)
+            made.append([(one.name, one.score, one.doubt) for one in found.ranked])
+            assert torch.get_num_threads() == count
+    finally:
+        torch.set_num_threads(before)
+    assert made[0] == made[1] == made[2]
+
+
+def test_many_labels_are_scored_one_network_after_another(monkeypatch) -> None:
+    """As few matrices as can be, and the same answer but for rounding."""
+    side = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=10)
+    monkeypatch.setattr("evgp.architectures.choose._SMALL", 10)
+    monkeypatch.setattr("evgp.architectures.choose.each_alone", None)
+    after = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=10)
+    assert [one.name for one in side.ranked] == [one.name for one in after.ranked]
+    for one, two in zip(side.ranked, after.ranked, strict=True):
+        assert one.score == pytest.approx(two.score, rel=1e-9)
