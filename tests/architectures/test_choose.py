@@ -1,6 +1,7 @@
 """Scores of architectures against plain loops and other libraries, and how one is taken."""
 
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -224,8 +225,9 @@ def test_threads_change_no_digit_and_are_left_as_they_were() -> None:
 def test_many_labels_are_scored_one_network_after_another(monkeypatch) -> None:
     """As few matrices as can be, and the same answer but for rounding."""
     side = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=10)
-    monkeypatch.setattr("evgp.architectures.choose._SMALL", 10)
-    monkeypatch.setattr("evgp.architectures.choose.each_alone", None)
+    room = import_module("evgp.architectures.choose")
+    monkeypatch.setattr(room, "_SMALL", 10)
+    monkeypatch.setattr(room, "each_alone", None)
     after = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=10)
     assert [one.name for one in side.ranked] == [one.name for one in after.ranked]
     for one, two in zip(side.ranked, after.ranked, strict=True):

@@ -134,9 +134,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "0.61), with one seed. On CIFAR-100 its picks are not fitted (training loss 1.0 and 0.27), "
         f"and at 200 labels its entropy is that of random ones. {_IDLE}",
     },
-    "batchbald": {
-        "EV-GP outperforms": "One seed on EMNIST shows no more; it is ahead on both by both.",
-    },
     "batch-size": {
         "MLMOC experiences": "One dataset was run. Part of its fall from 100 on is that it picks "
         "within the first batch without the labels of its random points.",
