@@ -10,9 +10,8 @@
 # %% [markdown]
 # # Five minutes, in a notebook
 #
-# The same road as *Five minutes from a CSV* in the documentation, in Python: a table that nobody
-# has labelled, the rows to label first, how good they provably are, and what to ask for next.
-# (Variances are a little lower: Python keeps constant columns, which the command drops.)
+# The road of *Five minutes from a CSV* in Python (variances are a little lower, as Python keeps
+# constant columns): the rows to label first, how good they provably are, and what comes next.
 #
 # `jupytext --to notebook examples/start.py` makes a notebook of this file.
 
