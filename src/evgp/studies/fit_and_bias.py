@@ -63,8 +63,9 @@ def draw(rows: Rows) -> "dict[str, Figure]":
         correlated, bias = (over(one)[0] for one in found)
         axes.scatter(correlated, bias, color="#3d4fd1", s=30)
         axes.annotate(
-            TITLES[name], (correlated, bias), xytext=(5, 4), textcoords="offset points", fontsize=8
-        )
+            TITLES[name], (correlated, bias), xytext=(0, 6), textcoords="offset points", fontsize=8,
+            ha="center",
+        )  # fmt: skip
     axes.set(
         xlabel="Pearson of criterion and test MSE",
         ylabel="empirical bias at the largest random sets",
