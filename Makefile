@@ -9,7 +9,7 @@ endif
 # For the tests in a real browser; they are skipped without one, except in CI.
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
 
-.PHONY: browser demo test test-label-studio test-slow check format bench figures docs dist clean
+.PHONY: browser demo test test-hostile test-label-studio test-slow check format bench figures docs dist clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -21,10 +21,14 @@ demo: $(VENV)/.installed
 	$(BIN)/evgp pick demo/digits.csv -k 40 --id image --output demo/picks.csv --report demo/report.html
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -m "not slow and not hostile" -n auto --dist loadfile $(ARGS)
 
 test-slow: $(VENV)/.installed
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -m "not hostile" -n auto --dist loadfile $(ARGS)
+
+# What tries to break evgp; a whole run that passes records its counts for docs/reliability.md.
+test-hostile: $(VENV)/.installed
+	EVGP_HOSTILE_RECORD=1 $(BIN)/python -m pytest -n auto --dist loadfile $(ARGS) tests/hostile
 
 # The real Label Studio has its own environment: 1 GB, and some minutes the first time.
 LABEL_STUDIO := .venv-label-studio
