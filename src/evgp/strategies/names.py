@@ -63,6 +63,15 @@ def choose_greedy(
     if greedy == "auto":
         affordable = isinstance(criterion, ExpectedVariance) and c * k * k <= _EXCHANGE
         return Exchange() if affordable else Exact()
+    return greedy_named(greedy)
+
+
+def greedy_named(greedy: object) -> Greedy:
+    """The search of this name, where there is nothing to decide by.
+
+    >>> greedy_named("lazy")
+    Lazy()
+    """
     if not isinstance(greedy, str) or greedy not in GREEDIES:
         raise PoolError(f"expected a greedy among auto, {', '.join(GREEDIES)}; got {greedy!r}")
     return GREEDIES[greedy]
