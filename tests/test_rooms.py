@@ -9,8 +9,8 @@ import evgp
 
 ROOMS = [  # low to high; rooms on one line do not import each other
     ["_typing", "_errors"],
-    ["_linalg", "_machine", "_memory", "_executor", "_processes", "_extras", "_plugins"],
-    ["pool", "nets", "metrics"],
+    ["_linalg", "_machine", "_memory", "_executor", "_processes", "_extras", "_plugins", "_repr"],
+    ["_progress", "pool", "nets", "metrics"],
     ["datasets", "kernels", "ensembles"],
     ["posterior"],
     ["criteria", "theory", "architectures"],

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from evgp._errors import DatasetError, EvgpError, PoolError
-from evgp._executor import Progress, silent
+from evgp._executor import Progress
 from evgp._memory import available_memory
 from evgp._processes import cores, in_processes, tell
+from evgp._progress import reporting
 from evgp.arena.cell import Cell, Played
 from evgp.arena.row import Row
 from evgp.arena.terms import Subject, Terms
@@ -141,7 +142,7 @@ def compare(
     terms: Terms = Terms(),
     seeds: int | Sequence[int] = 5,
     jobs: int | None = None,
-    progress: Progress = silent,
+    progress: Progress | bool | None = None,
 ) -> tuple[Row, ...]:
     """Play every strategy on every dataset with every seed, and give all rows of the folder.
 
@@ -170,13 +171,14 @@ def compare(
     fit = max(1, int(available_memory() * 0.8) // max(1, most))
     count = min(jobs or cores(), len(left), fit)
     done, total = (len(cells) - len(left)) * terms.rounds, len(cells) * terms.rounds
-    meter = _Meter(progress, done, total)
-    meter(0)
-    if count > 1:
-        in_processes(_work, [(study, cell) for cell in left], count, meter)
-    else:
-        for cell in left:
-            study.add(cell, cell.play(lambda: meter(1)))
+    with reporting(progress) as report:
+        meter = _Meter(report, done, total)
+        meter(0)
+        if count > 1:
+            in_processes(_work, [(study, cell) for cell in left], count, meter)
+        else:
+            for cell in left:
+                study.add(cell, cell.play(lambda: meter(1)))
     return study.rows()
 
 

@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 from evgp._errors import DatasetError
 from evgp._executor import Executor
 from evgp._memory import available_memory
-from evgp.cli._inputs import Asked, Cells, Inputs, looked_up, split
-from evgp.datasets import Encoder, Labelled, Streamed, Table, open_pool, read_labelled
+from evgp.cli._inputs import Asked, Inputs, looked_up, split
+from evgp.datasets import Cells, Encoder, Labelled, Streamed, Table, open_pool, read_labelled
 from evgp.pool import Selection
 from evgp.strategies.plan import bytes_of
 
@@ -143,7 +143,7 @@ class Opened:
             max_categories=len(rows) + 1,
             standardise=self.asked.standardise,
         )
-        columns = {name: Cells(table.column(name)) for name in table.names}
+        columns = {name: table.cells(name) for name in table.names}
         return encoder.transform(table), columns, len(encoder.sources)
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from jaxtyping import Float
 
 from evgp._errors import DatasetError
-from evgp.datasets._columns import is_number, to_numbers
+from evgp.datasets._columns import is_number, plain, to_numbers
 from evgp.datasets._separated import read_separated
 from evgp.datasets.arrays import check_memory, read_npy, read_npz
 
@@ -55,6 +55,10 @@ class Table:
             raise no_column(self.source, name, self.names)
         return self.data.column(name)
 
+    def cells(self, name: str) -> "Cells":
+        """One column, to be read cell by cell."""
+        return Cells(self.column(name))
+
     def numbers(self, name: str) -> Float[np.ndarray, " n"]:
         """One column as float64, where every cell must be a number.
 
@@ -62,6 +66,23 @@ class Table:
         array([1., 2.])
         """
         return checked_numbers(self.source, name, self.column(name))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A column whose cells are read one at a time, as plain values.
+
+    >>> Cells(pa.chunked_array([[1.5, None]]))[0]
+    1.5
+    """
+
+    column: pa.ChunkedArray
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __getitem__(self, index: int, /) -> object:
+        return plain(self.column.slice(index, 1))[0].as_py()
 
 
 def checked_numbers(
@@ -129,8 +150,8 @@ def read_table(
     return Table(data, str(path))
 
 
-def check_file(path: Path) -> None:
-    """Refuse what is no plain, readable file with something in it."""
+def check_file(path: Path, what: str = "a table") -> None:
+    """Refuse anything but a plain, readable file with something in it."""
     if path.is_dir():
         raise DatasetError(f"{path}: expected a file, got a directory; name one file in it")
     if not path.exists():
@@ -140,7 +161,7 @@ def check_file(path: Path) -> None:
     if not os.access(path, os.R_OK):
         raise DatasetError(f"{path}: this file may not be read; change its permissions")
     if path.stat().st_size == 0:
-        raise DatasetError(f"{path}: expected a table, got an empty file")
+        raise DatasetError(f"{path}: expected {what}, got an empty file")
 
 
 def _suffix(path: Path) -> tuple[str, bool]:

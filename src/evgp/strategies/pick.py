@@ -4,10 +4,11 @@ from pathlib import Path
 
 from evgp._errors import PoolError
 from evgp._executor import Executor
+from evgp._progress import reporting
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
 from evgp.datasets import Samples, Streamed
-from evgp.greedy import Greedy, Progress, silent
+from evgp.greedy import Greedy, Progress
 from evgp.kernels import EmpiricalNTK, Features, Kernel, Source
 from evgp.nets import Network, mlp
 from evgp.pool import Selection
@@ -46,7 +47,7 @@ def pick(
     executor: Executor | None = None,
     cache: str | Path | None = None,
     seed: int = 0,
-    progress: Progress = silent,
+    progress: Progress | bool | None = None,
 ) -> Selection:
     """Which k rows of x to label, in which order, before any label exists.
 
@@ -71,8 +72,10 @@ def pick(
     block at a time), or "auto": the first that fits in `memory` (such as "2GB"; by default most of
     what is free). Shards lie in `cache`, and stay there; without it they go when the picks are
     made, and a run that was stopped goes on where it was. An `executor`, such as that of
-    `evgp.integrations.dask`, has them worked on elsewhere. What a run will cost says `evgp.plan`;
-    one that would not fit is refused before it starts.
+    `evgp.integrations.dask`, has them worked on elsewhere. `evgp.plan` estimates what a run costs;
+    one that would not fit is refused before it starts. `progress=True` shows a bar, in a terminal
+    or a notebook; a function is called with the stage, how much of it is done, and of how much.
+    `labelled` and `candidates` may be selections of the same pool.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 3))
@@ -101,7 +104,7 @@ def pick(
     if isinstance(x, str | Path | Streamed):
         if test_weights is not None:
             raise PoolError("expected no test_weights with files; repeat test points instead")
-        return Filed(
+        asked_of_files = Filed(
             opened(x, standardise=standardise and features != "raw"),
             filed(x_test, "x_test"),
             filed(x_labelled, "x_labelled"),
@@ -109,7 +112,9 @@ def pick(
             candidates,
             costs,
             budget,
-        ).pick(k, rules, progress)
+        )
+        with reporting(progress) as report:
+            return asked_of_files.pick(k, rules, report)
     used = rules.kernel
     finite = isinstance(used, EmpiricalNTK)
     points = checks.inputs(x, "x", indices=finite)
@@ -134,12 +139,13 @@ def pick(
     )
     scaled = standardise and points.is_floating_point() and features != "raw"
     asked = Asked(points, given, outside, weights, known, free, prices, money)
-    return rules.make(
-        sure,
-        lambda: (asked.scaled() if scaled else asked).pick(k, rules, sure, progress),
-        labelled=len(known) + (0 if outside is None else len(outside)),
-        candidates=len(free),
-    )
+    with reporting(progress) as report:
+        return rules.make(
+            sure,
+            lambda: (asked.scaled() if scaled else asked).pick(k, rules, sure, report),
+            labelled=len(known) + (0 if outside is None else len(outside)),
+            candidates=len(free),
+        )
 
 
 def _array(one: ArrayLike | Samples | Place, name: str) -> ArrayLike | Samples:

@@ -4,15 +4,19 @@ import re
 from dataclasses import dataclass, replace
 from math import prod
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from evgp._errors import MemoryPlanError, NetworkError, PoolError
 from evgp._memory import available_memory
+from evgp._repr import html_card
+from evgp._typing import ArrayLike
 from evgp.criteria import Criterion, ExpectedVariance, Linearised
 from evgp.greedy import Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Kernel, Source, checked, kernel_named
 from evgp.nets import Buildable, Network, mlp, network_named
+from evgp.strategies.checks import rows_of
 from evgp.strategies.names import choose_greedy, criterion_named, thinned_to
 from evgp.strategies.reduce import P, width_of
 from evgp.strategies.sizes import Sizes
@@ -56,6 +60,22 @@ class Plan:
         )
         return f"{text} {self.advice[0].upper()}{self.advice[1:]}." if self.advice else text
 
+    def _repr_html_(self) -> str:
+        lines = {
+            "pool": f"{self.rows:,} rows x {self.features:,} features",
+            "test points": f"{self.test_points:,}",
+            "picks": f"{self.k:,}",
+            "method": f"{self.method} ({self.kind})" if self.kind else self.method,
+            "search": self.greedy,
+            "storage": self.storage,
+            "memory": f"about {_size(self.memory)} of {_size(self.available)} available",
+            "disk": _size(self.disk) if self.disk else "none",
+            "time": f"about {_duration(self.seconds)}",
+        }
+        title = "This run fits in memory" if self.fits else "This run does not fit in memory"
+        advice = [f"{self.advice[0].upper()}{self.advice[1:]}."] if self.advice else []
+        return html_card(title, {"plan": list(lines), "": list(lines.values())}, advice)
+
 
 def plan(
     n: int,
@@ -63,7 +83,7 @@ def plan(
     k: int,
     *,
     m: int | None = None,
-    labelled: int = 0,
+    labelled: int | ArrayLike = 0,
     network: Network | Source | str = mlp(),
     kernel: Kernel | str | None = None,
     criterion: str | Criterion = "ev",
@@ -78,8 +98,9 @@ def plan(
     """Memory and time for k picks of n rows with d features, on this machine.
 
     `d` is a number, or the shape of a sample, such as (3, 32, 32). `m` is the number of test points
-    where they are not the pool; `thin` keeps that many of them. A network with a finite reading
-    only, or an `EmpiricalNTK` as `kernel`, is tried on a few samples to see what it takes.
+    where they are not the pool; `thin` keeps that many of them. `labelled` is the number of
+    labelled rows, or these rows themselves, such as an earlier selection. A network with a finite
+    reading only, or an `EmpiricalNTK` as `kernel`, is tried on a few samples to see what it takes.
     `features` ("raw", "nystrom-512", "sketch-512") take the place of the matrix of pool and test
     points; by default they do so only where that matrix would not fit. `method` is "dense" (the
     matrix), "features" (in memory) or "sharded" (features on the disk); "auto" takes the first of
@@ -95,6 +116,8 @@ def plan(
             raise PoolError(f"expected {name} >= 1, got {value}")
     if storage not in ("float64", "float32", "auto"):
         raise PoolError(f"expected storage among float64, float32, auto; got {storage!r}")
+    if not isinstance(labelled, int | np.integer):
+        labelled = len(rows_of(labelled, "labelled", n))
     rule = criterion_named(criterion)
     thin = thinned_to(thin, rule)
     points = n if m is None else m

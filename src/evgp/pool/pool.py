@@ -1,13 +1,7 @@
-"""The pool to choose from, and the selection that comes out.
+"""The pool to choose from, checked when it is made, so nobody checks later."""
 
-A `Pool` is checked when it is made, so nobody checks later.
-"""
+from dataclasses import dataclass, replace
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from math import floor, nan
-
-import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
@@ -17,7 +11,7 @@ from evgp._errors import PoolError
 _NONE = torch.empty(0, dtype=torch.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pool:
     """Inputs to choose from, inputs that matter, and what is labelled already.
 
@@ -137,53 +131,3 @@ class Pool:
         free = torch.ones(len(self), dtype=torch.bool)
         free[self.labelled] = False
         return free.nonzero().squeeze(1)
-
-
-@dataclass(frozen=True)
-class Certificate:
-    r"""What no other choice could have beaten, for every prefix of the picks.
-
-    `lowest` is a floor under the mean variance that *any* $j$ points could leave, for
-    $j = 1, \dots, k$; `share` the fraction of the best possible fall that the picks certainly
-    reach. `needed` maps a share of the variance to remove (0.5, 0.8, ...) to (`k_lo`, `k_hi`): no
-    fewer than `k_lo` labels can do it, our first `k_hi` picks do it (None: more than k).
-    """
-
-    lowest: Float[np.ndarray, " k"]
-    share: Float[np.ndarray, " k"]
-    needed: Mapping[float, tuple[int, int | None]]
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Picks in order, each with its gain, and how good they provably are.
-
-    `prior_variance` is the mean variance over the test points with no label at all,
-    `start_variance` with the labels there were, `variance_left` after each pick;
-    `test_before` and `test_after` are the variances of the single test points.
-    """
-
-    indices: Int[np.ndarray, " k"]
-    gains: Float[np.ndarray, " k"]
-    prior_variance: float = nan
-    start_variance: float = nan
-    variance_left: Float[np.ndarray, " k"] = field(default_factory=lambda: np.empty(0))
-    test_before: Float[np.ndarray, " m"] = field(default_factory=lambda: np.empty(0))
-    test_after: Float[np.ndarray, " m"] = field(default_factory=lambda: np.empty(0))
-    costs: Float[np.ndarray, " k"] | None = None
-    certificate: Certificate | None = None
-    settings: Mapping[str, object] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __repr__(self) -> str:
-        shown = ", ".join(str(i) for i in self.indices[:5]) + (", ..." if len(self) > 5 else "")
-        parts = [f"{len(self)} picks: [{shown}]"]
-        if len(self.variance_left):
-            parts.append(f"variance {self.start_variance:.4g} -> {self.variance_left[-1]:.4g}")
-        if self.certificate is not None and len(self):
-            share = floor(1000 * self.certificate.share[-1]) / 10  # never more than is proved
-            parts.append(f"at least {share:.1f} % of the best possible")
-        return f"Selection({'; '.join(parts)})"
