@@ -44,7 +44,7 @@ class Certificate:
         object.__setattr__(self, "needed", needed)
 
     def __eq__(self, other: object) -> bool:
-        return same_fields(self, other)
+        return same_fields(self, other) if isinstance(other, Certificate) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -10,8 +10,6 @@ import numpy as np
 
 def same_fields(one: Any, other: Any) -> bool:
     """Whether two records of one class are equal, field by field."""
-    if type(other) is not type(one):
-        return NotImplemented
     return all(_same(getattr(one, each.name), getattr(other, each.name)) for each in fields(one))
 
 
@@ -22,6 +20,8 @@ def _same(one: object, other: object) -> bool:
         return np.array_equal(*both, equal_nan=all(array.dtype.kind == "f" for array in both))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and type(one) is type(other):
+        return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, float) and isinstance(other, float) and isnan(one):
         return isnan(other)
     return bool(one == other)

@@ -176,7 +176,7 @@ class Selection(Sequence[int]):
         return np.array(self.indices, dtype=dtype, copy=copy)
 
     def __eq__(self, other: object) -> bool:
-        return same_fields(self, other)
+        return same_fields(self, other) if isinstance(other, Selection) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -116,7 +116,10 @@ def rows_of(values: ArrayLike | None, name: str, n: int) -> Int[Tensor, " l"]:
     """Row numbers of the pool, each once, in order."""
     if values is None:
         return torch.empty(0, dtype=torch.int64)
-    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    try:
+        array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    except ValueError as error:
+        raise PoolError(f"expected {name} as a list of row numbers, got {error}") from error
     if array.ndim == 1 and array.dtype == bool:
         if len(array) != n:
             raise PoolError(f"expected a mask {name} of {n} rows, got {len(array)}")
