@@ -48,14 +48,6 @@ class Certificate:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def prefix(self, k: int) -> "Certificate":
-        """The certificate of the first k picks."""
-        needed = {
-            share: Needed(low, high if high is not None and high <= k else None)
-            for share, (low, high) in self.needed.items()
-        }
-        return Certificate(self.lowest[:k], self.share[:k], needed)
-
     def _repr_html_(self) -> str:
         k = len(self.share)
         shares = sorted(self.needed)
@@ -67,11 +59,25 @@ class Certificate:
                 f"more than {k:,}" if one.at_most is None else one.at_most for one in labels
             ],
         }
-        return html_card(f"Certificate of {k:,} picks", columns, [self.sentence()] if k else [])
+        return html_card(f"Certificate of {k:,} picks", columns, [promise(self.share)] if k else [])
 
-    def sentence(self, rivals: str = "") -> str:
-        """What is certain of all picks together; `rivals` are what they are compared with."""
-        k = len(self.share)
-        rivals = rivals or ("any other row" if k == 1 else f"any {k:,} rows")
-        share = guaranteed(float(self.share[-1]))
-        return f"At least {share} of the largest reduction {rivals} could achieve."
+
+def prefix(certificate: Certificate, k: int) -> Certificate:
+    """The certificate of the first k picks."""
+    needed = {
+        share: Needed(low, high if high is not None and high <= k else None)
+        for share, (low, high) in certificate.needed.items()
+    }
+    return Certificate(certificate.lowest[:k], certificate.share[:k], needed)
+
+
+def promise(share: Float[np.ndarray, " k"], *, costs: bool = False) -> str:
+    """What is certain of k picks, in a sentence; with `costs` they are compared at their price.
+
+    >>> promise(np.array([0.7, 0.8129]))
+    'At least 81.2 % of the largest reduction any 2 rows could achieve.'
+    """
+    k = len(share)
+    rivals = "the same budget" if costs else "any other row" if k == 1 else f"any {k:,} rows"
+    reached = guaranteed(float(share[-1]))
+    return f"At least {reached} of the largest reduction {rivals} could achieve."

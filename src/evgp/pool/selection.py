@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from evgp._errors import PoolError
 from evgp._repr import guaranteed, html_card
-from evgp.pool.certificate import Certificate
+from evgp.pool.certificate import Certificate, prefix, promise
 from evgp.pool.equality import same_fields
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Selection(Sequence[int]):
     gains: Float[np.ndarray, " k"]
     prior_variance: float = nan
     start_variance: float = nan
+    # Axes of their own, as each of these may be empty.
     variance_left: Float[np.ndarray, " v"] = field(default_factory=lambda: np.empty(0))
     test_before: Float[np.ndarray, " b"] = field(default_factory=lambda: np.empty(0))
     test_after: Float[np.ndarray, " a"] = field(default_factory=lambda: np.empty(0))
@@ -168,7 +169,7 @@ class Selection(Sequence[int]):
             test_before=self.test_before if first else np.empty(0),
             test_after=np.empty(0),
             costs=None if self.costs is None else self.costs[start:stop],
-            certificate=None if certificate is None else certificate.prefix(stop),
+            certificate=None if certificate is None else prefix(certificate, stop),
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -329,8 +330,7 @@ class Selection(Sequence[int]):
         if self.costs is not None:
             columns["cost"] = self.costs[:shown].tolist()
         if self.certificate is not None and k:
-            rivals = "" if self.costs is None else "the same budget"
-            remarks.append(self.certificate.sentence(rivals))
+            remarks.append(promise(self.certificate.share, costs=self.costs is not None))
         rows = self.settings.get("rows")
         of = f" of {rows:,} rows" if isinstance(rows, int) else ""
         title = f"{k:,} {'pick' if k == 1 else 'picks'}{of}"
