@@ -16,7 +16,7 @@ from evgp._memory import available_memory
 from evgp.cli._inputs import Asked, Cells, Inputs, looked_up, split
 from evgp.datasets import Encoder, Labelled, Streamed, Table, open_pool, read_labelled
 from evgp.pool import Selection
-from evgp.strategies.plan import bytes_of
+from evgp.selection.names import bytes_of
 
 _FILES = (".parquet", ".arrow", ".feather", ".ipc", ".npy")
 # Rows besides the picks that the map of a report shows.
