@@ -10,7 +10,7 @@ from torch import nn
 import evgp
 from evgp import EmpiricalNTK, cnn, mlp
 from evgp._errors import NetworkError
-from evgp.selection.plan import kernel_of
+from evgp.selection.request import kernel_of
 
 
 def images(n: int = 24) -> torch.Tensor:

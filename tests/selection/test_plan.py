@@ -73,9 +73,9 @@ print(peak() * 1024)
 
 
 def test_the_sizes_first_still_plan_with_a_note() -> None:
-    with pytest.warns(DeprecationWarning, match=r"plan\(1000, 8, 20\) is now plan\(\(1000, 8\), 20"):
+    with pytest.warns(DeprecationWarning, match=r"is now plan\(\(1000, 8\), 20\)"):
         made = evgp.plan(1000, 8, 20, m=50, labelled=3)
-    assert (made.rows, made.k, made.test_points, made.request.known) == (1000, 20, 50, 3)
+    assert (made.rows, made.k, made.test_points, made.request.sizes.labelled) == (1000, 20, 50, 3)
 
 
 def test_a_plan_runs_as_it_says() -> None:

@@ -12,7 +12,7 @@ from evgp._extras import EXTRAS
 from evgp.nets import mlp
 from evgp.selection import Request
 from evgp.selection.checks import inputs, scale_of
-from evgp.selection.names import flag_of
+from evgp.selection.names import flag_of, noise_of
 from evgp.selection.plan import planned
 from evgp.selection.stepwise import stepwise
 
@@ -101,7 +101,7 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             x_labelled=known if len(known) else None,
             network=mlp() if self.network is None else self.network,
             kernel=self.kernel,
-            noise=self.noise,
+            noise=noise_of(self.noise),
             standardise=False,
             storage="float64",
             thin=self.thin,

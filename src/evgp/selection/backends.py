@@ -3,30 +3,25 @@
 A backend knows what it takes (`memory`, `seconds`, `disk`) and does it (`run`).
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Protocol, runtime_checkable
 
-import numpy as np
 import torch
-from jaxtyping import Int
 from torch import Generator, Tensor
 
 from evgp._capabilities import can
-from evgp._errors import DataWarning, PoolError
-from evgp._executor import counted
-from evgp._linalg import in_pairs
+from evgp._errors import PoolError
 from evgp._machine import speed
-from evgp.datasets import Fitted, Streamed, Survey, step_of
+from evgp.datasets import Fitted, Streamed, step_of
 from evgp.greedy import Greedy, Purse
 from evgp.kernels import Features, Kernel
-from evgp.pool import Pool, Selection
-from evgp.selection import checks
+from evgp.pool import Selection
 from evgp.selection.features import P, features_named, fewer, looked_at, width_of
 from evgp.selection.large import Large
-from evgp.selection.request import Points, Request
+from evgp.selection.reading import fit, like, read
+from evgp.selection.request import Request
 from evgp.selection.run import (
     Opened,
     check_by_features,
@@ -102,23 +97,23 @@ class Dense:
 
     def memory(self, storage: str) -> int:
         """The large matrix, the columns of the picks, the inputs, what the criterion takes."""
-        asked, size = self.request, _size(storage)
-        n, m, own = len(asked.x), asked.tests, _own(asked)
-        columns = 8 * (3 * asked.k + asked.known) * (n + (0 if own else m))
+        sizes, criterion, size = self.request.sizes, self.request.criterion, _size(storage)
+        n, m, k = sizes.rows, sizes.tests, sizes.k
+        columns = 8 * (3 * k + sizes.labelled) * (n + sizes.apart)
         extra = 0
-        if can(asked.criterion, "certifiable"):
-            solver = 8 * m * m * 2 if m <= DENSE else 8 * m * (asked.k + 64) * 4
-            extra = (0 if own else m * m * size) + solver
-        if more := getattr(asked.criterion, "extra_memory", None):
+        if can(criterion, "certifiable"):
+            solver = 8 * m * m * 2 if m <= DENSE else 8 * m * (k + 64) * 4
+            extra = sizes.apart * m * size + solver
+        if more := getattr(criterion, "extra_memory", None):
             extra += more(n, m)
-        return n * m * size + columns + _inputs(asked) + extra + self.table[0] + _LIBRARIES
+        return n * m * size + columns + sizes.inputs + extra + self.table[0] + _LIBRARIES
 
     def seconds(self, storage: str, search: Greedy) -> float:
         """The kernel, a read of the matrix a pick, swaps, the certificate."""
-        asked, (flops, stream) = self.request, speed()
-        n, m, k, size = len(asked.x), asked.tests, asked.k, _size(storage)
-        pairs = n * m * (0.5 if _own(asked) else 1.0)
-        kernel = self.table[1] or pairs * (2 * asked.width / flops + 8e-9 * _layers(asked.kernel))
+        asked, sizes, (flops, stream) = self.request, self.request.sizes, speed()
+        n, m, k, size = sizes.rows, sizes.tests, sizes.k, _size(storage)
+        pairs = n * m * (1.0 if sizes.apart else 0.5)
+        kernel = self.table[1] or pairs * (2 * sizes.width / flops + 8e-9 * _layers(asked.kernel))
         picks = k * (n * m * size / stream + 4 * k * n * 8 / stream + 2e-3)
         if can(asked.criterion, "pairwise"):
             picks = k * n * m * (k / flops + 4e-8)
@@ -152,11 +147,10 @@ class LowRank:
 
     def memory(self, storage: str) -> int:
         """The features, the inputs, and some p x p matrices."""
-        asked, p = self.request, self.width
-        n, m, own = len(asked.x), asked.tests, _own(asked)
-        kept = n * p * _size(storage) + 80 * n + _inputs(asked)
-        square = 8 * p * (6 * p + 4 * asked.k) + 3 * 8 * 4096 * p
-        return kept + square + (0 if own else 8 * m * p) + _LIBRARIES
+        sizes, p = self.request.sizes, self.width
+        kept = sizes.rows * (p * _size(storage) + 80) + sizes.inputs
+        square = 8 * p * (6 * p + 4 * sizes.k) + 3 * 8 * 4096 * p
+        return kept + square + 8 * sizes.apart * p + _LIBRARIES
 
     def seconds(self, storage: str, search: Greedy) -> float:
         """Making the features, and a read of them a pick."""
@@ -192,19 +186,14 @@ class Shards:
 
     def memory(self, storage: str) -> int:
         """Some p x p matrices, the blocks that are worked on, six numbers a row."""
-        asked, p, d = self.request, self.width, self.request.width
-        square = 8 * p * (12 * p + 6 * asked.k)
+        sizes, p, d = self.request.sizes, self.width, self.request.sizes.width
+        square = 8 * p * (12 * p + 6 * sizes.k)
         # Blocks of rows at once, one a thread and some that wait.
         block = 8 * step_of(2 * d) * (6 * p + 5 * d) * (2 + torch.get_num_threads())
-        sample = min(len(asked.x), _SAMPLE, max(p, _NUMBERS // d))
-        kept = 5 * 8 * d * sample + (0 if self.scratch else _KEPT * len(asked.x))
-        return (
-            square
-            + block
-            + kept
-            + (_inputs(asked) if can(asked.x, "in_memory") else 0)
-            + _ANONYMOUS
-        )
+        sample = min(sizes.rows, _SAMPLE, max(p, _NUMBERS // d))
+        kept = 5 * 8 * d * sample + (0 if self.scratch else _KEPT * sizes.rows)
+        inputs = sizes.inputs if can(self.request.x, "in_memory") else 0
+        return square + block + kept + inputs + _ANONYMOUS
 
     def seconds(self, storage: str, search: Greedy) -> float:
         """Making the features, and a read of them a pick."""
@@ -212,7 +201,7 @@ class Shards:
 
     def disk(self) -> int:
         """The features and what they miss."""
-        return len(self.request.x) * (4 * self.width + 8)
+        return self.request.sizes.rows * (4 * self.width + 8)
 
     def run(self, search: Greedy, storage: str, generator: Generator | None = None) -> Selection:
         """Make the shards, then search over them."""
@@ -252,7 +241,7 @@ class Shards:
             fitted = fit(asked, looked_at(len(asked.x), width, asked.seed) if width else None)
             rows = fewer(len(fitted.kept), prod(fitted.shape), width or 1, asked.seed)
             seen = torch.from_numpy(fitted.sampled(rows))
-            return fitted.bare(), *_like(fitted, asked), seen
+            return fitted.bare(), *like(fitted, asked), seen
         pool = read(replace(asked, thin=None))
         test, outside = (None if x is None else Held(x) for x in (pool.x_test, pool.x_labelled))
         return Held(pool.x), test, outside, pool.x
@@ -263,9 +252,10 @@ def backends(request: Request) -> dict[str, Callable[[], Backend]]:
 
     def dense() -> Dense:
         if cost := getattr(request.kernel, "cost", None):
-            tests = 0 if request.x_test is None else request.tests
-            samples = _samples(request.kernel, request.shape)
-            return Dense(request, cost(samples, len(request.x) + request.known + tests))
+            sizes = request.sizes
+            tests = 0 if request.x_test is None else sizes.tests
+            samples = _samples(request.kernel, sizes.shape)
+            return Dense(request, cost(samples, sizes.rows + sizes.labelled + tests))
         return Dense(request)
 
     def features() -> LowRank:
@@ -276,82 +266,6 @@ def backends(request: Request) -> dict[str, Callable[[], Backend]]:
         return Shards(request, *features_of(request))
 
     return {"dense": dense, "features": features, "sharded": sharded}
-
-
-def read(request: Request) -> Pool:
-    """The points of a request in memory, on the pool's scale."""
-    if isinstance(request.x, Streamed):
-        fitted = fit(request)
-        parts = [None if one is None else _whole(one) for one in (fitted, *_like(fitted, request))]
-    else:
-        parts = [
-            None if one is None else _held(one)
-            for one in (request.x, request.x_test, request.x_labelled)
-        ]
-        if request.scaled:
-            parts = _scaled(parts)
-    x, x_test, x_labelled = parts
-    assert x is not None
-    pool = Pool(x, x_test, request.test, request.test_weights, request.labelled, x_labelled)
-    return pool if request.thin is None else checks.thinned(pool, request.thin, request.seed)
-
-
-def fit(request: Request, sample: Int[np.ndarray, " r"] | None = None) -> Fitted:
-    """One pass over a pool in files: its scaling, its categories, and the rows of a sample.
-
-    O(n d) time, and the memory of a few blocks and of the sample.
-    """
-    pool, rows = request.x, np.arange(min(8, len(request.x))) if sample is None else sample
-    assert isinstance(pool, Streamed)
-    starts = range(0, len(pool), request.shard)
-    ends = [(start, min(len(pool), start + request.shard)) for start in starts]
-    calls = [(pool, low, high, rows[(rows >= low) & (rows < high)]) for low, high in ends]
-    names = [f"{pool.name}, rows {low} to {high - 1}" for low, high in ends]
-    each = counted(request.progress, "reading", len(ends))
-    fitted = pool.fitted(in_pairs(request.place().run(_survey, calls, names, each), Survey.merge))
-    for note in fitted.notes:
-        warnings.warn(note, DataWarning, stacklevel=2)
-    return fitted
-
-
-def _survey(pool: Streamed, start: int, stop: int, rows: Int[np.ndarray, " r"]) -> Survey:
-    return pool.survey(start, stop, rows)
-
-
-def _like(fitted: Fitted, request: Request) -> tuple[Fitted | None, Fitted | None]:
-    """Test and labelled points in files, on the scale of the pool."""
-    test, outside = (
-        fitted.like(one) if isinstance(one, Streamed) else None
-        for one in (request.x_test, request.x_labelled)
-    )
-    return test, outside
-
-
-def _whole(pool: Fitted) -> Tensor:
-    """All of a pool in files, as numbers."""
-    return torch.from_numpy(np.concatenate([block for _, block in pool.blocks(0, len(pool))]))
-
-
-def _held(points: Points) -> Tensor:
-    if not isinstance(points, Held):
-        raise PoolError(
-            "expected points to pick from, got their shape alone, which a plan can be made for; "
-            "give the points"
-        )
-    return points.x
-
-
-def _scaled(parts: list[Tensor | None]) -> list[Tensor | None]:
-    """All points on the scale of the pool, which comes first."""
-    assert parts[0] is not None
-    scale = checks.scale_of(parts[0])
-    if not bool(scale.factor.any()):
-        warnings.warn(
-            "every column is constant, so all rows are alike and any pick is as good",
-            DataWarning,
-            stacklevel=2,
-        )
-    return [None if part is None else scale(part) for part in parts]
 
 
 def _searched(
@@ -383,27 +297,17 @@ def features_of(request: Request) -> tuple[str, int]:
         return repr(features), width
     kind = features or ("sketch" if can(request.kernel, "gradients") else "nystrom")
     width = width_of(kind)
-    return (kind if width is None else f"{kind.partition('-')[0]}-{width}"), width or request.width
+    return (
+        kind if width is None else f"{kind.partition('-')[0]}-{width}"
+    ), width or request.sizes.width
 
 
 def _featurised(request: Request, p: int, size: int, search: Greedy) -> float:
-    flops, stream = speed()
-    n, k = len(request.x), request.k
-    points = n + (0 if _own(request) else request.tests)
-    making = points * 2 * p * (request.width + 3 * p) / flops
+    sizes, (flops, stream) = request.sizes, speed()
+    n, k = sizes.rows, sizes.k
+    making = (n + sizes.apart) * 2 * p * (sizes.width + 3 * p) / flops
     reads = k * (n * p * size / stream + 3e-7 * n + 2e-3)
     return making + reads * (9 if can(search, "swaps") else 1)
-
-
-def _own(request: Request) -> bool:
-    """Whether the candidates are the test points, so that one matrix serves both."""
-    apart = request.x_test is not None or request.test is not None
-    return not apart and request.tests == len(request.x) and request.known == 0
-
-
-def _inputs(request: Request) -> int:
-    """Bytes of the points, as given and scaled."""
-    return 8 * request.width * (2 * len(request.x) + (0 if _own(request) else request.tests))
 
 
 def _size(storage: str) -> int:

@@ -132,7 +132,7 @@ def one_of(value: object, name: str, among: Sequence[str]) -> str:
     'dense'
     """
     if not isinstance(value, str) or value not in among:
-        raise PoolError(f"expected {name} among {', '.join(among)}; got {value!r}")
+        raise PoolError(f"expected a {name} among {', '.join(among)}; got {value!r}")
     return value
 
 

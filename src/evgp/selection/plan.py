@@ -76,14 +76,14 @@ class Plan:
     @property
     def test_points(self) -> int:
         """How many test points count."""
-        return self.request.tests
+        return self.request.sizes.tests
 
     def facts(self) -> dict[str, object]:
         """The plan as plain values, as `evgp plan --json` prints it."""
         return {
             "rows": len(self.request.x),
-            "features": self.request.width,
-            "test_points": self.request.tests,
+            "features": self.request.sizes.width,
+            "test_points": self.request.sizes.tests,
             "k": self.request.k,
             "method": self.method,
             "kind": self.backend.kind,
@@ -120,10 +120,10 @@ class Plan:
         asked = self.request
         return {
             "rows": len(asked.x),
-            "features": asked.width,
-            "test_points": asked.tests,
-            "labelled": asked.known,
-            "candidates": asked.free,
+            "features": asked.sizes.width,
+            "test_points": asked.sizes.tests,
+            "labelled": asked.sizes.labelled,
+            "candidates": asked.sizes.candidates,
             "network": asked.network,
             "criterion": repr(asked.criterion),
             "greedy": repr(self.search),
@@ -149,29 +149,29 @@ class Plan:
     def _what(self) -> str:
         rows, asked = f"{len(self.request.x):,} rows", self.request
         if self.method == "dense":
-            return f"{rows} x {asked.tests:,} test points in {self.storage}"
+            return f"{rows} x {asked.sizes.tests:,} test points in {self.storage}"
         where = "on the disk" if self.backend.disk() else f"in {self.storage}"
-        return f"{rows} of {asked.width:,} columns with {self.backend.kind} features {where}"
+        return f"{rows} of {asked.sizes.width:,} columns with {self.backend.kind} features {where}"
 
     def _remark_backend(self) -> None:
-        asked = self.request
+        asked, sizes = self.request, self.request.sizes
         own_choice = asked.features is None and asked.method == "auto" and asked.executor is None
         if self.method != "dense" and own_choice:
             warnings.warn(
-                f"the {len(asked.x):,} x {asked.tests:,} matrix of the exact kernel would not fit "
+                f"the {sizes.rows:,} x {sizes.tests:,} matrix of the exact kernel would not fit "
                 f"in memory, so the picks are those of {self.backend.kind} features",
                 DataWarning,
                 stacklevel=3,
             )
 
     def __str__(self) -> str:
-        asked, kind = self.request, self.backend.kind
+        sizes, kind = self.request.sizes, self.backend.kind
         verdict = "fits" if self.fits else "does not fit"
         how = f"{self.method} ({kind})" if kind else self.method
         disk = f", {size(self.backend.disk())} on the disk" if self.backend.disk() else ""
         text = (
-            f"{len(asked.x):,} rows x {asked.width:,} features, {asked.tests:,} test points, "
-            f"{asked.k:,} picks: {how}, {self.search!r}, {self.storage} storage, about "
+            f"{sizes.rows:,} rows x {sizes.width:,} features, {sizes.tests:,} test points, "
+            f"{sizes.k:,} picks: {how}, {self.search!r}, {self.storage} storage, about "
             f"{size(self.memory)} of memory ({verdict} in the {size(self.available)} available)"
             f"{disk} and about {_duration(self.seconds)}."
         )
@@ -188,7 +188,7 @@ def planned(request: Request) -> Plan:
         storage = "float64" if backend.memory("float64") <= room else "float32"
     search = choose_greedy(
         request.search,
-        request.free,
+        request.sizes.candidates,
         request.k,
         request.criterion,
         sharded=isinstance(backend, Shards),
@@ -247,7 +247,7 @@ def _advice(backend: Backend, storage: str, room: int) -> str:
         return f"float32 storage would take {size(backend.memory('float32'))}"
     for points in (20_000, 10_000, 5_000, 2_000, 1_000):
         fewer = Dense(replace(request, thin=points)).memory("float32")
-        if points < request.tests and fewer <= room:
+        if points < request.sizes.tests and fewer <= room:
             return f"float32 storage with thin={points} (test points) would take {size(fewer)}"
     return "pick from a sample of the rows, or use a machine with more memory"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, prod
 from pathlib import Path
 
@@ -44,7 +45,6 @@ class Shape:
 
     rows: int
     shape: tuple[int, ...]
-    in_memory: bool = True
 
     def __post_init__(self) -> None:
         whole(self.rows, "rows", 1)
@@ -56,6 +56,30 @@ class Shape:
 
 
 Points = Held | Streamed | Shape
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many rows, test points, labelled points and picks there are, and how wide a row is.
+
+    `apart` are the test points that are not the candidates themselves: none where one matrix
+    serves both.
+    """
+
+    rows: int
+    shape: tuple[int, ...]
+    k: int
+    tests: int
+    labelled: int
+    candidates: int
+    apart: int
+    width: int = 0
+    inputs: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", prod(self.shape))
+        # Bytes of the points, as given and scaled.
+        object.__setattr__(self, "inputs", 8 * self.width * (2 * self.rows + self.apart))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -136,6 +160,8 @@ class Request:
             for one, name in ((x_test, "x_test"), (x_labelled, "x_labelled"))
         )
         n, tests = len(points), points if given is None else given
+        if test_weights is not None and isinstance(points, Streamed):
+            raise PoolError("expected no test_weights with files; repeat test points instead")
         known = checks.rows_of(labelled, "labelled", n)
         some = None if candidates is None else checks.free_rows(candidates, known, n)
         if some is None and len(known) == n:
@@ -180,36 +206,26 @@ class Request:
             )
         if self.method == "dense" and self.features is not None:
             raise PoolError(f"expected no features with method='dense', got {self.features!r}")
-        if self.test_weights is not None and isinstance(self.x, Streamed):
-            raise PoolError("expected no test_weights with files; repeat test points instead")
 
-    @property
-    def free(self) -> int:
-        """How many rows may be picked."""
-        every = len(self.x) - len(self.labelled)
-        return every if self.candidates is None else len(self.candidates)
-
-    @property
-    def known(self) -> int:
-        """How many points are labelled, in the pool and outside."""
-        return len(self.labelled) + (0 if self.x_labelled is None else len(self.x_labelled))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of a point as numbers: of a table in files, the widest that it may be."""
-        return (self.x.widest,) if isinstance(self.x, Streamed) else self.x.shape
-
-    @property
-    def width(self) -> int:
-        """Numbers of a point."""
-        return prod(self.shape)
-
-    @property
-    def tests(self) -> int:
-        """How many test points count, once they are thinned."""
+    @cached_property
+    def sizes(self) -> "Sizes":
+        """The numbers that the cost of a run depends on."""
         points = self.x if self.x_test is None else self.x_test
-        count = len(points if self.test is None else self.test)
-        return count if self.thin is None else min(count, self.thin)
+        tests = len(points if self.test is None else self.test)
+        tests = tests if self.thin is None else min(tests, self.thin)
+        labelled = len(self.labelled) + (0 if self.x_labelled is None else len(self.x_labelled))
+        n = len(self.x)
+        own = self.x_test is None and self.test is None and tests == n and labelled == 0
+        return Sizes(
+            rows=n,
+            # Of a table in files, the widest that its words may make it.
+            shape=(self.x.widest,) if isinstance(self.x, Streamed) else self.x.shape,
+            k=self.k,
+            tests=tests,
+            labelled=labelled,
+            candidates=n - len(self.labelled) if self.candidates is None else len(self.candidates),
+            apart=0 if own else tests,
+        )
 
     def rows(self) -> Int[Tensor, " c"]:
         """The rows that may be picked."""
