@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
-TABLE = re.compile(r"(<!-- house -->\n).*?(\n<!-- /house -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- house -->\n).*?(<!-- /house -->)", re.DOTALL)
 # Classes that something may be told apart by, instead of by what it says it can do.
 KINDS = {
     "criteria": "ExpectedVariance Linearised Percentile MutualInformation",
@@ -124,7 +124,7 @@ def main() -> None:
         print(made)
         return
     page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(TABLE.sub(lambda match: match[1] + made + match[2], page), encoding="utf-8")
+    PAGE.write_text(TABLE.sub(lambda match: f"{match[1]}{made}\n{match[2]}", page), encoding="utf-8")
 
 
 if __name__ == "__main__":
