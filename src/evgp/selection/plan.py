@@ -18,6 +18,7 @@ from evgp.pool import Selection
 from evgp.selection.backends import Backend, Dense, Shards, backends, features_of
 from evgp.selection.names import choose_greedy
 from evgp.selection.request import Request
+from evgp.selection.run import check_by_features
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -219,6 +220,8 @@ def _backend(request: Request, room: int) -> Backend:
         names = ["dense", "features", "sharded"]
     else:
         names = ["dense"]
+    if names == ["sharded"]:
+        check_by_features(request.criterion, "shards")
     if names == ["sharded"] and request.thin is not None:
         raise PoolError(
             "expected no thin for a sharded run, where any number of test points are one matrix; "
