@@ -118,10 +118,10 @@ def test_a_certificate_shows_what_is_needed() -> None:
 
 
 def test_a_plan_says_whether_it_fits_and_what_to_do() -> None:
-    fits = Seen(evgp.plan(1000, 8, 10)._repr_html_())
+    fits = Seen(evgp.plan((1000, 8), 10)._repr_html_())
     assert fits.prose == ["This run fits in memory"]
     assert ["pool", "1,000 rows x 8 features"] in fits.rows
-    large = evgp.plan(10**6, 8, 10, method="dense", memory="1GB")
+    large = evgp.plan((10**6, 8), 10, method="dense", memory="1GB")
     assert Seen(large._repr_html_()).prose == [
         "This run does not fit in memory",
         f"{large.advice[0].upper()}{large.advice[1:]}.",

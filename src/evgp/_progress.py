@@ -23,18 +23,30 @@ def reporting(progress: Any) -> Iterator[Progress]:
     ...     report("picking", 1, 2)
     picking 1 2
     """
-    if progress is None or progress is False:
-        yield silent
-    elif progress is True:
+    kind = check_progress(progress)
+    if callable(kind):
+        yield kind
+    elif kind:
         with bar() as move:
             yield move
-    elif callable(progress) and not isinstance(progress, type):
-        yield progress
     else:
-        raise PoolError(
-            "expected progress as True, False or a function of a stage, how much of it is done and "
-            f"of how much; got {progress!r}"
-        )
+        yield silent
+
+
+def check_progress(progress: Any) -> Progress | bool:
+    """A function, True or False.
+
+    >>> check_progress(None)
+    False
+    """
+    if progress is None or isinstance(progress, bool):
+        return bool(progress)
+    if callable(progress) and not isinstance(progress, type):
+        return progress
+    raise PoolError(
+        "expected progress as True, False or a function of a stage, how much of it is done and of "
+        f"how much; got {progress!r}"
+    )
 
 
 @contextmanager

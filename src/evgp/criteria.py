@@ -7,7 +7,7 @@ After observing $x$ the variance at a test point $t$ falls by $\mathrm{cov}(x, t
 """
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -21,7 +21,19 @@ BLOCK = 1 << 22  # numbers in one block of candidates x test points
 
 @runtime_checkable
 class Criterion(Protocol):
-    """The gain of labelling each candidate."""
+    """The gain of labelling each candidate.
+
+    A criterion may say more about itself, and has it used; what it does not say is taken as no:
+
+    - `by_features`: it needs the mean over the test points alone, so it works with features and
+      shards;
+    - `certifiable`: its gains add up to the fall of the mean variance, which a certificate bounds;
+    - `exchangeable`: swapping picks for others pays, so `greedy="auto"` does it where affordable;
+    - `pairwise`: each look at the candidates costs all pairs with the test points;
+    - `ignores_weights`: weights of the test points have no place in it;
+    - `test_points`: how many test points it can take, if not all of them;
+    - `extra_memory(n, m)`: bytes that it takes next to the matrix of n candidates x m test points.
+    """
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         """Of these candidates, in float64."""
@@ -40,6 +52,10 @@ class ExpectedVariance:
 
     O(r m k) for given rows; O(c) for all, from the sums that the posterior keeps.
     """
+
+    by_features: ClassVar[bool] = True
+    certifiable: ClassVar[bool] = True
+    exchangeable: ClassVar[bool] = True
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         """Of these candidates, in float64."""
@@ -62,6 +78,8 @@ class Linearised:
     noise $s_x$ is small, so it may choose worse; the variance left is measured without it.
     """
 
+    by_features: ClassVar[bool] = True
+
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         """Of these candidates, in float64."""
         return posterior.fall(rows) / posterior.noise()[rows]
@@ -82,6 +100,7 @@ class Percentile:
     """
 
     r: float = 90
+    pairwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.r <= 100:
@@ -103,6 +122,10 @@ class Percentile:
         """The gains themselves."""
         return self.gains(posterior, torch.arange(len(posterior.variance())))
 
+    def extra_memory(self, n: int, m: int) -> int:
+        """Bytes of the blocks whose percentiles are taken."""
+        return 12 * 8 * BLOCK
+
 
 @dataclass(frozen=True)
 class MutualInformation:
@@ -114,6 +137,9 @@ class MutualInformation:
     not, are in `evgp.posterior.informed`. Not monotone: late gains may be negative.
     """
 
+    ignores_weights: ClassVar[bool] = True
+    test_points: ClassVar[int] = 1000  # it factorises their covariance; the paper thins to as many
+
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         """Of these candidates, in float64."""
         return self.ceilings(posterior)[rows]
@@ -123,6 +149,10 @@ class MutualInformation:
         noise = posterior.noise()
         informed = posterior.informed_variance() + noise
         return ((posterior.variance() + noise) / informed).log() / 2
+
+    def extra_memory(self, n: int, m: int) -> int:
+        """Bytes of the test points' covariance, its factor, and what it is multiplied with."""
+        return 8 * (3 * m * m + 2 * m * n)
 
 
 def percentile(

@@ -12,7 +12,8 @@ from torch import Generator, Tensor
 from evgp._errors import PoolError
 from evgp._typing import ArrayLike
 from evgp.pool import Pool, Selection
-from evgp.strategies import Strategy, is_ahead, renewed, whole
+from evgp.selection import whole
+from evgp.strategies import Strategy, is_ahead, renewed
 
 Oracle = Callable[[Int[Tensor, " k"]], ArrayLike]
 

@@ -18,7 +18,7 @@ from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
 from evgp.posterior.rows import Mapped, Stored
 from evgp.posterior.sums import State
-from evgp.strategies.reduce import inducing_points
+from evgp.selection.features import inducing_points
 
 ANY = torch.Generator()
 

@@ -22,7 +22,7 @@ RULES = {"features": "nystrom-24", "method": "sharded", "seed": 3}
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("evgp.strategies.rules.SHARD", BLOCK)  # seven shards
+    monkeypatch.setattr("evgp.selection.request.SHARD", BLOCK)  # seven shards
     x = np.random.default_rng(0).normal(size=(26_000, 5))
     path = tmp_path / "pool"
     path.mkdir()

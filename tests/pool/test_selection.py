@@ -255,15 +255,15 @@ def test_labelled_and_candidates_may_be_selections(k: int, seed: int) -> None:
     assert evgp.pick(x, 1, labelled=among[:9], candidates=among)[0] == among[9]
     both = [*first, *again]
     assert not set(evgp.pick(x, 2, labelled=both)) & set(both)
-    assert evgp.plan(30, 3, 2, labelled=first).k == 2
+    assert evgp.plan((30, 3), 2, labelled=first).k == 2
 
 
 def test_a_plan_counts_labelled_rows(x) -> None:
     first = evgp.pick(x, 5)
     mask = np.isin(np.arange(60), first)
-    plans = [evgp.plan(60, 4, 3, labelled=one) for one in (5, first, first.indices, mask)]
+    plans = [evgp.plan((60, 4), 3, labelled=one) for one in (range(5), first, first.indices, mask)]
     assert len({one.memory for one in plans}) == 1
-    assert plans[0].memory != evgp.plan(60, 4, 3).memory
+    assert plans[0].memory != evgp.plan((60, 4), 3).memory
 
 
 @pytest.mark.parametrize("name", ["labelled", "candidates"])

@@ -18,7 +18,7 @@ from evgp.arena.cell import Cell, Played
 from evgp.arena.row import Row
 from evgp.arena.terms import Subject, Terms
 from evgp.datasets import Dataset, atomic
-from evgp.strategies import whole
+from evgp.selection import whole
 
 _KINDS: dict[str, Any] = {
     one.name: (float, int, type(None)) if one.type is float else one.type for one in fields(Row)

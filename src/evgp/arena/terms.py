@@ -12,8 +12,9 @@ from evgp._errors import DatasetError, PoolError
 from evgp.datasets import Dataset, load, load_csv, names
 from evgp.ensembles import Recipe, by_the_paper
 from evgp.nets import Buildable, Network, mlp, network_named
-from evgp.strategies import Setting, Strategy, strategy_named, whole
-from evgp.strategies.names import greedy_named, noise_of
+from evgp.selection import whole
+from evgp.selection.names import greedy_named, noise_of
+from evgp.strategies import Setting, Strategy, strategy_named
 
 
 @dataclass(frozen=True)

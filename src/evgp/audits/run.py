@@ -23,8 +23,8 @@ from evgp.audits.fit import Fit, Further, blocks, check_room
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Network, mlp
 from evgp.pool import Selection
-from evgp.strategies import pick
-from evgp.strategies.names import whole
+from evgp.selection import pick
+from evgp.selection.names import whole
 
 _DRAWS = 20
 # Labels of all random draws together, so that many further labels are drawn less often.

@@ -22,8 +22,8 @@ from evgp.campaign.journal import Entry, Journal, Wanted
 from evgp.campaign.source import Source, checksum, encoded, keep_array, kept_array, open_source
 from evgp.campaign.state import Folding, State, fold
 from evgp.nets import Network, mlp
-from evgp.strategies import pick, whole
-from evgp.strategies.checks import Scale, scale_of
+from evgp.selection import pick, whole
+from evgp.selection.checks import Scale, scale_of
 
 SUFFIX = ".evgp"
 _LEAST = 10  # labels before the network is chosen by them

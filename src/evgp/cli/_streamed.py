@@ -16,7 +16,7 @@ from evgp._memory import available_memory
 from evgp.cli._inputs import Asked, Inputs, looked_up, split
 from evgp.datasets import Cells, Encoder, Labelled, Streamed, Table, open_pool, read_labelled
 from evgp.pool import Selection
-from evgp.strategies.plan import bytes_of
+from evgp.selection.names import bytes_of
 
 _FILES = (".parquet", ".arrow", ".feather", ".ipc", ".npy")
 # Rows besides the picks that the map of a report shows.
@@ -40,8 +40,6 @@ class Large:
         if asked.pool.is_dir():
             return any(path.suffix.lower() in _FILES for path in asked.pool.rglob("*"))
         if asked.pool.suffix.lower() not in _FILES or not asked.pool.is_file():
-            return False
-        if asked.impute:
             return False
         room = available_memory() // 2 if self.memory is None else bytes_of(self.memory) // 4
         try:
@@ -140,6 +138,7 @@ class Opened:
             table,
             id=self.asked.id,
             drop=split(left_out, table.names),
+            impute=self.asked.impute,
             max_categories=len(rows) + 1,
             standardise=self.asked.standardise,
         )
@@ -150,7 +149,6 @@ class Opened:
 def open_streamed(asked: Asked) -> Opened:
     """Look at the metadata of the pool, and read the files that must agree with it."""
     refused = {
-        "--impute": asked.impute,
         "--array": asked.array,
         "--delimiter": asked.delimiter if asked.labelled is None else None,
         "--image-size": asked.image_size,
@@ -192,12 +190,18 @@ def _outside(asked: Asked, pool: Streamed) -> Streamed | None:
 def _open(path: Path, asked: Asked, *, test: bool = False) -> Streamed:
     where = address(path) or path
     if test:
-        return open_pool(where, max_categories=asked.max_categories, standardise=asked.standardise)
+        return open_pool(
+            where,
+            impute=asked.impute,
+            max_categories=asked.max_categories,
+            standardise=asked.standardise,
+        )
     return open_pool(
         where,
         id=asked.id,
         drop=split(asked.drop, looked_up(asked.drop, lambda: open_pool(where).columns)),
         costs=asked.costs,
+        impute=asked.impute,
         max_categories=asked.max_categories,
         standardise=asked.standardise,
     )

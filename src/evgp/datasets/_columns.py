@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import frexp, isfinite, ldexp
 
 import numpy as np
 import pyarrow as pa
@@ -65,34 +64,6 @@ class Category:
 
 
 Column = Number | Category
-
-
-def number(name: str, values: Float[np.ndarray, " n"], fill: float, scaled: bool) -> Number:
-    """The scaling of a pool's column: two passes in float64, without overflow.
-
-    >>> number("a", np.array([1.0, 3.0]), fill=2.0, scaled=True).encode(np.array([1.0, 3.0, 5.0]))
-    array([[-1.],
-           [ 1.],
-           [ 3.]])
-    """
-    if not scaled:
-        return Number(name, 1.0, 0.0, 1.0, fill, scaled=False)
-    scale = ldexp(1.0, frexp(float(np.abs(values).max()))[1] - 1)
-    y = values / scale
-    mean = float(y.mean())
-    mean += float((y - mean).mean())
-    return Number(name, scale, mean, float(np.sqrt(np.mean((y - mean) ** 2))), fill)
-
-
-def median(values: Float[np.ndarray, " n"]) -> float:
-    """The median, also where the sum of the two in the middle overflows.
-
-    >>> median(np.array([1.0, 1.5e308, 1.7e308, 1.7e308]))
-    1.6e+308
-    """
-    with np.errstate(over="ignore"):
-        found = float(np.median(values))
-    return found if isfinite(found) else 2 * float(np.median(values / 2))
 
 
 def is_constant(column: Number, low: float, high: float) -> bool:

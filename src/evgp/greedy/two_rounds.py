@@ -5,6 +5,7 @@ Mirzasoleiman et al., Distributed Submodular Maximization, NeurIPS 2013 (GreeDi)
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 from uuid import uuid4
 
 import torch
@@ -31,6 +32,7 @@ class TwoRounds:
 
     shards: int = field(default=2, repr=False)  # of a pool in memory
     executor: Executor = field(default_factory=Here, repr=False)
+    over_shards: ClassVar[str] = "two-rounds"
 
     def __call__(
         self,

@@ -11,6 +11,7 @@ stand.
 import warnings
 from collections.abc import MutableMapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -44,6 +45,7 @@ class NTK:
 
     network: Network
     storage: torch.dtype | None = None
+    threadsafe: ClassVar[bool] = True
 
     def __call__(self, x1: AnyArray, x2: AnyArray | None = None) -> AnyArray:
         """The n x m matrix; with one argument the symmetric n x n one."""
@@ -67,6 +69,7 @@ class NNGP:
 
     network: Network
     storage: torch.dtype | None = None
+    threadsafe: ClassVar[bool] = True
 
     def __call__(self, x1: AnyArray, x2: AnyArray | None = None) -> AnyArray:
         """The n x m matrix; with one argument the symmetric n x n one."""

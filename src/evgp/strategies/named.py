@@ -18,15 +18,15 @@ from evgp.ensembles import Recipe
 from evgp.greedy import Exact, Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Features, Inducing, Kernel, Source
 from evgp.nets import Network, found_at
+from evgp.selection.features import inducing_points
+from evgp.selection.names import CRITERIA, GREEDIES, thinned_to
 from evgp.strategies.badge import BADGE
 from evgp.strategies.batchbald import BatchBALD
 from evgp.strategies.evgp import EVGP
 from evgp.strategies.hybrid import Hybrid
 from evgp.strategies.max_variance import MaxVariance
 from evgp.strategies.mlmoc import MLMOC
-from evgp.strategies.names import CRITERIA, GREEDIES, thinned_to
 from evgp.strategies.random import Random
-from evgp.strategies.reduce import inducing_points
 from evgp.strategies.spread import CoreSet, KMeansPlusPlus
 from evgp.strategies.strategy import Strategy
 from evgp.strategies.thinned import Thinned

@@ -11,7 +11,7 @@ from evgp.arena.looks import looks
 from evgp.kernels import EmpiricalNTK, Sketch
 from evgp.loop import run
 from evgp.pool import Pool
-from evgp.strategies import pick
+from evgp.selection import pick
 from evgp.studies import pinned
 from evgp.studies.contests import MLMOC, NAMES
 from evgp.studies.data import TITLES, dataset

@@ -17,8 +17,8 @@ from evgp.ensembles import Recipe
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
+from evgp.selection.checks import thinned
 from evgp.strategies import Setting, strategy_named
-from evgp.strategies.checks import thinned
 from evgp.studies import pinned
 from evgp.studies.data import dataset
 from evgp.studies.rows import Record, Rows, column, distinct, where

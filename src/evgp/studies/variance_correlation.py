@@ -13,7 +13,7 @@ from evgp.ensembles import Recipe, by_the_paper
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.posterior import sntkgp
-from evgp.strategies.reduce import inducing_points
+from evgp.selection.features import inducing_points
 from evgp.studies import pinned
 from evgp.studies.contests import losses
 from evgp.studies.data import TITLES, dataset

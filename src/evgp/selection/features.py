@@ -34,7 +34,7 @@ def width_of(name: str) -> int | None:
 
 
 def features_named(
-    name: str | Features, kernel: Kernel, x: Shaped[Tensor, " n *d"], seed: int
+    name: str | Features, kernel: Kernel | None, x: Shaped[Tensor, " n *d"], seed: int
 ) -> Features:
     """The features of this name; objects pass."""
     if not isinstance(name, str):
@@ -42,6 +42,7 @@ def features_named(
     p = width_of(name)
     if p is None:
         return Raw()
+    assert kernel is not None
     if name.startswith("sketch"):
         if not isinstance(kernel, EmpiricalNTK):
             raise PoolError(

@@ -13,7 +13,7 @@ from evgp import NTK, ExpectedVariance, Pool, mlp
 from evgp._errors import DataWarning, MemoryPlanError, PoolError
 from tests.laws.posterior import Truth
 
-plan_room = import_module("evgp.strategies.plan")
+plan_room = import_module("evgp.selection.plan")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 
@@ -348,15 +348,16 @@ def test_a_run_that_would_not_fit_is_refused_before_it_starts(monkeypatch) -> No
     x = np.zeros((2000, 2))
     x[:, 0] = np.arange(2000)
     with pytest.raises(MemoryPlanError, match=r"float32 storage would take 880\.3 MB"):
-        evgp.pick(x, 5)
+        evgp.pick(x, 5, storage="float64")
     with pytest.raises(MemoryError):
-        evgp.pick(x, 5)
-    assert evgp.plan(2000, 2, 5, storage="float32").fits  # as advised
+        evgp.pick(x, 5, storage="float64")
+    assert evgp.pick(x, 5).settings["storage"] == "float32"
+    assert evgp.plan((2000, 2), 5, storage="float32").fits  # as advised
     monkeypatch.setattr(plan_room, "available_memory", lambda: 1_098_000_000)
     with pytest.raises(MemoryPlanError, match=r"float32 storage with thin=1000 .* 828\.4 MB"):
         evgp.pick(x, 5, method="dense")
-    assert not evgp.plan(2000, 2, 5, storage="float32", method="dense").fits
-    assert evgp.plan(2000, 2, 5, storage="float32", thin=1000, method="dense").fits
+    assert not evgp.plan((2000, 2), 5, storage="float32", method="dense").fits
+    assert evgp.plan((2000, 2), 5, storage="float32", thin=1000, method="dense").fits
     monkeypatch.setattr(plan_room, "available_memory", lambda: 10_000_000)
     with pytest.raises(MemoryPlanError, match="a sample of the rows"):
         evgp.pick(x, 5)

@@ -9,7 +9,7 @@ import torch
 import evgp
 from evgp._errors import DataWarning, PoolError
 from evgp.kernels import Inducing, Raw, Sketch
-from evgp.strategies.reduce import INDUCING, inducing_points
+from evgp.selection.features import INDUCING, inducing_points
 
 X = np.random.default_rng(0).normal(size=(120, 4))
 
@@ -53,10 +53,10 @@ def test_a_sketch_of_a_module() -> None:
 
 
 def test_features_stand_in_where_the_matrix_would_not_fit(monkeypatch) -> None:
-    room = import_module("evgp.strategies.plan")
+    room = import_module("evgp.selection.plan")
     x = np.random.default_rng(1).normal(size=(3000, 3))
     monkeypatch.setattr(room, "available_memory", lambda: 990_000_000)
-    monkeypatch.setattr(room, "P", 64)
+    monkeypatch.setattr("evgp.selection.features.P", 64)
     with pytest.warns(DataWarning, match="would not fit in memory, so the picks are those of nys"):
         picked = evgp.pick(x, 5)
     assert picked.settings["kernel_features"] == "nystrom-64"

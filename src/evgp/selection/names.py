@@ -1,10 +1,13 @@
 """What strings stand for at the front doors; everywhere else objects are passed."""
 
+import re
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
 import numpy as np
 
+from evgp._capabilities import can
 from evgp._errors import PoolError
 from evgp.criteria import Criterion, ExpectedVariance, MutualInformation, Percentile
 from evgp.greedy import Exact, Exchange, Greedy, Lazy, Sharded, Stochastic, TwoRounds
@@ -27,8 +30,8 @@ GREEDIES: dict[str, Greedy] = {
 # Exchange is the default up to this many (candidates x picks²): minutes, never hours. It is a
 # number of operations and not of seconds, so that the picks do not depend on the machine.
 _EXCHANGE = 4e9
-# Mutual information factorises the test points' covariance; the paper thins them to 1,000.
-_MI_POINTS = 1000
+METHODS = ("auto", "dense", "features", "sharded")
+STORAGES = ("float64", "float32", "auto")
 
 
 def criterion_named(criterion: str | Criterion) -> Criterion:
@@ -61,8 +64,19 @@ def choose_greedy(
     if isinstance(greedy, Greedy) and not isinstance(greedy, str):
         return greedy
     if greedy == "auto":
-        affordable = isinstance(criterion, ExpectedVariance) and c * k * k <= _EXCHANGE
+        affordable = can(criterion, "exchangeable") and c * k * k <= _EXCHANGE
         return Exchange() if affordable else Exact()
+    return greedy_named(greedy)
+
+
+def greedy_of(greedy: object) -> Greedy | str:
+    """The search that is given or named; "auto" is left to the plan.
+
+    >>> greedy_of("lazy")
+    Lazy()
+    """
+    if greedy == "auto" or (isinstance(greedy, Greedy) and not isinstance(greedy, str | type)):
+        return greedy
     return greedy_named(greedy)
 
 
@@ -78,9 +92,10 @@ def greedy_named(greedy: object) -> Greedy:
 
 
 def _choose_sharded(greedy: str | Greedy) -> Greedy:
-    if greedy in ("auto", "exact") or isinstance(greedy, Exact | Sharded):
+    over = greedy if isinstance(greedy, str) else getattr(greedy, "over_shards", "")
+    if over in ("auto", "exact"):
         return Sharded()
-    if greedy == "two-rounds" or isinstance(greedy, TwoRounds):
+    if over == "two-rounds":
         return TwoRounds()
     raise PoolError(
         f"expected the greedy auto, exact or two-rounds for a sharded run, got {greedy!r}"
@@ -94,7 +109,7 @@ def thinned_to(thin: int | None, criterion: Criterion) -> int | None:
     1000
     """
     if thin is None:
-        return _MI_POINTS if isinstance(criterion, MutualInformation) else None
+        return getattr(criterion, "test_points", None)
     return whole(thin, "thin", 1)
 
 
@@ -108,6 +123,30 @@ def noise_of(noise: Any) -> float:
     if not number or isinstance(noise, bool) or not 0 <= noise < inf:
         raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise!r}")
     return float(noise)
+
+
+def one_of(value: object, name: str, among: Sequence[str]) -> str:
+    """One of a few words.
+
+    >>> one_of("dense", "method", METHODS)
+    'dense'
+    """
+    if not isinstance(value, str) or value not in among:
+        raise PoolError(f"expected a {name} among {', '.join(among)}; got {value!r}")
+    return value
+
+
+def bytes_of(text: int | str) -> int:
+    """A number of bytes, as people write it.
+
+    >>> bytes_of("2GB"), bytes_of("512 MiB"), bytes_of(1000)
+    (2000000000, 536870912, 1000)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", str(text).lower())
+    if found is None or float(found[1]) <= 0:
+        raise PoolError(f"expected an amount of memory such as 2GB or 500MB, got {text!r}")
+    base, power = (1024 if "i" in found[2] else 1000), "kmgt".find(found[2][:1] or "b") + 1
+    return int(float(found[1]) * base ** max(0, power))
 
 
 def flag_of(value: Any, name: str) -> bool:

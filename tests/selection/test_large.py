@@ -22,8 +22,8 @@ from evgp.datasets import PickFile, kept
 from evgp.greedy._round import advance
 from evgp.kernels import Inducing, Raw
 from evgp.posterior.rows import mapped
-from evgp.strategies import shards
-from evgp.strategies.shards import Held, Recipe, total
+from evgp.selection import shards
+from evgp.selection.shards import Held, Recipe, total
 
 QUIET = {"features": "nystrom-24", "method": "sharded", "seed": 3}
 
@@ -47,7 +47,7 @@ def parquet(folder: Path, x: np.ndarray, cuts=(0, 2500, 2501, 6000), **more) -> 
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_shards_pick_what_memory_picks(tmp_path, monkeypatch, blocks) -> None:
-    monkeypatch.setattr("evgp.strategies.rules.SHARD", blocks * BLOCK)
+    monkeypatch.setattr("evgp.selection.request.SHARD", blocks * BLOCK)
     x, words = numbers(9000), np.array(["u", "v", "w"])[np.arange(9000) % 3]
     folder = parquet(tmp_path / "pool", x, (0, 100, 5000), word=words)
     sharded = evgp.pick(folder, 12, **QUIET)
@@ -64,7 +64,7 @@ def test_the_size_of_shards_changes_no_digit(tmp_path, monkeypatch) -> None:
     folder = parquet(tmp_path / "pool", numbers(20_000), (0, 7001))
     made = []
     for blocks in (1, 2, 4, 8):
-        monkeypatch.setattr("evgp.strategies.rules.SHARD", blocks * BLOCK)
+        monkeypatch.setattr("evgp.selection.request.SHARD", blocks * BLOCK)
         made.append(evgp.pick(folder, 9, **QUIET))
     for other in made[1:]:
         assert other.indices.tolist() == made[0].indices.tolist()
@@ -148,7 +148,7 @@ def test_images_and_sketches_are_sharded_too(tmp_path) -> None:
 
 
 def test_two_rounds_are_close(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("evgp.strategies.rules.SHARD", BLOCK)
+    monkeypatch.setattr("evgp.selection.request.SHARD", BLOCK)
     folder = parquet(tmp_path / "pool", numbers(12_000), (0,))
     exact, rounds = (evgp.pick(folder, 12, greedy=name, **QUIET) for name in ("auto", "two-rounds"))
     assert rounds.settings["greedy"] == "TwoRounds()" and exact.settings["greedy"] == "Sharded()"
@@ -261,7 +261,7 @@ def test_memory_is_kept_whatever_the_pool(tmp_path) -> None:
         x[start : start + 100_000] = random.normal(size=(100_000, 100))
     x.flush()
     allowed = int(9e8)
-    assert evgp.plan(len(x), 100, 5, features="nystrom-64", method="sharded",
+    assert evgp.plan((len(x), 100), 5, features="nystrom-64", method="sharded",
                      memory=allowed, held=False).scratch  # fmt: skip
     command = [sys.executable, "-c", MEMORY, str(tmp_path / "x.npy"), str(allowed)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -271,13 +271,13 @@ def test_memory_is_kept_whatever_the_pool(tmp_path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc (Linux)")
 def test_words_count_as_the_columns_they_become(tmp_path) -> None:
-    """A small file that unpacks to 2,000 columns: planned as such, and within what was allowed."""
+    """A small file that unpacks to 2,000 columns: planned for no fewer, and within its limit."""
     random = np.random.default_rng(0)
     words = np.array([f"w{i:02}" for i in range(40)])
     columns = {f"c{j}": words[random.integers(0, 40, 30_000)] for j in range(50)}
     pq.write_table(pa.table(columns), tmp_path / "words.parquet")
     assert evgp.open_pool(tmp_path / "words.parquet").widest == 2500
-    with pytest.raises(MemoryPlanError, match="30,000 rows of 2,000 columns"):
+    with pytest.raises(MemoryPlanError, match="30,000 rows of 2,500 columns"):
         evgp.pick(tmp_path / "words.parquet", 3, memory="700MB", **QUIET)
     allowed = 1_100_000_000
     command = [sys.executable, "-c", MEMORY, str(tmp_path / "words.parquet"), str(allowed)]

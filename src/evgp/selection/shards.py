@@ -10,19 +10,20 @@ from hashlib import blake2b
 from itertools import chain
 from math import prod
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from evgp._capabilities import can
 from evgp._executor import Executor, counted
 from evgp._linalg import BLOCK, in_pairs
 from evgp._machine import each_alone, own_version
-from evgp.datasets import Fitted, Streamed, array_file, step_of
+from evgp.datasets import array_file, step_of
 from evgp.greedy import Progress
-from evgp.kernels import NTK, Features, Inducing, Raw
+from evgp.kernels import Features
 from evgp.posterior.rows import Mapped, mapped
 
 # Rows of a shard: a power of two blocks, so that sums do not depend on it.
@@ -58,6 +59,7 @@ class Held:
     """Points in memory."""
 
     x: Shaped[Tensor, " n *d"]
+    in_memory: ClassVar[bool] = True
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -78,7 +80,7 @@ class Held:
         """A few rows in the order given."""
         return self.x[torch.from_numpy(rows)].numpy()
 
-    def digest(self) -> str:
+    def content(self, executor: Executor) -> str:
         """A hash of all points."""
         made = blake2b(repr((self.x.shape, self.x.dtype)).encode(), digest_size=16)
         for _, block in self.blocks(0, len(self)):
@@ -187,20 +189,6 @@ def probe(features: Features, points: Readable) -> str:
     return made.hexdigest()
 
 
-def content_of(pool: Fitted | Held, executor: Executor) -> str:
-    """A hash of all that a pool holds and of how it is read."""
-    if isinstance(pool, Held):
-        return pool.digest()
-    source = pool.pool
-    calls = [(source, file) for file in source.files]
-    found = executor.run(_digest, calls, [f"{file}" for file in source.files])
-    return blake2b(repr((found, pool.code)).encode(), digest_size=16).hexdigest()
-
-
-def _digest(pool: Streamed, file: str) -> str:
-    return pool.digest(file)
-
-
 Made = tuple[int, Float[Tensor, "b p"], Float[Tensor, " b"], Float[Tensor, "p1 p"]]
 
 
@@ -215,17 +203,9 @@ def _featurised(recipe: Recipe, start: int, stop: int) -> Iterator[Made]:
         return numbered[0], kept, rest, _moment(kept, rest)
 
     blocks = recipe.points.blocks(start, stop, step_of(2 * prod(recipe.points.shape)))
-    if not _threaded(recipe.features):
+    if not can(recipe.features, "threadsafe"):  # the hooks of a torch module allow one thread
         return map(made, blocks)
     return each_alone(made, blocks)
-
-
-def _threaded(features: Features) -> bool:
-    """Whether several threads may make features; the hooks of a torch module allow one alone."""
-    if isinstance(features, Inducing):
-        features.factor()  # made once, before they need it
-        return isinstance(features.kernel, NTK)
-    return isinstance(features, Raw)
 
 
 def _moment(phi: Float[Tensor, "b p"], rest: Float[Tensor, " b"]) -> Float[Tensor, "p1 p"]:

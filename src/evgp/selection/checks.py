@@ -11,9 +11,10 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 from torch import Tensor
 
+from evgp._capabilities import can
 from evgp._errors import NotNumbers, PoolError
 from evgp._typing import ArrayLike
-from evgp.criteria import Criterion, MutualInformation
+from evgp.criteria import Criterion
 from evgp.datasets import Samples, is_samples, stack
 from evgp.pool import Pool
 
@@ -163,7 +164,7 @@ def test_weights(
     """Weights that sum to one."""
     if values is None:
         return None
-    if isinstance(criterion, MutualInformation):
+    if can(criterion, "ignores_weights"):
         raise PoolError(
             "expected no test_weights with mutual information, which has no place for them; "
             "use criterion='ev', or repeat test points"

@@ -10,7 +10,7 @@ from torch import nn
 import evgp
 from evgp import EmpiricalNTK, cnn, mlp
 from evgp._errors import NetworkError
-from evgp.strategies.plan import kernel_of
+from evgp.selection.request import kernel_of
 
 
 def images(n: int = 24) -> torch.Tensor:
@@ -115,7 +115,7 @@ def test_networks_by_name() -> None:
         named, given = (evgp.pick(x, 4, network=one) for one in (name, network))
         assert named.indices.tolist() == given.indices.tolist()
         assert named.settings["network"] == given.settings["network"]
-        assert evgp.plan(24, (2, 8, 8), 4, network=name).memory > 0
+        assert evgp.plan((24, 2, 8, 8), 4, network=name).memory > 0
     with pytest.raises(NetworkError, match=r"expected a network among mlp, cnn, .*got 'lenet'"):
         evgp.pick(x, 4, network="lenet")
     with pytest.raises(NetworkError, match=r"a name, a torch module or .*got 3"):

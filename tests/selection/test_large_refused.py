@@ -14,8 +14,8 @@ from evgp._linalg import BLOCK
 from evgp.datasets import PickFile, kept, open_pool
 from evgp.kernels import Raw
 from evgp.posterior.rows import mapped
-from evgp.strategies.shards import Held, Recipe, make
-from tests.strategies.test_large import QUIET, numbers, parquet
+from evgp.selection.shards import Held, Recipe, make
+from tests.selection.test_large import QUIET, numbers, parquet
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -116,6 +116,6 @@ def test_picks_on_the_disk_survive_a_torn_line(tmp_path) -> None:
 
 def test_time_is_not_spent_twice() -> None:
     began = time.perf_counter()
-    assert evgp.plan(10**8, 64, 1000, method="sharded", memory="2GB", held=False).fits
-    assert evgp.plan(10**8, 64, 1000, memory="2GB", held=False).method == "sharded"
+    assert evgp.plan((10**8, 64), 1000, method="sharded", memory="2GB").fits
+    assert evgp.plan((10**8, 64), 1000, memory="2GB").method == "sharded"
     assert time.perf_counter() - began < 30

@@ -10,22 +10,21 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evgp._errors import PoolError
+from evgp._capabilities import can
 from evgp._executor import Executor, Here
-from evgp.criteria import Criterion, ExpectedVariance, Linearised
+from evgp.criteria import Criterion
 from evgp.datasets import Fitted, PickFile, array_file, cache_folder, check_room, in_use
 from evgp.greedy import Opening, Part, Progress, Purse, Sharded, Taken, TwoRounds, best_of, silent
-from evgp.kernels import Features, Raw
+from evgp.kernels import Features
 from evgp.pool import Selection
 from evgp.posterior import FeatureStart
 from evgp.posterior.rows import Mapped, Stored, let_go, mapped
-from evgp.strategies.evgp import check_prior, measured, most_picks
-from evgp.strategies.shards import (
+from evgp.selection.run import check_by_features, check_prior, measured, most_picks
+from evgp.selection.shards import (
     SHARD,
     Held,
     Readable,
     Recipe,
-    content_of,
     probe,
     total,
 )
@@ -43,7 +42,7 @@ class Large:
 
     points: Fitted | Held
     features: Features
-    test: Readable | None = None
+    test: Fitted | Held | None = None
     labelled: Int[np.ndarray, " l"] = field(default_factory=lambda: _EMPTY)
     outside: Readable | None = None
     candidates: Int[np.ndarray, " c"] | None = None
@@ -64,13 +63,9 @@ class Large:
         progress: Progress = silent,
     ) -> Selection:
         """k picks, or what the budget buys, as `EVGP` makes them in memory."""
-        if not isinstance(criterion, ExpectedVariance | Linearised):
-            raise PoolError(
-                f"expected the expected variance as criterion for a sharded run, got {criterion!r},"
-                " which needs the test points one by one"
-            )
+        check_by_features(criterion, "shards")
         key = blake2b(digest_size=16)
-        key.update(content_of(self.points, self._maker()).encode())
+        key.update(self.points.content(self._maker()).encode())
         key.update(probe(self.features, self.points).encode())
         folder = (self.cache or cache_folder()) / f"features-{key.hexdigest()}"
         with in_use(folder, remove=self.cache is None):
@@ -82,7 +77,7 @@ class Large:
 
     def _maker(self) -> Executor:
         """Where features are made: points in memory are not sent anywhere."""
-        return Here() if isinstance(self.points, Held) else self.executor
+        return Here() if can(self.points, "in_memory") else self.executor
 
 
 @dataclass
@@ -142,8 +137,8 @@ class _Run:
         """The test points, which enter through their sums alone."""
         large, test = self.large, self.large.test
         assert test is not None
-        maker = Here() if isinstance(test, Held) else large.executor
-        content = content_of(test, maker) if isinstance(test, Fitted | Held) else "test"
+        maker = Here() if can(test, "in_memory") else large.executor
+        content = test.content(maker)
         folder = self.folder / f"test-{content}"
         folder.mkdir(exist_ok=True)
         recipe = Recipe(test, large.features, str(folder), large.size, keep=False)
@@ -251,10 +246,8 @@ def large_width(features: Features, points: Readable) -> int:
 def _whole_file(large: Large) -> str | None:
     """The file that is the matrix of features itself, as it is."""
     points = large.points
-    if not isinstance(large.features, Raw) or not isinstance(points, Fitted):
-        return None
-    files = points.pool.files
-    if len(files) != 1 or not points.code.unchanged:
+    files: tuple[str, ...] = getattr(points, "as_is", ())
+    if not can(large.features, "identity") or len(files) != 1:
         return None
     matrix = mapped(files[0])
     return files[0] if matrix.flags.c_contiguous and matrix.dtype.isnative else None
