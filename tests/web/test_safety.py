@@ -17,7 +17,7 @@ from evgp._errors import CampaignError, DataWarning
 from evgp.campaign import Campaign, export
 from evgp.web import Desk, Keeper, make_app
 from evgp.web.guard import MOST_BYTES
-from evgp.web.sessions import keeper_of
+from evgp.web.sessions import Session, keeper_of
 from tests.web.conftest import HERE, person_of, running
 
 TOKEN = "a-token-that-is-long-enough"
@@ -211,6 +211,15 @@ def test_names_of_people_are_checked(app) -> None:
         )
         assert answer.status_code == 422, name
     assert nobody.enter("  Ann   Lee ").json()["name"] == "Ann Lee"
+
+
+def test_two_spellings_of_a_name_are_one_person(app) -> None:
+    one, two = person_of(app, "Zo\u00eb"), person_of(app, "Zoe\u0308")
+    assert one.says(1, "ham").status_code == two.says(1, "spam").status_code == 200
+    assert set(app.state.desk.campaign.state.verdicts[1].answers) == {"Zo\u00eb"}
+    keeper = app.state.keeper
+    old = keeper.written(Session("Zoe\u0308", "a cookie of an earlier version"))
+    assert keeper.read(old).who == "Zo\u00eb"
 
 
 @pytest.mark.parametrize(

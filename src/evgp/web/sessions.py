@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evgp._errors import CampaignError
-from evgp.campaign.checks import checked_name
+from evgp.campaign.checks import checked_person
 
 SECONDS = 30 * 86_400  # that a cookie is good for
 _SHORTEST = 16
@@ -50,7 +50,7 @@ class Keeper:
         """A new session, or None where the token is wrong."""
         if not self._admits(token):
             return None
-        return Session(checked_name(name, "the name of a person"), secrets.token_urlsafe(12))
+        return Session(checked_person(name), secrets.token_urlsafe(12))
 
     def written(self, session: Session) -> str:
         """The cookie of a session."""
@@ -64,7 +64,7 @@ class Keeper:
         if not same(signature, self._signed("session", body)):
             return None
         who, id, at = json.loads(base64.urlsafe_b64decode(body))
-        return Session(who, id) if time.time() - at < SECONDS else None
+        return Session(checked_person(who), id) if time.time() - at < SECONDS else None
 
     def csrf(self, session: Session) -> str:
         """What a page of this session sends with each change, and no other page can know."""
