@@ -254,7 +254,7 @@ def test_web_pages_and_other_hosts_are_refused(studio, spam, created) -> None:
 
 
 def test_large_bodies_are_refused(studio, monkeypatch) -> None:
-    large = b'{"tasks": [' + b" " * ours.MOST_BYTES + b"]}"
+    large = b'{"tasks": [' + b" " * ours.DOORS["/predict"].most + b"]}"
     answer = studio.post("/predict", content=large)
     assert answer.status_code == 413
 
