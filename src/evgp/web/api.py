@@ -1,23 +1,20 @@
 """What the page's script asks for; the same is open to other programs (see /openapi.json)."""
 
 import asyncio
-from io import BytesIO
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Request, Response
 from fastapi import Path as InPath
+from fastapi.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
 from evgp.campaign import Item
-from evgp.report.pictures import bare
 from evgp.web import models
 from evgp.web.attempts import Attempts, address_of
 from evgp.web.desk import Desk
 from evgp.web.guard import SAFE
 from evgp.web.sessions import SECONDS, Keeper, Session
 
-_SIDE = 1_600  # pixels of a picture's longest side
-_LOSSLESS = 256
 _SERVED = "x-evgp-campaign"  # by which a page knows that its answers are for another
 _REFUSALS: dict[int | str, dict[str, object]] = {
     code: {"model": models.Problem, "description": words}
@@ -183,18 +180,16 @@ def progress(me: Me, desk: TheDesk) -> models.ProgressOut:
         404: {"model": models.Problem, "description": "No such picture"},
     },
 )
-def image(row: Annotated[int, InPath(ge=0, le=2**53)], me: Me, desk: TheDesk) -> Response:
+async def image(row: Annotated[int, InPath(ge=0, le=2**53)], me: Me, desk: TheDesk) -> Response:
     """The picture of a row, decoded and encoded again, at most 1,600 pixels wide and high."""
-    images = desk.campaign.source.images
-    if images is None or row >= len(images):
+    thumbnails = desk.thumbnails
+    if thumbnails is None or row >= desk.campaign.created.rows:
         raise HTTPException(404, "expected a row that is a picture")
-    made = bare(images.thumbnail(row, _SIDE))
-    stream = BytesIO()
-    kind = "PNG" if max(made.size) <= _LOSSLESS else "JPEG"
-    made.save(stream, kind, **({} if kind == "PNG" else {"quality": 90}))
+    making = await run_in_threadpool(thumbnails.of, row)
+    made = await asyncio.shield(asyncio.wrap_future(making))  # others may wait for it too
     return Response(
-        stream.getvalue(),
-        media_type=f"image/{kind.lower()}",
+        made.data,
+        media_type=f"image/{made.kind}",
         headers={"cache-control": "private, max-age=3600"},
     )
 
