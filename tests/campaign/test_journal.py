@@ -15,8 +15,8 @@ import pytest
 
 from evgp._errors import CampaignError, Conflict, NoRoom
 from evgp.campaign import Campaign, Receipt, Submission, fold
-from evgp.campaign.events import Answered
-from evgp.campaign.journal import MIGRATIONS, Journal
+from evgp.campaign.events import Answered, written
+from evgp.campaign.journal import MIGRATIONS, Entry, Journal, _digest
 from evgp.campaign.state import Folding
 
 
@@ -329,3 +329,44 @@ def test_who_is_let_go_closes_the_file(spam) -> None:
     gc.collect()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         kept.execute("SELECT 1")
+
+
+COMPOSED, DECOMPOSED = "Zo\u00eb", "Zoe\u0308"
+
+
+def test_two_spellings_of_a_name_are_one_person(spam) -> None:
+    spam.answer(1, "label", "ham", who=DECOMPOSED)
+    spam.answer(1, "label", "spam", who=COMPOSED)
+    spam.submit([Submission(2, DECOMPOSED, "key-2", "label", "ham")])
+    assert set(spam.state.verdicts[1].answers) == {COMPOSED} == set(spam.state.verdicts[2].answers)
+    assert spam.undo(DECOMPOSED).row == 2
+
+
+def test_an_old_file_with_the_other_spelling_replays(spam) -> None:
+    spam.answer(1, "label", "ham", who="x", key="k")
+    path = spam.path
+    # As versions before this one wrote it: the name as it came.
+    event = Answered(2, DECOMPOSED, "label", "ham")
+    with closing(sqlite3.connect(path)) as old:
+        (before,) = old.execute("SELECT digest FROM event WHERE number = 2").fetchone()
+        entry = Entry(3, "answer old", "2024-05-01T10:00:00.000+00:00", event)
+        row = (3, entry.key, entry.at, event.name, written(event), _digest(before, entry))
+        old.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", row)
+        old.commit()
+    made = Campaign.open(path)
+    assert set(made.state.verdicts[2].answers) == {COMPOSED}
+    again = made.answer(2, "label", "ham", who=COMPOSED, key="old")
+    assert again == Receipt(3, True)  # the same answer, however the name is spelt
+    made.answer(2, "label", "spam", who=COMPOSED)
+    assert made.state.labels[2] == "spam" and not made.state.verdicts[2].disputed
+    assert made.undo(COMPOSED).value == "spam" and made.undo(COMPOSED).value == "ham"
+    assert Campaign.open(path).state == made.state
+
+
+def test_two_spellings_of_a_class_are_one_class(mails, tmp_path) -> None:
+    made = Campaign.create(tmp_path / "c", mails, id="key", classes=[DECOMPOSED, "ham"])
+    assert made.created.classes == (COMPOSED, "ham")
+    made.answer(1, "label", DECOMPOSED)
+    assert made.state.labels == {1: COMPOSED}
+    with pytest.raises(CampaignError, match="two different classes at least"):
+        Campaign.create(tmp_path / "d", mails, id="key", classes=[DECOMPOSED, COMPOSED])

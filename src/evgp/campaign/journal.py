@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from evgp._errors import CampaignError, Conflict, NoRoom
-from evgp.campaign.events import Event, read, written
+from evgp.campaign.events import Event, composed, read, written
 
 APPLICATION = 0x65766770  # "evgp": what `file` and we know the file by
 _FIRST = "0" * 64
@@ -172,7 +172,8 @@ class Journal:
 
     def _append(self, wanted: Sequence[Wanted]) -> list[Entry]:
         made = []
-        for key, event in wanted:
+        for key, given in wanted:
+            event = composed(given)
             before = self._keys.get(key)
             if before is not None:
                 if written(before.event) != written(event):
@@ -220,7 +221,8 @@ class Journal:
             self._digest = _digest(self._digest, entry)
             if digest != self._digest or written(entry.event) != body or key in self._keys:
                 raise wrong
-            self._note(entry)
+            # The digest is of the name as it was written; people are compared in one spelling.
+            self._note(replace(entry, event=composed(entry.event)))
 
 
 @contextmanager
