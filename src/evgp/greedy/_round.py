@@ -18,7 +18,7 @@ from torch import Tensor
 
 from evgp._linalg import JITTER
 from evgp.criteria import Criterion
-from evgp.datasets import reserve
+from evgp.datasets import reserve, verify
 from evgp.greedy.greedy import Purse, contenders
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.rows import FeatureRows, let_go, mapped
@@ -68,6 +68,7 @@ class Opening:
 
     def __setstate__(self, kept: dict[str, object]) -> None:
         if isinstance(file := kept["file"], str):
+            verify(file, Path(file).name)
             p, m = torch.from_numpy(np.array(mapped(file)))
             kept = {**kept, "state": State(p, m)}
         self.__dict__.update(kept)
