@@ -9,6 +9,7 @@ from evgp.datasets.checksums import verify as verify
 from evgp.datasets.dataset import Dataset as Dataset
 from evgp.datasets.dataset import Kind as Kind
 from evgp.datasets.disk import check_room as check_room
+from evgp.datasets.disk import naming as naming
 from evgp.datasets.disk import reserve as reserve
 from evgp.datasets.encode import Encoder as Encoder
 from evgp.datasets.files import atomic as atomic

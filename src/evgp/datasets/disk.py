@@ -23,7 +23,7 @@ KEPT = (
 
 
 @contextmanager
-def named(path: str | Path, *aliases: object, advice: str = ADVICE) -> Iterator[None]:
+def naming(path: str | Path, *aliases: object, advice: str = ADVICE) -> Iterator[None]:
     """What goes wrong while a file is written, as an error that names it.
 
     A write to an open file says neither which file it was nor what to do. `aliases` are other names
@@ -55,7 +55,7 @@ def reserve(path: str | Path, name: str | Path | None = None) -> None:
             os.posix_fallocate(handle, 0, os.fstat(handle).st_size)
     except OSError as error:
         if error.errno in _WHY:
-            with named(path if name is None else name, advice=KEPT):
+            with naming(path if name is None else name, advice=KEPT):
                 raise
         # Some file systems cannot.
     finally:

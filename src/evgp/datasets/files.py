@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from evgp._errors import DatasetError, DataWarning
-from evgp.datasets.disk import ADVICE, named
+from evgp.datasets.disk import ADVICE, naming
 
 Columns = Mapping[str, Sequence[object]]
 # What a spreadsheet takes a formula by.
@@ -55,7 +55,7 @@ def atomic(path: str | Path, *, advice: str = ADVICE) -> Iterator[Path]:
     # A link stays a link: what it points to is replaced.
     target = Path(os.path.realpath(path))
     part = target.with_name(f".evgp-{secrets.token_hex(8)}.part")
-    with named(path, str(part), part, advice=advice):
+    with naming(path, str(part), part, advice=advice):
         try:
             yield part
             _flush(part)

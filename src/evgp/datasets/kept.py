@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from evgp._errors import DamageWarning
-from evgp.datasets.disk import KEPT, named
+from evgp.datasets.disk import KEPT, naming
 
 _LOCK = "in-use"
 _LINE = re.compile(rb"(\d{1,18}) (\d{1,18}) [0-9a-f]{16}")
@@ -72,7 +72,7 @@ class PickFile:
     def add(self, row: int) -> None:
         """One more: it survives the end of this process."""
         line = self._line(row)
-        with named(self.path, advice=KEPT), self.path.open("ab") as stream:
+        with naming(self.path, advice=KEPT), self.path.open("ab") as stream:
             stream.write(line + b"\n")
         self._rows.append(row)
         self._lines.append(line)
