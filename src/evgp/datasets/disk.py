@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from evgp._errors import DatasetError, DiskFull, EvgpError
 
+# NumPy says how much it could not write, but not why.
+_NUMPY = re.compile(r"\d+ requested and \d+ written")
 _WHY = {
     errno.ENOSPC: "the disk is full",
     getattr(errno, "EDQUOT", errno.ENOSPC): "your quota on this disk is used up",
@@ -32,16 +35,20 @@ def naming(path: str | Path, *aliases: object, advice: str = ADVICE) -> Iterator
     try:
         yield
     except OSError as error:
-        if isinstance(error, EvgpError) or error.errno is None:
+        code = errno.ENOSPC if _NUMPY.search(str(error)) else error.errno
+        if isinstance(error, EvgpError) or code is None:
             raise
-        if error.filename is not None and error.filename not in (*aliases, str(path), path):
+        ours = error.filename is None or error.filename in (*aliases, str(path), path)
+        if code in _WHY:
+            raise full(path if ours else error.filename, _WHY[code], advice) from error
+        if not ours:
             raise
-        if error.errno in _WHY:
-            folder = Path(os.path.realpath(path)).parent
-            raise DiskFull(
-                f"{path}: {_WHY[error.errno]}, in the folder {folder}; {advice}"
-            ) from error
-        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+        raise OSError(code, os.strerror(code), str(path)) from error
+
+
+def full(path: str | Path, why: str = _WHY[errno.ENOSPC], advice: str = ADVICE) -> DiskFull:
+    """The error for a file that there is no room for."""
+    return DiskFull(f"{path}: {why}, in the folder {Path(os.path.realpath(path)).parent}; {advice}")
 
 
 def reserve(path: str | Path, name: str | Path | None = None) -> None:
@@ -70,6 +77,6 @@ def check_room(folder: str | Path, need: int) -> None:
     free = shutil.disk_usage(place).free
     if need > free:
         raise DatasetError(
-            f"{folder}: the features need {need / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free "
+            f"{folder}: the features need {need / 1e6:,.1f} MB, and {free / 1e6:,.1f} MB are free "
             "on this disk; name a folder on a larger one (--cache), or use fewer features"
         )

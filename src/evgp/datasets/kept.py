@@ -130,9 +130,10 @@ def in_use(folder: Path, *, remove: bool) -> Iterator[None]:
 def _enter(folder: Path) -> int:
     """A shared lock on a folder that is there, without what a killed run left half-written."""
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
         try:
-            handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            with naming(folder / _LOCK, advice=KEPT):
+                folder.mkdir(parents=True, exist_ok=True)
+                handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
             continue  # it was removed in between
         if _lock(handle, "alone"):
