@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -154,6 +155,135 @@ def test_other_tables_are_refused(spam) -> None:
     connection.close()
     with pytest.raises(CampaignError, match="its tables are not as they were made"):
         Journal.open(path)
+
+
+def by_sql(path: Path, *statements: str) -> None:
+    """What somebody does to the file with `sqlite3`, with the triggers out of the way meanwhile."""
+    with closing(sqlite3.connect(path)) as connection:
+        triggers = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            connection.execute(statement)
+        for _, sql in triggers:
+            connection.execute(sql)
+        connection.commit()
+
+
+LAST = "number = (SELECT max(number) FROM event)"
+
+
+def test_events_deleted_from_the_end_are_missed(spam) -> None:
+    path = filled(spam)
+    kept = path.read_bytes()
+    spam.close()
+    for statement in (
+        f"DELETE FROM event WHERE {LAST}",
+        "DELETE FROM event WHERE number > 4",
+        "DELETE FROM head",
+        "UPDATE head SET number = number - 1",
+        f"UPDATE head SET digest = '{'0' * 64}'",
+        "INSERT OR REPLACE INTO head VALUES (1, 99, 'x')",
+    ):
+        path.write_bytes(kept)
+        by_sql(path, statement)
+        with pytest.raises(CampaignError, match=r"spam\.evgp.*damaged file \(its last event is"):
+            Campaign.open(path)
+    path.write_bytes(kept)
+    assert Campaign.open(path).state.labels
+
+
+def test_events_deleted_while_a_campaign_is_open_are_missed(spam) -> None:
+    filled(spam)
+    by_sql(spam.path, f"DELETE FROM event WHERE {LAST}")
+    for use in (lambda: spam.state, lambda: spam.answer(1, "label", "ham")):
+        with pytest.raises(CampaignError, match="its last event is"):
+            use()
+    before = spam.path.read_bytes()
+    (refused,) = spam.submit([Submission(1, "ann", "new", "label", "ham")])
+    assert "its last event is" in str(refused) and not isinstance(refused, Receipt)
+    with pytest.raises(CampaignError, match="its last event is"):
+        spam._journal.add_each([("new", Answered(1, "ann", "label", "ham"))])
+    assert spam.path.read_bytes() == before
+
+
+def test_plain_sql_cannot_take_events_back(spam) -> None:
+    filled(spam)
+    for statement in (
+        "DELETE FROM event", "UPDATE event SET at = ''", "DELETE FROM head",
+        "UPDATE head SET number = number - 1", "UPDATE head SET digest = ''",
+    ):  # fmt: skip
+        with closing(sqlite3.connect(spam.path)) as connection:
+            with pytest.raises(sqlite3.IntegrityError, match="never"):
+                connection.execute(statement)
+    assert Campaign.open(spam.path).state == spam.state
+
+
+def as_first_schema(path: Path) -> None:
+    """As version 0.1 left it."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TRIGGER head_follows")
+        connection.execute("DROP TABLE head")
+        connection.execute("PRAGMA user_version=1")
+        connection.commit()
+
+
+def test_a_file_of_the_first_schema_is_brought_to_this_one(spam) -> None:
+    path, state = filled(spam), spam.state
+    spam.close()
+    as_first_schema(path)
+    with closing(sqlite3.connect(path)) as old:  # as an older program has it open
+        assert old.execute("SELECT count(*) FROM event").fetchone() == (13,)
+        made = Campaign.open(path)
+        assert made.state == state
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        made.answer(20, "label", "ham")
+    assert Campaign.open(path).state == made.state
+    by_sql(path, f"DELETE FROM event WHERE {LAST}")
+    with pytest.raises(CampaignError, match="its last event is number 13, not 14 as written"):
+        Campaign.open(path)
+
+
+def test_an_older_program_that_still_writes_keeps_the_head(spam) -> None:
+    """It knows of no second table; the trigger does."""
+    path = filled(spam)
+    spam.close()
+    as_first_schema(path)
+    with closing(sqlite3.connect(path)) as copied:
+        rows = copied.execute("SELECT * FROM event WHERE number > 11").fetchall()
+    by_sql(path, "DELETE FROM event WHERE number > 11")
+    Campaign.open(path).close()
+    with closing(sqlite3.connect(path)) as older:
+        older.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", rows)
+        older.commit()
+    assert len(Campaign.open(path).log()) == 13
+
+
+@pytest.mark.parametrize("harm", ["table", "event"])
+def test_a_damaged_file_of_the_first_schema_is_refused_as_it_is(spam, harm) -> None:
+    path = filled(spam)
+    spam.close()
+    as_first_schema(path)
+    what = (
+        "CREATE TABLE other (a)" if harm == "table" else "UPDATE event SET at = '' WHERE number=3"
+    )
+    by_sql(path, what)
+    before = path.read_bytes()
+    with pytest.raises(CampaignError, match=r"tables are not as|event 3 is not as it was written"):
+        Campaign.open(path)
+    assert path.read_bytes() == before
+
+
+def test_many_may_bring_one_file_to_this_schema_at_once(spam) -> None:
+    path, state = filled(spam), spam.state
+    spam.close()
+    as_first_schema(path)
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(Journal.open, [path] * 8))
+    assert all(fold(one.events()) == state for one in made)
 
 
 def test_a_full_disk_loses_nothing(spam) -> None:

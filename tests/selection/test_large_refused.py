@@ -1,6 +1,7 @@
 """What large pools cannot do is said before it is tried."""
 
 import errno
+import os
 import pickle
 import time
 
@@ -9,9 +10,9 @@ import pytest
 import torch
 
 import evgp
-from evgp._errors import DatasetError, MemoryPlanError, PoolError
+from evgp._errors import DamageWarning, DatasetError, DiskFull, MemoryPlanError, PoolError
 from evgp._linalg import BLOCK
-from evgp.datasets import PickFile, kept, open_pool
+from evgp.datasets import PickFile, open_pool
 from evgp.kernels import Raw
 from evgp.posterior.rows import mapped
 from evgp.selection.shards import Held, Recipe, make
@@ -24,9 +25,9 @@ def test_a_disk_that_fills_up_is_a_sentence(tmp_path, monkeypatch) -> None:
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(kept.os, "posix_fallocate", full)
+    monkeypatch.setattr(os, "posix_fallocate", full)
     folder = parquet(tmp_path / "pool", numbers())
-    with pytest.raises(DatasetError, match="the disk is full"):
+    with pytest.raises(DiskFull, match=r"features-32-000000\.npy: the disk is full, in the folder"):
         evgp.pick(folder, 4, **QUIET)
     assert not list(tmp_path.rglob("*.part"))
 
@@ -93,9 +94,9 @@ def test_a_shard_is_a_pure_function_of_its_recipe(tmp_path) -> None:
     x = torch.from_numpy(numbers(5000))
     recipe = Recipe(Held(x), Raw(), str(tmp_path), BLOCK)
     copy = pickle.loads(pickle.dumps(recipe))
-    file = make(copy, 1)
-    assert make(recipe, 1) == file and len(recipe) == 2
-    sums = mapped(file)
+    done = make(copy, 1)
+    assert make(recipe, 1) == done and len(recipe) == 2 and not done.note
+    sums = mapped(done.file)
     np.testing.assert_allclose(
         sums[:-1], (x[BLOCK:].float().double().T @ x[BLOCK:].float().double()).numpy(), rtol=1e-12
     )
@@ -106,12 +107,14 @@ def test_picks_on_the_disk_survive_a_torn_line(tmp_path) -> None:
     path = tmp_path / "a.picks"
     for row in (5, 6, 7):
         PickFile(path).add(row)
+    whole = path.read_text()
     with path.open("a") as stream:
         stream.write("3 12")
-    assert PickFile(path).rows() == [5, 6, 7] and path.read_text() == "0 5\n1 6\n2 7\n"
-    path.write_text("0 5\nnonsense\n")
-    with pytest.raises(DatasetError, match="delete the file"):
-        PickFile(path)
+    assert PickFile(path).rows() == [5, 6, 7] and path.read_text() == whole
+    path.write_text(whole + "nonsense\n")
+    with pytest.warns(DamageWarning, match="pick 4 of 4 does not fit those before it"):
+        assert PickFile(path).rows() == [5, 6, 7]
+    assert path.read_text() == whole
 
 
 def test_time_is_not_spent_twice() -> None:

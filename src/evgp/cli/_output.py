@@ -21,6 +21,7 @@ from evgp._executor import Progress, silent
 from evgp._progress import tenths, terminal_bar
 
 P = ParamSpec("P")
+_UNWRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
@@ -44,7 +45,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             if error.errno == errno.EPIPE:
                 silence(sys.stdout)
                 raise typer.Exit(0) from None
-            fail(f"{error.filename or 'a file'}: {error.strerror or error}")
+            # Whatever writes to a file names it; a stream has no name.
+            nameless = "standard output" if error.errno in _UNWRITTEN else "a file"
+            fail(f"{error.filename or nameless}: {error.strerror or error}")
 
     return run
 

@@ -3,8 +3,14 @@
 from evgp.datasets._columns import plain as plain
 from evgp.datasets._subset import subset as subset
 from evgp.datasets.arrays import read_array as read_array
+from evgp.datasets.checksums import array_file as array_file
+from evgp.datasets.checksums import fingerprint as fingerprint
+from evgp.datasets.checksums import verify as verify
 from evgp.datasets.dataset import Dataset as Dataset
 from evgp.datasets.dataset import Kind as Kind
+from evgp.datasets.disk import check_room as check_room
+from evgp.datasets.disk import naming as naming
+from evgp.datasets.disk import reserve as reserve
 from evgp.datasets.encode import Encoder as Encoder
 from evgp.datasets.files import atomic as atomic
 from evgp.datasets.files import check_writable as check_writable
@@ -21,11 +27,8 @@ from evgp.datasets.frames import table_of as table_of
 from evgp.datasets.images import Images as Images
 from evgp.datasets.images import read_images as read_images
 from evgp.datasets.kept import PickFile as PickFile
-from evgp.datasets.kept import array_file as array_file
 from evgp.datasets.kept import cache_folder as cache_folder
-from evgp.datasets.kept import check_room as check_room
 from evgp.datasets.kept import in_use as in_use
-from evgp.datasets.kept import reserve as reserve
 from evgp.datasets.known import Known as Known
 from evgp.datasets.known import names as names
 from evgp.datasets.labelled import Labelled as Labelled

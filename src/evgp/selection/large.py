@@ -1,5 +1,6 @@
 """EV-GP over shards of features: pools larger than memory, or than one machine."""
 
+import warnings
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import inf
@@ -11,9 +12,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evgp._capabilities import can
+from evgp._errors import DamagedFile, DamageWarning
 from evgp._executor import Executor, Here
 from evgp.criteria import Criterion
-from evgp.datasets import Fitted, PickFile, array_file, cache_folder, check_room, in_use
+from evgp.datasets import Fitted, PickFile, array_file, cache_folder, check_room, in_use, verify
 from evgp.greedy import Opening, Part, Progress, Purse, Sharded, Taken, TwoRounds, best_of, silent
 from evgp.kernels import Features
 from evgp.pool import Selection
@@ -26,6 +28,7 @@ from evgp.selection.shards import (
     Readable,
     Recipe,
     probe,
+    rebuilt,
     total,
 )
 
@@ -70,7 +73,7 @@ class Large:
         folder = (self.cache or cache_folder()) / f"features-{key.hexdigest()}"
         with in_use(folder, remove=self.cache is None):
             try:
-                run = _Run(self, folder, noise, criterion, two_rounds, progress)
+                run = _Run(self, key.hexdigest(), folder, noise, criterion, two_rounds, progress)
                 return run.pick(k, budget)
             finally:
                 let_go()
@@ -85,6 +88,7 @@ class _Run:
     """One run in its folder."""
 
     large: Large
+    key: str
     folder: Path
     noise: float
     criterion: Criterion
@@ -95,7 +99,7 @@ class _Run:
         """From features to a selection."""
         large = self.large
         n = len(large.points)
-        recipe = Recipe(large.points, large.features, str(self.folder), large.size)
+        recipe = Recipe(large.points, large.features, str(self.folder), large.size, key=self.key)
         direct = _whole_file(large)
         if direct is not None:
             recipe = replace(recipe, keep=False)
@@ -141,7 +145,8 @@ class _Run:
         content = test.content(maker)
         folder = self.folder / f"test-{content}"
         folder.mkdir(exist_ok=True)
-        recipe = Recipe(test, large.features, str(folder), large.size, keep=False)
+        key = f"{self.key}/{folder.name}"
+        recipe = Recipe(test, large.features, str(folder), large.size, keep=False, key=key)
         moment, rest = total(recipe, maker, self.progress, "test points")
         return moment / len(test), rest / len(test)
 
@@ -207,8 +212,8 @@ class _Run:
             for kept in (part.free, part.prices):
                 key.update(b"all" if kept is None else np.ascontiguousarray(kept.numpy()).data)
         path = self.folder / f"start-{key.hexdigest()}.npy"
-        if not path.exists():
-            with array_file(path, (2, *opening.state.p.shape), "float64") as out:
+        if not _kept(path):
+            with array_file(path, (2, *opening.state.p.shape), "float64", path.name) as out:
                 out[0], out[1] = opening.state.p.numpy(), opening.state.m.numpy()
         return replace(opening, file=str(path))
 
@@ -235,6 +240,18 @@ class _Run:
             progress=self.progress,
         )
         return replace(done, indices=np.array(made.rows, dtype=np.int64))
+
+
+def _kept(start: Path) -> bool:
+    """Whether the file of a start is there; one that is damaged is made again, with a warning."""
+    try:
+        verify(start, start.name)
+    except FileNotFoundError:
+        return False
+    except DamagedFile as error:
+        warnings.warn(rebuilt(error), DamageWarning, stacklevel=2)
+        return False
+    return True
 
 
 def large_width(features: Features, points: Readable) -> int:

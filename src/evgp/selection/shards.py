@@ -1,9 +1,12 @@
 """From a pool that is read in ranges to shards of features on the disk, and the sums of them all.
 
 Every step is a pure function of what it is given, so it may run anywhere and more than once; files
-get their names when they are whole, and what is there is not made again.
+get their names when they are whole. What is there is verified once in a run, and not made again
+unless it is damaged. Sums say what they were made from, so those of a shard that has changed since
+do not fit any more.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -18,10 +21,11 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from evgp._capabilities import can
+from evgp._errors import DamagedFile, DamageWarning
 from evgp._executor import Executor, counted
 from evgp._linalg import BLOCK, in_pairs
 from evgp._machine import each_alone, own_version
-from evgp.datasets import array_file, step_of
+from evgp.datasets import array_file, fingerprint, step_of, verify
 from evgp.greedy import Progress
 from evgp.kernels import Features
 from evgp.posterior.rows import Mapped, mapped
@@ -30,6 +34,8 @@ from evgp.posterior.rows import Mapped, mapped
 SHARD = 32 * BLOCK
 # Sums added in one piece of work: a power of two, for the same reason.
 _TOGETHER = 8
+# Damaged files that are named one by one.
+_NAMED = 3
 
 
 @runtime_checkable
@@ -97,6 +103,7 @@ class Recipe:
     folder: str
     size: int = SHARD
     keep: bool = True
+    key: str = ""  # of the pool and the features, which all files carry
 
     def range(self, shard: int) -> tuple[int, int]:
         """Rows of a shard, from and to."""
@@ -106,34 +113,67 @@ class Recipe:
         return (len(self.points) + self.size - 1) // self.size
 
     def file(self, kind: str, shard: int) -> str:
-        """Of a shard."""
+        """The file of a shard."""
         return str(Path(self.folder, f"{kind}-{self.size // BLOCK}-{shard:06}.npy"))
+
+    def origin(self, file: str, *made_from: str) -> str:
+        """What a file is, and the fingerprints of those that it was made from."""
+        return "\n".join((self.key, Path(file).name, *made_from))
 
     def rows(self, shard: int) -> Mapped:
         """Its features, once they are made."""
         start, stop = self.range(shard)
         return Mapped(self.file("features", shard), 0, stop - start)
 
+    def verify(self, shard: int) -> str | None:
+        """The fingerprint of a shard's sums once all its files are as written; None if unfinished.
 
-def make(recipe: Recipe, shard: int) -> str:
+        Reads all of them: O(n p).
+        """
+        sums = self.file("sums", shard)
+        if not Path(sums).exists():
+            return None
+        files = [self.file(kind, shard) for kind in ("features", "rest") if self.keep]
+        try:
+            parts = [verify(file, self.origin(file)) for file in files]
+        except FileNotFoundError as error:
+            raise DamagedFile(str(error.filename), "it is missing") from error
+        return verify(sums, self.origin(sums, *parts))
+
+
+@dataclass(frozen=True)
+class Summed:
+    """A file of sums, its fingerprint, and why it was made again, if it was."""
+
+    file: str
+    fingerprint: str
+    note: str = ""
+
+
+def make(recipe: Recipe, shard: int) -> Summed:
     r"""Make a shard, unless it is there: features in float32, what they miss, and their sums.
 
     The file of sums, $\sum \phi \phi^\top$ and below it $\sum \rho$, is the last, and is returned.
     O(n p (d + p)) time; memory of a few blocks.
     """
-    done = Path(recipe.file("sums", shard))
-    if done.exists():
-        return str(done)
+    note, done = "", recipe.file("sums", shard)
+    try:
+        if (found := recipe.verify(shard)) is not None:
+            return Summed(done, found)
+    except DamagedFile as error:
+        note = rebuilt(error)
     start, stop = recipe.range(shard)
     blocks = _featurised(recipe, start, stop)
+    made_from = []
     if not recipe.keep:
         total = in_pairs((sums for *_, sums in blocks), Tensor.add_)
     else:
         first = next(blocks)
-        width = first[1].shape[1]
+        files = [recipe.file(kind, shard) for kind in ("features", "rest")]
+        shape = (stop - start, first[1].shape[1])
         with (
-            array_file(recipe.file("features", shard), (stop - start, width), "float32") as kept,
-            array_file(recipe.file("rest", shard), (stop - start,), "float64") as rests,
+            array_file(files[0], shape, "float32", recipe.origin(files[0])) as kept,
+            array_file(files[1], shape[:1], "float64", recipe.origin(files[1])) as rests,
         ):
 
             def parts() -> Iterator[Tensor]:
@@ -143,19 +183,32 @@ def make(recipe: Recipe, shard: int) -> str:
                     yield part
 
             total = in_pairs(parts(), Tensor.add_)
-    with array_file(done, tuple(total.shape), "float64") as out:
-        out[:] = total.numpy()
-    return str(done)
+        made_from = [fingerprint(file) for file in files]
+    return Summed(done, _write(done, total, recipe.origin(done, *made_from)), note)
 
 
-def add(files: Sequence[str], into: str) -> str:
-    """Add sums of neighbours, in pairs."""
-    if not Path(into).exists():
-        parts = (torch.from_numpy(np.array(mapped(file))) for file in files)
-        total = in_pairs(parts, Tensor.add_)
-        with array_file(into, tuple(total.shape), "float64") as out:
-            out[:] = total.numpy()
-    return into
+def add(recipe: Recipe, parts: Sequence[Summed], into: str) -> Summed:
+    """Add sums of neighbours, in pairs, unless they are there."""
+    note, origin = "", recipe.origin(into, *(part.fingerprint for part in parts))
+    try:
+        return Summed(into, verify(into, origin))
+    except FileNotFoundError:
+        pass
+    except DamagedFile as error:
+        note = rebuilt(error)
+    sums = (torch.from_numpy(np.array(mapped(part.file))) for part in parts)
+    return Summed(into, _write(into, in_pairs(sums, Tensor.add_), origin), note)
+
+
+def _write(file: str, sums: Float[Tensor, "p1 p"], origin: str) -> str:
+    with array_file(file, tuple(sums.shape), "float64", origin) as out:
+        out[:] = sums.numpy()
+    return fingerprint(file)
+
+
+def rebuilt(error: DamagedFile) -> str:
+    """What to say of a file that was damaged and made again."""
+    return f"{error.path} was damaged ({error.why}) and was rebuilt"
 
 
 def total(
@@ -165,14 +218,27 @@ def total(
     calls = [(recipe, shard) for shard in range(len(recipe))]
     names = [f"{Path(recipe.folder).name}-features-{shard}" for shard in range(len(recipe))]
     files = executor.run(make, calls, names, counted(progress, stage, len(recipe)))
+    notes = [one.note for one in files]
     level = 0
     while len(files) > 1:
         level += 1
         groups = [files[i : i + _TOGETHER] for i in range(0, len(files), _TOGETHER)]
         into = [recipe.file(f"sums-of-{level}", i) for i in range(len(groups))]
-        files = executor.run(add, list(zip(groups, into, strict=True)), into)
-    whole = torch.from_numpy(np.array(mapped(files[0])))
+        sums = [(recipe, group, file) for group, file in zip(groups, into, strict=True)]
+        files = executor.run(add, sums, into)
+        notes += [one.note for one in files]
+    _warn([note for note in notes if note])
+    whole = torch.from_numpy(np.array(mapped(files[0].file)))
     return whole[:-1], float(whole[-1, 0])
+
+
+def _warn(notes: Sequence[str]) -> None:
+    """The first few files that were damaged, and how many more there were."""
+    for note in notes[:_NAMED]:
+        warnings.warn(note, DamageWarning, stacklevel=3)
+    if len(notes) > _NAMED:
+        more = f"{len(notes) - _NAMED:,} more files of the cache were damaged and were rebuilt"
+        warnings.warn(more, DamageWarning, stacklevel=3)
 
 
 def probe(features: Features, points: Readable) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from evgp._errors import CampaignError
 from evgp.campaign.checks import checked_person
+from evgp.datasets import naming
 
 SECONDS = 30 * 86_400  # that a cookie is good for
 _SHORTEST = 16
@@ -98,16 +99,30 @@ def keeper_of(campaign: Path, *, asks: bool) -> tuple[Keeper, Path | None]:
             "longer one, or unset it and evgp makes one up"
         )
     place = campaign.with_name(campaign.name + "-token")
-    try:
-        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        pass
-    else:
-        with os.fdopen(handle, "w") as stream:
-            stream.write(secrets.token_urlsafe(32) + "\n")
-    found = place.read_text().strip()
-    if len(found) < _SHORTEST:
-        raise CampaignError(f"{place}: expected a token, got {len(found)} letters; remove the file")
+    found = _token(place)
     if given is not None:
         return Keeper(f"{found} {given}", given), None
     return Keeper(found, found if asks else None), place if asks else None
+
+
+def _token(place: Path) -> str:
+    """The token in a file, which is made if it is not there; its owner alone can read it."""
+    try:
+        with naming(place):
+            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        pass
+    else:
+        try:
+            with naming(place), os.fdopen(handle, "w") as stream:
+                stream.write(secrets.token_urlsafe(32) + "\n")
+        except BaseException:
+            place.unlink()
+            raise
+    found = place.read_text(encoding="utf-8", errors="replace").strip()
+    if len(found) < _SHORTEST or not found.isprintable() or "\ufffd" in found:
+        got = f"{len(found)} letters" if len(found) < _SHORTEST else "a damaged file"
+        raise CampaignError(
+            f"{place}: expected a token, got {got}; remove the file, and evgp makes another one up"
+        )
+    return found
