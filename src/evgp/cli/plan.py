@@ -34,7 +34,7 @@ def plan(wanted: Wanted) -> None:
     check_paths(wanted.output, wanted.report, (wanted.pool, wanted.labelled, wanted.test))
     described, asked, large = wanted.described(), wanted.asked(), wanted.large()
     net = described.network()
-    with progress(wanted.quiet) as bar:
+    with progress(wanted.quiet) as bar, large.reading():
         inputs = open_streamed(asked) if large.wanted(asked) else load(asked, net, bar)
     prior = described.kernel(net, inputs.shape, wanted.seed)
     whole(wanted.seed, "seed", 0, 2**32 - 1)

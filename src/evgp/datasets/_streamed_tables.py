@@ -166,6 +166,8 @@ def open_tables(
             raise unusable(found.name, name, kind)
     if not layout.used:
         raise none_left(found.name, len(left_out))
+    for file in found.files:
+        _batches.check_room(file, layout.used)
     return pool
 
 

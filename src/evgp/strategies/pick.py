@@ -4,6 +4,7 @@ from pathlib import Path
 
 from evgp._errors import PoolError
 from evgp._executor import Executor
+from evgp._reading import reading_within
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
 from evgp.datasets import Samples, Streamed
@@ -16,7 +17,7 @@ from evgp.strategies.evgp import most_picks
 from evgp.strategies.filed import Filed, filed
 from evgp.strategies.held import Asked
 from evgp.strategies.names import criterion_named, thinned_to
-from evgp.strategies.plan import kernel_of, network_of
+from evgp.strategies.plan import bytes_of, kernel_of, network_of
 from evgp.strategies.rules import Rules, described
 from evgp.strategies.stream import Place, opened
 
@@ -101,15 +102,16 @@ def pick(
     if isinstance(x, str | Path | Streamed):
         if test_weights is not None:
             raise PoolError("expected no test_weights with files; repeat test points instead")
-        return Filed(
-            opened(x, standardise=standardise and features != "raw"),
-            filed(x_test, "x_test"),
-            filed(x_labelled, "x_labelled"),
-            labelled,
-            candidates,
-            costs,
-            budget,
-        ).pick(k, rules, progress)
+        with reading_within(None if memory is None else bytes_of(memory)):
+            return Filed(
+                opened(x, standardise=standardise and features != "raw"),
+                filed(x_test, "x_test"),
+                filed(x_labelled, "x_labelled"),
+                labelled,
+                candidates,
+                costs,
+                budget,
+            ).pick(k, rules, progress)
     used = rules.kernel
     finite = isinstance(used, EmpiricalNTK)
     points = checks.inputs(x, "x", indices=finite)
