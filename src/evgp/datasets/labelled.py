@@ -124,12 +124,18 @@ def _rows_by_id(table: Table, encoder: Encoder, names: Sequence[object], id: str
     keys = [known(str(key), at) for key in cells_of(table.column(id))]
     inside = _rows(at[key] for key in keys if key in at)
     outside = [row for row, key in enumerate(keys) if key not in at]
-    kinds = {field.name: field.type for field in table.data.schema}
-    # pyarrow cannot take rows of every kind of column, but of those that can be features.
-    plain_ones = [n for n, k in kinds.items() if is_number(k) or is_time(k) or is_category(k)]
-    rows = Table(table.data.select(plain_ones).take(outside), table.source)
-    x = encoder.transform(rows) if outside else None
+    x = encoder.transform(_taken(table, outside)) if outside else None
     return Labelled(inside, x, _told(table, len(inside), len(outside)))
+
+
+def _taken(table: Table, rows: Sequence[int]) -> Table:
+    """Some rows, of columns that can be features: pyarrow cannot take rows of every other kind."""
+    usable = [
+        field.name
+        for field in table.data.schema
+        if is_number(field.type) or is_time(field.type) or is_category(field.type)
+    ]
+    return Table(table.data.select(usable).take(rows), table.source)
 
 
 def _rows_by_value(

@@ -64,18 +64,18 @@ class Store:
         """A cell if it is finished; one that is damaged is not."""
         try:
             return self._read(cell)
-        except (OSError, DatasetError):
+        except DatasetError:
             return None
 
     def damage(self, cells: Sequence[Cell]) -> list[str]:
         """A sentence for each cell whose file is there and cannot be used."""
         told = []
         for cell in cells:
+            if not self._path(cell).exists():
+                continue
             try:
                 self._read(cell)
-            except FileNotFoundError:
-                continue
-            except (OSError, DatasetError) as error:
+            except DatasetError as error:
                 told.append(str(error))
         return told
 
