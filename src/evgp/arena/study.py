@@ -14,6 +14,7 @@ from evgp._executor import Progress
 from evgp._memory import available_memory
 from evgp._processes import cores, in_processes, tell
 from evgp._progress import reporting
+from evgp._reading import read_json
 from evgp.arena.cell import Cell, Played
 from evgp.arena.row import Row
 from evgp.arena.terms import Subject, Terms
@@ -76,8 +77,9 @@ class Study:
         """Keep the checksums of the user's tables; refuse one that has changed since."""
         path = self.folder / _TABLES
         try:
-            known = dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-        except (ValueError, TypeError, RecursionError) as error:
+            told: Any = read_json(path, "checksums of tables") if path.exists() else {}
+            known = dict(told)
+        except (ValueError, TypeError) as error:
             raise DatasetError(
                 f"{path}: expected checksums of tables, got a damaged file; delete it, or take "
                 "another folder"
@@ -113,11 +115,11 @@ class Study:
     def _read(self, path: Path) -> tuple[dict[str, Any], tuple[Row, ...]] | None:
         """The cell in a file; None where it is not there, or is not what this package wrote."""
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document: Any = read_json(path, "a cell")
             told = document["cell"]
             rows = tuple(_row(row) for row in document["rows"])
             return (told, rows) if rows and told["name"] and dict(told["terms"]) else None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def open(self) -> None:

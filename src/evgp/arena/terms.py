@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from evgp._errors import DatasetError, PoolError
+from evgp._reading import opened
 from evgp.datasets import Dataset, load, load_csv, names
 from evgp.ensembles import Recipe, by_the_paper
 from evgp.nets import Buildable, Network, mlp, network_named
@@ -44,7 +45,7 @@ class Subject:
         """Of the user's table, to notice that it has changed; None for a dataset with a name."""
         if self.source in names():
             return None
-        with Path(self.source).open("rb") as stream:
+        with opened(self.source) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def load(self, seed: int) -> Dataset:

@@ -313,7 +313,7 @@ class Campaign:
 
     def x(self) -> Shaped[np.ndarray, " n *d"]:
         """The encoded rows."""
-        return kept_array(_arrays(self.path), self.created.array)
+        return kept_array(_arrays(self.path), self.created.array, self.created.rows)
 
     def points(self, rows: Sequence[int]) -> Float[torch.Tensor, "r d"]:
         """Encoded rows as networks see them: images on the scale of the pool, as in `pick`."""

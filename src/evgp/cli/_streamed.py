@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from evgp._errors import DatasetError
 from evgp._executor import Executor
 from evgp._memory import available_memory
+from evgp._reading import reading_within
 from evgp.cli._inputs import Asked, Inputs, looked_up, split
 from evgp.datasets import Cells, Encoder, Labelled, Streamed, Table, open_pool, read_labelled
 from evgp.pool import Selection
@@ -47,6 +48,10 @@ class Large:
         except DatasetError:
             return False  # who reads it says what is wrong
         return 8 * len(pool) * pool.widest > room
+
+    def reading(self) -> AbstractContextManager[None]:
+        """What is read meanwhile stays within --memory, too."""
+        return reading_within(None if self.memory is None else bytes_of(self.memory))
 
     @contextmanager
     def executor(self) -> Iterator[Executor | None]:

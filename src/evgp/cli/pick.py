@@ -38,14 +38,15 @@ def pick(wanted: Wanted) -> None:
     _picked.check_paths(output, report, (wanted.pool, wanted.labelled, wanted.test))
     described, asked, large = wanted.described(), wanted.asked(), wanted.large()
     made = described.network()
-    with progress(quiet) as bar:
+    with progress(quiet) as bar, large.reading():
         given = open_streamed(asked) if large.wanted(asked) else load(asked, made, bar)
     note(given.notes, quiet=quiet)
-    with progress(quiet) as bar, large.executor() as executor:
+    with progress(quiet) as bar, large.reading(), large.executor() as executor:
         meter = Meter(bar)
         request = request_of(wanted, described, made, given, executor=executor, progress=meter)
         selection, more = noted(planned(request).run)
-    inputs = given.seen(selection, shown=report is not None)
+    with large.reading():
+        inputs = given.seen(selection, shown=report is not None)
     more = list(dict.fromkeys((*more, *selection.warnings)))
     # The library was given encoded columns; to repeat the run takes what the command was given.
     again = {

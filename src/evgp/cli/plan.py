@@ -28,7 +28,7 @@ def plan(wanted: Wanted) -> None:
     check_paths(wanted.output, wanted.report, (wanted.pool, wanted.labelled, wanted.test))
     described, asked, large = wanted.described(), wanted.asked(), wanted.large()
     network = described.network()
-    with progress(wanted.quiet) as bar:
+    with progress(wanted.quiet) as bar, large.reading():
         inputs = open_streamed(asked) if large.wanted(asked) else load(asked, network, bar)
     made = planned(request_of(wanted, described, network, inputs))
     facts = {**({"columns": inputs.used} if inputs.used else {}), **made.facts()}

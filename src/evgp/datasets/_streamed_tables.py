@@ -166,6 +166,8 @@ def open_tables(
         usable(found.name, name, schema.field(name).type)
     if not layout.used:
         raise none_left(found.name, len(left_out))
+    for file in found.files:
+        _batches.check_room(file, layout.used)
     return pool
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Float
 
 from evgp._errors import DatasetError, DataWarning
+from evgp._reading import check_memory
 from evgp.datasets import _holes
 from evgp.datasets._columns import (
     Category,
@@ -131,6 +131,9 @@ class Encoder:
 
     def matrix(self, table: Table) -> tuple[Float[np.ndarray, "n d"], dict[str, int]]:
         """The features of a table without holes, and the number of unknown words by column."""
+        # The matrix, and what is made of the column with the most categories on the way.
+        widest = max((len(column.features) for column in self.columns), default=0)
+        check_memory(8 * len(table) * (len(self.names) + 2 * widest), table.source)
         x = np.empty((len(table), len(self.names)))
         unknown: dict[str, int] = {}
         start = 0
@@ -157,7 +160,7 @@ class Encoder:
                 f"{table.source}: expected words in column {column.name!r}, as in {self.source}, "
                 f"got {cells.type}"
             )
-        codes = column.codes(pc.fill_null(to_words(cells), column.fill))
+        codes = column.codes(to_words(cells))
         if none := int((codes < 0).sum()):
             unknown[column.name] = none
         return column.encode(codes)

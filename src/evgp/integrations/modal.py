@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.sparse import issparse
 
-from evgp.datasets.arrays import check_memory
+from evgp._reading import check_memory
 from evgp.selection import pick
 from evgp.selection.checks import check_numbers
 

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from evgp._errors import NotNumbers, PoolError
+from evgp._reading import check_memory
 from evgp._typing import ArrayLike
-from evgp.datasets.arrays import check_memory
 from evgp.nets import mlp
 from evgp.selection import pick
 from evgp.selection.checks import check_numbers

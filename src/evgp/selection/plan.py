@@ -14,6 +14,7 @@ from evgp._errors import DataWarning, EvgpWarning, MemoryPlanError, PoolError
 from evgp._linalg import JITTER
 from evgp._memory import available_memory
 from evgp._progress import reporting
+from evgp._reading import reading_within
 from evgp._repr import html_card
 from evgp.greedy import Greedy
 from evgp.pool import Selection
@@ -111,7 +112,8 @@ class Plan:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", EvgpWarning)
             self._remark_backend()
-            with reporting(self.request.progress) as report:
+            limit = self.request.memory
+            with reporting(self.request.progress) as report, reading_within(limit):
                 backend: Any = self.backend
                 backend = replace(backend, request=replace(self.request, progress=report))
                 picks = backend.run(self.search, self.storage, generator)
