@@ -153,6 +153,6 @@ def percentile(
     ends = torch.cumsum(weights.to(values.dtype)[order] / weights.sum(), dim=1)
     starts = torch.cat([torch.zeros_like(ends[:, :1]), ends[:, :-1]], dim=1)
     width = max(float(weights.min() / weights.sum()), _NARROWEST)
-    low = q / 100 * (1 - width)
-    inside = (ends.clamp(max=low + width) - starts.clamp(min=low)).clamp_(min=0)
+    start = q / 100 * (1 - width)
+    inside = (ends.clamp(max=start + width) - starts.clamp(min=start)).clamp_(min=0)
     return (inside * ordered).sum(1) / inside.sum(1)
