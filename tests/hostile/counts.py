@@ -8,7 +8,7 @@ from pathlib import Path
 
 FILE = Path(__file__).with_name("counts.csv")
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
-_TABLE = re.compile(r"(<!-- counts -->\n).*?(\n<!-- /counts -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- counts -->\n).*?(<!-- /counts -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def write(counts: Iterable[Count]) -> None:
         writer.writerow([field.name for field in fields(Count)])
         writer.writerows([*astuple(row)[:-1], f"{row.seconds:.0f}"] for row in rows)
     page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(_TABLE.sub(lambda m: m[1] + table(read()) + m[2], page), encoding="utf-8")
+    PAGE.write_text(_TABLE.sub(lambda m: f"{m[1]}{table(read())}\n{m[2]}", page), encoding="utf-8")
 
 
 def read() -> list[Count]:
@@ -71,4 +71,4 @@ def shown() -> str:
     """The table as it stands on the page."""
     found = _TABLE.search(PAGE.read_text(encoding="utf-8"))
     assert found is not None, f"{PAGE.name} has no place for the counts"
-    return found[0].removeprefix(found[1]).removesuffix(found[2])
+    return found[0].removeprefix(found[1]).removesuffix(found[2]).strip()
