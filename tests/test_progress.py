@@ -48,10 +48,10 @@ def test_true_reports_every_stage_and_false_none(name, capsys) -> None:
     assert {line.partition(" of ")[2].partition(" ")[2] for line in err.splitlines()} == STAGES[
         name
     ]
-    told: list[tuple[str, int, int]] = []
-    RUNS[name](lambda *step: told.append(step))
-    assert {stage for stage, _, _ in told} == STAGES[name]
-    assert told[-1][1] == told[-1][2]
+    steps: list[tuple[str, int, int]] = []
+    RUNS[name](lambda *step: steps.append(step))
+    assert {stage for stage, _, _ in steps} == STAGES[name]
+    assert steps[-1][1] == steps[-1][2]
 
 
 def test_progress_changes_no_pick() -> None:
@@ -108,7 +108,7 @@ def test_where_there_is_no_stderr_nothing_happens(monkeypatch) -> None:
 
 
 class Notebook:
-    """As much of IPython as a kernel shows: displays by number, and what each was told."""
+    """As much of IPython as a kernel shows: displays by number, and what each has shown."""
 
     def __init__(self, kernel: object = "kernel") -> None:
         self.shown: list[list[dict[str, str]]] = []
