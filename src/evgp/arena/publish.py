@@ -30,6 +30,7 @@ def publish(
     study that grew tells them all.
     """
     place = Path(folder)
+    Study(place).warn_of_damage()
     rows = Study(place).rows()
     comparison = summarise(rows)
     for name in ("rows.csv", "rows.parquet"):
@@ -49,7 +50,9 @@ def publish(
 def _remembered(folder: Path, command: str) -> list[str]:
     """Every command so far, each once, with this one as the last."""
     path = folder / COMMANDS
-    before = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    before: list[str] = []
+    if path.exists():
+        before = path.read_text(encoding="utf-8", errors="replace").splitlines()
     every = [line for line in before if line != command] + ([command] if command else [])
     write_text(path, "".join(f"{line}\n" for line in every))
     return every

@@ -41,7 +41,7 @@ def write_rows(path: str | Path, rows: Sequence[Row]) -> None:
     # Said outright: a metric that no row has would lose its type otherwise.
     schema = pa.schema([(name, arrow[kind]) for name, kind in _TYPES.items()])
     with datasets.atomic(path) as part:
-        pq.write_table(pa.table(columns, schema=schema), part)
+        pq.write_table(pa.table(columns, schema=schema), part, write_page_checksum=True)
 
 
 def read_rows(path: str | Path) -> tuple[Row, ...]:
@@ -81,7 +81,7 @@ def _from_parquet(path: Path) -> tuple[Sequence[str], list[dict[str, object]]]:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise _foreign(path) from error
     return table.column_names, table.to_pylist()

@@ -162,7 +162,7 @@ def _named(x: Float[np.ndarray, "n d"]) -> pa.Table:
 
 
 def _parquet(path: Path) -> pa.Table:
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
         known = file.metadata
         check_memory(8 * known.num_rows * known.num_columns, str(path))
         return file.read()
