@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import torch
 
 from evgp import metrics, train
-from evgp._errors import EvgpError
+from evgp._errors import DamageWarning, EvgpError
 from evgp.arena import Row, Study, Subject, Terms, compare
 from evgp.arena.cell import Cell
 from evgp.strategies import strategy_named
@@ -113,8 +114,62 @@ def test_a_damaged_cell_is_played_again(numbers, tmp_path) -> None:
     for file, damage in zip(sorted((tmp_path / "cells").iterdir()), ("{", "{}"), strict=True):
         file.write_text(damage)
     assert Study(tmp_path).rows() == ()
-    again = compare([numbers], ["random", "coreset"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+    with pytest.warns(DamageWarning, match=r"\.json was damaged .* and is played again") as caught:
+        again = compare(
+            [numbers], ["random", "coreset"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1
+        )
+    assert len(caught) == 2
     assert untimed(again) == untimed(whole)
+
+
+def test_every_flipped_bit_of_a_cell_is_noticed(numbers, tmp_path) -> None:
+    whole = compare([numbers], ["random"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+    (file,) = (tmp_path / "cells").iterdir()
+    content, noticed = file.read_bytes(), 0
+    for at in range(len(content)):
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << (at % 7)
+        file.write_bytes(damaged)
+        found = Study(tmp_path).rows()
+        # The last digit of a number may make no difference, nor what stands between two of them.
+        noticed += found == ()
+        assert found == () or [repr(row) for row in found] == [repr(row) for row in whole]
+    assert noticed > 0.95 * len(content)
+
+
+def test_cells_that_changed_places_are_noticed(numbers, tmp_path) -> None:
+    whole = compare([numbers], ["random", "coreset"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+    one, other = sorted((tmp_path / "cells").iterdir())
+    contents = one.read_bytes(), other.read_bytes()
+    for signed in (True, False):  # as it is now, and as cells without a digest were
+        for file, content in zip((other, one), contents, strict=True):
+            document = json.loads(content)
+            if not signed:
+                del document["digest"]
+            file.write_text(json.dumps(document))
+        with pytest.warns(DamageWarning, match="another cell than its name says"):
+            again = compare(
+                [numbers], ["random", "coreset"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1
+            )
+        assert untimed(again) == untimed(whole)
+
+
+def test_a_damaged_cell_that_nobody_asked_for_is_named_and_left_out(numbers, tmp_path) -> None:
+    compare([numbers], ["random", "coreset"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+    (other,) = (tmp_path / "cells").glob("*coreset*")
+    other.write_bytes(other.read_bytes().replace(b"0.", b"1.", 1))
+    with pytest.warns(DamageWarning, match=r"content was changed\) and is left out: delete it"):
+        rows = compare([numbers], ["random"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+    assert {row.strategy for row in rows} == {"random"}
+
+
+def test_recorded_cells_without_a_digest_stay_valid() -> None:
+    for name, count in (("mnist", 18), ("regression", 72)):
+        folder = Path(__file__).parents[2] / "studies" / name
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Study(folder).warn_of_damage()
+        assert len(list(Study(folder)._finished())) == count
 
 
 @pytest.mark.parametrize(
@@ -131,8 +186,11 @@ def test_a_damaged_cell_is_played_again(numbers, tmp_path) -> None:
 def test_a_cell_that_is_json_but_no_cell_is_played_again(damage, numbers, tmp_path) -> None:
     whole = compare([numbers], ["random"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
     (file,) = (tmp_path / "cells").iterdir()
-    file.write_text(json.dumps(damage(json.loads(file.read_text()))))
-    again = compare([numbers], ["random"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
+    document = json.loads(file.read_text())
+    del document["digest"]  # as cells were before there were any
+    file.write_text(json.dumps(damage(document)))
+    with pytest.warns(DamageWarning, match="is played again"):
+        again = compare([numbers], ["random"], out=tmp_path, terms=QUICK, seeds=[0], jobs=1)
     assert untimed(again) == untimed(whole)
 
 

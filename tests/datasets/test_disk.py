@@ -154,7 +154,7 @@ def small(tmp_path) -> Iterator[Path]:
 def test_a_real_small_disk(small, tmp_path) -> None:
     """Filled up but for one page, then emptied."""
     pool = tmp_path / "pool.csv"
-    pool.write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(500)))
+    pool.write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(50)))
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(2000, 4)))
     campaign = Campaign.create(small / "c", pool, number=True)
     filler = small / "filler"
@@ -165,11 +165,12 @@ def test_a_real_small_disk(small, tmp_path) -> None:
             make(small / name)
         assert str(small) in str(caught.value)
     with pytest.raises(evgp.EvgpError, match=r"c\.evgp: the disk is full; nothing"):
-        campaign.next(300)
+        for row in range(50):
+            campaign.answer(row, "label", 1.0, who="x" * 100)
     rules = {"features": "nystrom-8", "method": "sharded", "cache": small / "kept"}
     with pytest.raises(evgp.EvgpError, match=r"kept/features-"):
         evgp.pick(tmp_path / "x.npy", 5, **rules)
     filler.unlink()
-    assert len(campaign.next(30)) == 30
+    assert len(campaign.next(5)) == 5
     assert len(evgp.pick(tmp_path / "x.npy", 5, **rules)) == 5
     campaign.close()

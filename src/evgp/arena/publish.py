@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from evgp._reading import read_text
+from evgp._reading import read_bytes
 from evgp.arena.plot import save_plots
 from evgp.arena.render import render
 from evgp.arena.study import Study
@@ -32,6 +32,7 @@ def publish(
     study that grew tells them all.
     """
     place = Path(folder)
+    Study(place).warn_of_damage()
     rows = Study(place).rows()
     comparison = summarise(rows)
     for name in ("rows.csv", "rows.parquet"):
@@ -51,7 +52,9 @@ def publish(
 def _remembered(folder: Path, command: str) -> list[str]:
     """Every command so far, each once, with this one as the last."""
     path = folder / COMMANDS
-    before = read_text(path, most=_MOST_BYTES).splitlines() if path.exists() else []
+    before: list[str] = []
+    if path.exists():
+        before = read_bytes(path, most=_MOST_BYTES).decode("utf-8", "replace").splitlines()
     every = [line for line in before if line != command] + ([command] if command else [])
     write_text(path, "".join(f"{line}\n" for line in every))
     return every

@@ -3,13 +3,14 @@
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
-from evgp._errors import DatasetError, EvgpError, PoolError
+from evgp._errors import DamagedFile, DamageWarning, DatasetError, EvgpError, PoolError
 from evgp._executor import Progress
 from evgp._memory import available_memory
 from evgp._processes import cores, in_processes, tell
@@ -18,7 +19,7 @@ from evgp._reading import read_json
 from evgp.arena.cell import Cell, Played
 from evgp.arena.row import Row
 from evgp.arena.terms import Subject, Terms
-from evgp.datasets import Dataset, atomic
+from evgp.datasets import Dataset, atomic, check_document, signed
 from evgp.selection import whole
 
 _KINDS: dict[str, Any] = {
@@ -43,8 +44,22 @@ class Study:
         return tuple(row for _, rows in self._finished() for row in rows)
 
     def missing(self, cells: Sequence[Cell]) -> list[Cell]:
-        """Those that are not finished yet."""
-        return [cell for cell in cells if self._read(self._path(cell)) is None]
+        """Those that are not finished yet, or whose file is damaged."""
+        return [cell for cell in cells if self._found(self._path(cell)) is None]
+
+    def warn_of_damage(self, cells: Sequence[Cell] = ()) -> None:
+        """Name the files that are damaged: cells that will be played again, and all others."""
+        again = {self._path(cell) for cell in cells}
+        for path in self._files():
+            try:
+                _read(path)
+            except FileNotFoundError:
+                continue
+            except DamagedFile as error:
+                done = "is played again" if path in again else "is left out: delete it"
+                warnings.warn(
+                    f"{path} was damaged ({error.why}) and {done}", DamageWarning, stacklevel=3
+                )
 
     def add(self, cell: Cell, played: Played) -> None:
         """Keep a finished cell."""
@@ -56,7 +71,7 @@ class Study:
         path = self._path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic(path) as part:
-            part.write_text(json.dumps(document, allow_nan=False), encoding="utf-8")
+            part.write_text(json.dumps(signed(document), allow_nan=False), encoding="utf-8")
 
     def agree(self, subjects: Sequence[Subject], terms: Terms) -> None:
         """Refuse a folder in which the same data was compared on other terms."""
@@ -98,28 +113,27 @@ class Study:
                 part.write_text(json.dumps(known), encoding="utf-8")
 
     def _path(self, cell: Cell) -> Path:
-        text = json.dumps(_told(cell), sort_keys=True)
         name = "".join(c if c.isalnum() or c in "+-" else "_" for c in cell.strategy)[:40]
-        key = hashlib.sha256(text.encode()).hexdigest()[:12]
+        key = _key(_told(cell))
         subject = "".join(c if c.isalnum() else "_" for c in cell.subject.name)[:40]
         return (
             self.folder / "cells" / f"{subject}-{name}-{cell.seed}-{cell.terms.members}-{key}.json"
         )
 
+    def _files(self) -> list[Path]:
+        return sorted((self.folder / "cells").glob("*.json"))
+
     def _finished(self) -> Iterator[tuple[dict[str, Any], tuple[Row, ...]]]:
-        """What all cells in the folder are, and their rows."""
-        for path in sorted((self.folder / "cells").glob("*.json")):
-            if (found := self._read(path)) is not None:
+        """What all cells in the folder are, and their rows; damaged ones are left out."""
+        for path in self._files():
+            if (found := self._found(path)) is not None:
                 yield found
 
-    def _read(self, path: Path) -> tuple[dict[str, Any], tuple[Row, ...]] | None:
+    def _found(self, path: Path) -> tuple[dict[str, Any], tuple[Row, ...]] | None:
         """The cell in a file; None where it is not there, or is not what this package wrote."""
         try:
-            document: Any = read_json(path, "a cell")
-            told = document["cell"]
-            rows = tuple(_row(row) for row in document["rows"])
-            return (told, rows) if rows and told["name"] and dict(told["terms"]) else None
-        except (ValueError, KeyError, TypeError, AttributeError):
+            return _read(path)
+        except (FileNotFoundError, DamagedFile):
             return None
 
     def open(self) -> None:
@@ -166,6 +180,7 @@ def compare(
     cells = [
         Cell(subject, name, seed, terms) for subject in subjects for seed in seeds for name in names
     ]
+    study.warn_of_damage(cells)
     left = study.missing(cells)
     study.open()
     study.remember(subjects)
@@ -227,6 +242,39 @@ def _bytes(data: Dataset) -> int:
     points = sum(part.numel() * part.element_size() for part in (data.x, data.x_test))
     n = len(data.x)
     return int(1.5 * (n * min(n, 25_000) * (4 if n > 10_000 else 8)) + 3 * points + 1.5e9)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], tuple[Row, ...]]:
+    """What the cell in a file is, and its rows; what this package did not write is damaged."""
+    if not path.exists():
+        raise FileNotFoundError(str(path))
+    try:
+        found: Any = read_json(path, "a cell")
+        document = check_document(path, found, ("cell", "rows", "picks"))
+        told, rows = document["cell"], tuple(_row(row) for row in document["rows"])
+        # Older cells have no digest; but their names are one of what they are.
+        fits = path.stem.endswith(f"-{_key(told)}") and all(_belongs(row, told) for row in rows)
+    except OSError as error:
+        raise DamagedFile(str(path), f"it cannot be read ({error.strerror})") from error
+    except DamagedFile:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedFile(str(path), "it is broken JSON, or no cell") from error
+    if not fits:
+        raise DamagedFile(str(path), "it is another cell than its name says")
+    if not rows:
+        raise DamagedFile(str(path), "it has no rows")
+    return told, rows
+
+
+def _belongs(row: Row, told: dict[str, Any]) -> bool:
+    wanted = (told["name"], told["strategy"], told["seed"], told["members"])
+    return (row.dataset, row.strategy, row.seed, row.members) == wanted
+
+
+def _key(told: dict[str, Any]) -> str:
+    """By which files of cells are named."""
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _told(cell: Cell) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evgp._errors import EvgpWarning, PoolError
+from evgp._errors import DamageWarning, EvgpWarning, PoolError
 from evgp.cli import _options as options
 from evgp.cli._output import called, fail, guarded, note, progress, show, show_json, tell
 
@@ -229,9 +229,10 @@ def _narrow(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequence[ob
 
 
 def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    """What the data warned of, the first few: each seed splits it anew and warns of the same."""
-    made = [str(one.message) for one in caught if issubclass(one.category, EvgpWarning)]
-    made = list(dict.fromkeys(made))
+    """What was damaged, then what the data warned of: the first few, as seeds warn of the same."""
+    ours = [one for one in caught if issubclass(one.category, EvgpWarning)]
+    ours.sort(key=lambda one: not issubclass(one.category, DamageWarning))
+    made = list(dict.fromkeys(str(one.message) for one in ours))
     more = len(made) - _NOTES
     return [*made[:_NOTES], f"{more} more like these, for other seeds"] if more > 0 else made
 

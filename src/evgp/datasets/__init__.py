@@ -4,7 +4,9 @@ from evgp.datasets._columns import plain as plain
 from evgp.datasets._subset import subset as subset
 from evgp.datasets.arrays import read_array as read_array
 from evgp.datasets.checksums import array_file as array_file
+from evgp.datasets.checksums import check_document as check_document
 from evgp.datasets.checksums import fingerprint as fingerprint
+from evgp.datasets.checksums import signed as signed
 from evgp.datasets.checksums import verify as verify
 from evgp.datasets.dataset import Dataset as Dataset
 from evgp.datasets.dataset import Kind as Kind

@@ -22,7 +22,7 @@ _BOMB_BYTES = 1 << 28
 def read_parquet(path: Path) -> pa.Table:
     """All columns; refused where they would not fit, or are more than real data could be."""
     size = check_plain(path)
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
         check_columns(file.metadata.num_columns, str(path))
         with opened(path) as stream:
             known = _pages.decoded(stream, file)
@@ -39,7 +39,7 @@ def _counted(path: Path, plain: pq.ParquetFile, size: int, known: _pages.Decoded
     text = [leaves.column(at) for at in range(len(leaves))]
     names = [leaf.path for leaf in text if leaf.physical_type == "BYTE_ARRAY"]
     parts, need = [], known.sure + known.pages
-    with pq.ParquetFile(path, read_dictionary=names) as file:
+    with pq.ParquetFile(path, read_dictionary=names, page_checksum_verification=True) as file:
         # Each part has a dictionary of its own, so parts must not be small where these are large.
         for part in file.iter_batches(max(_ROWS, known.pages // 4), use_threads=False):
             need += sum(letters(part.column(name)) for name in whole)

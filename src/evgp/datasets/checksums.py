@@ -1,19 +1,20 @@
-"""Arrays on the disk with checksums behind their numbers, so that damage is noticed.
+"""Files with checksums, so that damage is noticed: arrays, and JSON documents.
 
-A file is an npy file, then two checksums for each of its blocks, then a footer: where the array
-came from, and a hash of all checksums. NumPy reads such a file as if nothing followed the numbers.
+The file of an array is an npy file, then two checksums for each of its blocks, then a footer: where
+the array came from, and a hash of all checksums. NumPy reads it as if nothing followed the numbers.
 The checksums are meant for accidents (bits that flip, files that are cut or exchanged), not for an
 attacker, who could write them as well.
 """
 
+import json
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from jaxtyping import Shaped
@@ -80,6 +81,35 @@ def fingerprint(path: str | Path) -> str:
     """The fingerprint that a file claims, without a look at its numbers; O(1)."""
     with open(path, "rb") as file:
         return _footer(file, str(path))[-1].hex()
+
+
+def signed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document for JSON, with a digest of all that it holds.
+
+    >>> signed({"mse": 0.5})
+    {'mse': 0.5, 'digest': 'e680bb506a9f2deb'}
+    """
+    return {**document, "digest": _digest(document)}
+
+
+def check_document(path: str | Path, document: object, keys: Collection[str]) -> dict[str, Any]:
+    """A document that was read again, if it is as it was written, else a `DamagedFile`.
+
+    One of an earlier version has no digest; it may have no other keys than those that are known, so
+    that a digest whose own name was damaged is not passed over.
+    """
+    if not isinstance(document, dict):
+        raise DamagedFile(str(path), "it holds something else")
+    if unknown := [key for key in document if key not in (*keys, "digest")]:
+        raise DamagedFile(str(path), f"it has an unknown entry {unknown[0][:40]!r}")
+    found = {key: value for key, value in document.items() if key != "digest"}
+    if document.get("digest", digest := _digest(found)) != digest:
+        raise DamagedFile(str(path), "its content was changed")
+    return found
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    return blake2b(json.dumps(document, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def _sign(path: Path, origin: str) -> None:

@@ -189,7 +189,8 @@ def _write_parquet(part: Path, columns: Columns) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table({name: pa.array(cells) for name, cells in columns.items()}), part)
+    table = pa.table({name: pa.array(cells) for name, cells in columns.items()})
+    pq.write_table(table, part, write_page_checksum=True)
 
 
 def _plain(cell: object) -> object:

@@ -8,14 +8,15 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from evgp._errors import DatasetError
+from evgp._errors import DamagedFile, DatasetError
 from evgp._reading import read_text
-from evgp.datasets import atomic
+from evgp.datasets import atomic, check_document, signed
 from evgp.studies.rows import Record, Rows, plain
 from evgp.studies.study import Cell
 from evgp.studies.versions import version
 
 CELLS = "cells"
+_KEYS = ("work", "settings", "seconds", "made", "checksum", "rows")
 _NAMED_BY = ("dataset", "strategy", "seed")
 # What is kept of a run; a cell that was taken over from elsewhere says by which command.
 _RUN = {"ended": float, "cpu_seconds": float, "jobs": int, "cores": int, "versions": dict}
@@ -99,7 +100,7 @@ class Store:
             "rows": kept,
         }
         with atomic(path) as part:
-            part.write_text(json.dumps(document, allow_nan=False), encoding="utf-8")
+            part.write_text(json.dumps(signed(document), allow_nan=False), encoding="utf-8")
 
     def _path(self, cell: Cell) -> Path:
         # The first version is not told: cells keep the names from before there were any.
@@ -117,13 +118,15 @@ class Store:
     def _read(self, cell: Cell) -> Finished:
         path = self._path(cell)
         try:
-            document: Any = json.loads(read_text(path))
+            document = check_document(path, json.loads(read_text(path)), _KEYS)
             rows = [dict(row) for row in document["rows"]]
             seconds = float(document["seconds"])
             made = _made(document.get("made", {}))
             asked = document["work"], document["settings"]
             # Cells from before there were checksums have none.
             whole = document.get("checksum", _checksum(rows)) == _checksum(rows)
+        except DamagedFile as error:
+            raise _damaged(path, f"a file that was altered ({error.why})") from error
         except (
             ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
         ) as error:  # fmt: skip
