@@ -17,11 +17,17 @@ from evgp._errors import PoolError
 from evgp.posterior import Posterior
 
 BLOCK = 1 << 22  # numbers in one block of candidates x test points
+# Variances are computed to some 1e-14 of the prior variance; with what sums of them add, to this.
+_ROUNDING = 1e-12
 
 
 @runtime_checkable
 class Criterion(Protocol):
-    """The gain of labelling each candidate."""
+    """The gain of labelling each candidate.
+
+    `rounding(posterior)`, if a criterion has it, is how far a gain may be off by rounding alone:
+    candidates whose gains are no further apart are a tie.
+    """
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         """Of these candidates, in float64."""
@@ -50,6 +56,10 @@ class ExpectedVariance:
         known = posterior.fall() + posterior.slack()
         return known / (posterior.variance() + posterior.noise())
 
+    def rounding(self, posterior: Posterior) -> float:
+        """How far a gain may be off by rounding alone."""
+        return _ROUNDING * posterior.scale()
+
 
 @dataclass(frozen=True)
 class Linearised:
@@ -69,6 +79,10 @@ class Linearised:
     def ceilings(self, posterior: Posterior) -> Float[Tensor, " c"]:
         """Gains from the running sums, plus what rounding may hide."""
         return (posterior.fall() + posterior.slack()) / posterior.noise()
+
+    def rounding(self, posterior: Posterior) -> float:
+        """How far a gain may be off by rounding alone."""
+        return _ROUNDING * posterior.scale()
 
 
 @dataclass(frozen=True)
@@ -103,6 +117,10 @@ class Percentile:
         """The gains themselves."""
         return self.gains(posterior, torch.arange(len(posterior.variance())))
 
+    def rounding(self, posterior: Posterior) -> float:
+        """How far a gain may be off by rounding alone."""
+        return _ROUNDING * posterior.scale()
+
 
 @dataclass(frozen=True)
 class MutualInformation:
@@ -123,6 +141,10 @@ class MutualInformation:
         noise = posterior.noise()
         informed = posterior.informed_variance() + noise
         return ((posterior.variance() + noise) / informed).log() / 2
+
+    def rounding(self, posterior: Posterior) -> float:
+        """How far a gain may be off by rounding alone: that of a variance, over the noise."""
+        return _ROUNDING / 100 * posterior.scale() / float(posterior.noise().min())
 
 
 def percentile(
