@@ -9,7 +9,7 @@ from benchmarks.data import half
 from evgp import EVGP, NTK, Exact, ExpectedVariance, Pool, mlp
 from evgp.criteria import Linearised
 from evgp.kernels import Inducing
-from evgp.strategies.reduce import inducing_points
+from evgp.selection.features import inducing_points
 
 NOISE = 1e-6
 

@@ -20,7 +20,6 @@ import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.datasets import load_digits
 
 import evgp
@@ -35,7 +34,7 @@ print(pool.shape)
 
 # %%
 picked = evgp.pick(pool, k=5)
-for row, gain, left in zip(picked.indices, picked.gains, picked.variance_left, strict=True):
+for row, gain, left in zip(picked, picked.gains, picked.variance_left, strict=True):
     print(f"digit-{row:04d}  gain {gain:.4f}  variance left {left:.4f}")
 print(picked)
 
@@ -43,15 +42,15 @@ print(picked)
 # They are labelled; which are next?
 
 # %%
-more = evgp.pick(pool, k=5, labelled=picked.indices)
-print(more.indices.tolist(), f"variance {more.start_variance:.3f} -> {more.variance_left[-1]:.3f}")
+more = evgp.pick(pool, k=5, labelled=picked)
+print(list(more), f"variance {more.start_variance:.3f} -> {more.variance_left[-1]:.3f}")
 
 # %% [markdown]
 # Look at them.
 
 # %%
 figure, axes = plt.subplots(1, 10, figsize=(9, 1.3), layout="constrained")
-for axis, row in zip(axes, np.r_[picked.indices, more.indices], strict=True):
+for axis, row in zip(axes, [*picked, *more], strict=True):
     axis.imshow(digits.images[row], cmap="gray_r")
     axis.axis("off")
 # As a script: python examples/start.py FOLDER

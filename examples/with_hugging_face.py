@@ -23,7 +23,7 @@ embed = make_pipeline(TfidfVectorizer(), TruncatedSVD(8, random_state=0))
 texts = texts.add_column("embedding", embed.fit_transform(texts["text"]).tolist())
 
 selection = evgp.pick(texts, k=6)  # the column of inputs is found by its name
-chosen = texts.select(selection.indices)  # or evgp.subset(texts, selection)
+chosen = texts.select(selection)  # or evgp.subset(texts, selection)
 
 for text, left in zip(chosen["text"], selection.variance_left, strict=True):
     print(f"{text:<28} variance left: {left:.3f}")

@@ -39,11 +39,13 @@ def percentile_of(r: float):
 
 
 def with_weights(values: np.ndarray, weights: np.ndarray, q: float) -> float:
-    """Linear between values at the middle of each one's share of the weight, stretched to 0..1."""
+    """The mean of the quantile function over a window as wide as the smallest share."""
     order = np.argsort(values)
-    middles = np.cumsum(weights[order]) - weights[order] / 2
-    places = (middles - middles[0]) / max(middles[-1] - middles[0], 1e-300)
-    return float(np.interp(q / 100, places, values[order]))
+    ends = np.array([0, *np.cumsum(weights[order])]) / weights.sum()
+    area = np.array([0, *np.cumsum(np.diff(ends) * values[order])])
+    width = np.diff(ends).min()
+    low = q / 100 * (1 - width)
+    return float(np.diff(np.interp([low, low + width], ends, area))[0] / width)
 
 
 def weighted_percentile_of(r: float):
@@ -119,9 +121,9 @@ def test_equal_weights_give_numpys_percentile(values, q) -> None:
 def test_weights_pull_the_percentile() -> None:
     row = torch.tensor([[3.0, 1.0, 2.0]], dtype=torch.float64)
     heavy = torch.tensor([0.98, 0.01, 0.01], dtype=torch.float64)
-    # The middles of the shares are at 0.005, 0.015 and 0.51: half way is at 0.2575.
-    halfway = 2 + (0.2575 - 0.015) / (0.51 - 0.015)
-    assert percentile(row, heavy, 50).item() == pytest.approx(halfway, rel=1e-12)
+    # A hundred points, of which 98 are 3: the window from 0.0099 to 0.0199 is 1 % of it below 2.
+    assert percentile(row, heavy, 1).item() == pytest.approx(1.99, rel=1e-12)
+    assert percentile(row, heavy, 50).item() == pytest.approx(3, rel=1e-12)
 
 
 @settings(deadline=None)
@@ -134,11 +136,66 @@ def test_weights_pull_the_percentile() -> None:
     ),
     q=st.floats(0, 100),
 )
-def test_any_weights_interpolate_between_the_middles_of_their_shares(values, q) -> None:
+def test_any_weights_give_the_mean_over_a_window_of_the_smallest(values, q) -> None:
     row, weights = (np.array(part) for part in zip(*values, strict=True))
     given_weights = torch.from_numpy(weights / weights.sum())
     found = percentile(torch.from_numpy(row)[None], given_weights, q).item()
     assert found == pytest.approx(with_weights(row, weights / weights.sum(), q), abs=1e-9)
+
+
+@settings(deadline=None)
+@given(
+    values=st.lists(st.tuples(st.sampled_from([0.0, 1, 2]) | st.floats(0, 10), st.integers(1, 5)),
+                    min_size=1, max_size=8),
+    q=st.floats(0, 100),
+)  # fmt: skip
+def test_weights_are_points_repeated(values, q) -> None:
+    row, counts = (np.array(part) for part in zip(*values, strict=True))
+    counts[0] = 1
+    weights = torch.from_numpy(counts / counts.sum())
+    found = percentile(torch.from_numpy(row)[None].double(), weights, q).item()
+    assert found == pytest.approx(np.percentile(np.repeat(row, counts), q), abs=1e-9)
+
+
+@settings(deadline=None)
+@given(
+    values=st.lists(st.tuples(st.sampled_from([0.0, 1, 2]), st.floats(0.01, 5)),
+                    min_size=2, max_size=8),
+    q=st.floats(0, 100),
+    order=st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_rounding_and_the_order_of_points_do_not_move_a_percentile(values, q, order) -> None:
+    row, weights = (torch.tensor(part, dtype=torch.float64) for part in zip(*values, strict=True))
+    weights /= weights.sum()
+    found = percentile(row[None], weights, q).item()
+    other = list(range(len(row)))
+    order.shuffle(other)
+    nearly = row[other] * (1 + 1e-15 * torch.arange(len(row)))
+    assert percentile(nearly[None], weights[other], q).item() == pytest.approx(found, abs=1e-9)
+
+
+@pytest.mark.parametrize("q", [0, 37.5, 100])
+def test_weights_of_any_size_have_a_percentile(q) -> None:
+    row = torch.tensor([[3.0, 1.0, 2.0]], dtype=torch.float64)
+    weights = torch.tensor([1e-300, 1.0, 1e-17], dtype=torch.float64)
+    assert percentile(row, weights, q).item() == pytest.approx({0: 1, 37.5: 1, 100: 3}[q])
+
+
+@pytest.mark.filterwarnings("ignore:the first .* picks leave no variance")
+def test_of_copies_the_first_is_picked_by_a_percentile_with_weights() -> None:
+    """Rounding of equal variances once gave copies of a row gains of their own."""
+    x = np.array([-1, 0, 1, 0, 1, -1, 2, 1, -2, -1, 0, -1, -1, -1, -1, 1, -1, -2, -1, -2,
+                  -1, 1, 0, -2, -1, 1.0])[:, None]  # fmt: skip
+    x_test = np.array([-2, -1, 0, 2, 0, 2, 0, 1, 0, 2, -2, 0, -1, -1, 1, 1, 0, 1, -2.0])[:, None]
+    weights = np.random.default_rng(1).exponential(size=len(x_test)).round(2) + 0.01
+    for r in (50, 70, 85):
+        made = evgp.pick(
+            x, 3, x_test=x_test, test_weights=weights, labelled=[4], noise=1e-5,
+            network=mlp(0), criterion=Percentile(r),
+        )  # fmt: skip
+        for j, row in enumerate(made.indices):
+            before = np.setdiff1d(np.arange(row), [4, *made.indices[:j]])
+            assert not (x[before] == x[row]).any(), (r, made.indices)
 
 
 @settings(deadline=None)

@@ -206,7 +206,7 @@ def test_a_kernel_by_name_is_that_of_its_place(installed) -> None:
     assert gauss.variance_left.tolist() == evgp.pick(X, 4, kernel=made).variance_left.tolist()
     assert wide.variance_left[-1] < gauss.variance_left[-1]
     assert gauss.settings["network"] == "Gauss(length=1.0)"
-    assert evgp.plan(30, 2, 4, kernel="gauss").fits
+    assert evgp.plan((30, 2), 4, kernel="gauss").fits
 
 
 def test_nngp_is_a_kernel_by_name() -> None:

@@ -8,13 +8,15 @@ import pytest
 import evgp
 
 ROOMS = [  # low to high; rooms on one line do not import each other
-    ["_typing", "_errors"],
-    ["_linalg", "_machine", "_memory", "_executor", "_processes", "_extras", "_plugins"],
-    ["pool", "nets", "metrics"],
+    ["_typing", "_errors", "_capabilities"],
+    ["_linalg", "_machine", "_memory", "_executor", "_processes", "_extras", "_plugins", "_repr"],
+    ["_reading"],
+    ["_progress", "pool", "nets", "metrics"],
     ["datasets", "kernels", "ensembles"],
     ["posterior"],
     ["criteria", "theory", "architectures"],
     ["greedy"],
+    ["selection"],
     ["strategies"],
     ["loop", "audits", "campaign", "checkup"],
     ["report"],

@@ -56,10 +56,11 @@ if TYPE_CHECKING:
     from evgp.posterior import Prediction as Prediction
     from evgp.posterior import ntkgp as ntkgp
     from evgp.posterior import trained as trained
+    from evgp.selection import Plan as Plan
+    from evgp.selection import Request as Request
+    from evgp.selection import pick as pick
+    from evgp.selection import plan as plan
     from evgp.strategies import EVGP as EVGP
-    from evgp.strategies import Plan as Plan
-    from evgp.strategies import pick as pick
-    from evgp.strategies import plan as plan
 
 __version__ = "0.1.0"
 
@@ -86,7 +87,8 @@ _ROOMS = {
     ),
     "pool": ("Certificate", "Pool", "Selection"),
     "posterior": ("Prediction", "ntkgp", "trained"),
-    "strategies": ("EVGP", "Plan", "pick", "plan"),
+    "selection": ("Plan", "Request", "pick", "plan"),
+    "strategies": ("EVGP",),
 }
 _WHERE = {name: room for room, names in _ROOMS.items() for name in names}
 _WHOLE = ("datasets", "metrics", "strategies", "theory")  # rooms that are public as they are

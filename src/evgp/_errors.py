@@ -25,6 +25,21 @@ class DatasetError(EvgpError, ValueError):
     """A file or table cannot be read as a pool."""
 
 
+class DamagedFile(DatasetError):
+    """A file that this package wrote is not as it was written: its path, and what is wrong."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+        self.path, self.why = path, why
+
+    def __str__(self) -> str:
+        return f"{self.path}: expected the file as it was written, but {self.why}; run again"
+
+
+class DiskFull(EvgpError, OSError):
+    """There is no room for a file; the message names it."""
+
+
 class MemoryPlanError(EvgpError, MemoryError):
     """The run would not fit in memory; the message says what would."""
 
@@ -45,7 +60,7 @@ class Conflict(CampaignError):
     """The same key was used for something else."""
 
 
-class NoRoom(CampaignError):
+class NoRoom(CampaignError, DiskFull):
     """The disk is full; nothing that was acknowledged is lost."""
 
 
@@ -59,3 +74,7 @@ class NumericalWarning(EvgpWarning):
 
 class DataWarning(EvgpWarning):
     """Something in the data looks unlike what was meant."""
+
+
+class DamageWarning(EvgpWarning):
+    """A file that this package wrote was damaged; the message says what was done about it."""

@@ -11,11 +11,20 @@
 """
 
 from collections.abc import Sequence
-from typing import TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from torch import Tensor
 
+
+@runtime_checkable
+class Arrayed(Protocol):
+    """What NumPy makes an array of when asked, such as a frame or a column of one."""
+
+    def __len__(self) -> int: ...
+    def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
 Array: TypeAlias = np.ndarray | Tensor
-ArrayLike: TypeAlias = np.ndarray | Tensor | Sequence[object]  # what people type
+ArrayLike: TypeAlias = np.ndarray | Tensor | Sequence[object] | Arrayed  # what people hand over
 AnyArray = TypeVar("AnyArray", np.ndarray, Tensor)  # NumPy in, NumPy out; torch in, torch out

@@ -7,7 +7,7 @@ After observing $x$ the variance at a test point $t$ falls by $\mathrm{cov}(x, t
 """
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -19,14 +19,26 @@ from evgp.posterior import Posterior
 BLOCK = 1 << 22  # numbers in one block of candidates x test points
 # Variances are computed to some 1e-14 of the prior variance; with what sums of them add, to this.
 _ROUNDING = 1e-12
+# A window that percentiles are a mean over: narrower ones would be lost in rounding.
+_NARROWEST = 1e-12
 
 
 @runtime_checkable
 class Criterion(Protocol):
     """The gain of labelling each candidate.
 
-    `rounding(posterior)`, if a criterion has it, is how far a gain may be off by rounding alone:
-    candidates whose gains are no further apart are a tie.
+    A criterion may say more about itself, and has it used; what it does not say is taken as no:
+
+    - `by_features`: it needs the mean over the test points alone, so it works with features and
+      shards;
+    - `certifiable`: its gains add up to the fall of the mean variance, which a certificate bounds;
+    - `exchangeable`: swapping picks for others pays, so `greedy="auto"` does it where affordable;
+    - `pairwise`: each look at the candidates costs all pairs with the test points;
+    - `ignores_weights`: weights of the test points have no place in it;
+    - `test_points`: how many test points it can take, if not all of them;
+    - `extra_memory(n, m)`: bytes that it takes next to the matrix of n candidates x m test points;
+    - `rounding(posterior)`: how far a gain may be off by rounding alone, so that gains which are no
+      further apart are a tie.
     """
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
@@ -46,6 +58,10 @@ class ExpectedVariance:
 
     O(r m k) for given rows; O(c) for all, from the sums that the posterior keeps.
     """
+
+    by_features: ClassVar[bool] = True
+    certifiable: ClassVar[bool] = True
+    exchangeable: ClassVar[bool] = True
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         """Of these candidates, in float64."""
@@ -72,6 +88,8 @@ class Linearised:
     noise $s_x$ is small, so it may choose worse; the variance left is measured without it.
     """
 
+    by_features: ClassVar[bool] = True
+
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         """Of these candidates, in float64."""
         return posterior.fall(rows) / posterior.noise()[rows]
@@ -91,11 +109,14 @@ class Percentile:
 
     $$ g(x) = P_r\{v_t\} - P_r\{v_t - \mathrm{cov}(x, t)^2 / (\mathrm{var}(x) + s)\} $$
 
-    With weights, percentiles interpolate linearly over the cumulative weight; with equal weights
-    that is NumPy's default. O(r m k) time, blocks of 32 MB. Not submodular.
+    With weights, percentiles are NumPy's of the points repeated as often as their weights say: the
+    mean over a window as wide as the smallest weight. So points that are equal may come in any
+    order, and lower variances never raise a percentile. O(r m k) time, blocks of 32 MB. Not
+    submodular.
     """
 
     r: float = 90
+    pairwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.r <= 100:
@@ -121,6 +142,10 @@ class Percentile:
         """How far a gain may be off by rounding alone."""
         return _ROUNDING * posterior.scale()
 
+    def extra_memory(self, n: int, m: int) -> int:
+        """Bytes of the blocks whose percentiles are taken."""
+        return 12 * 8 * BLOCK
+
 
 @dataclass(frozen=True)
 class MutualInformation:
@@ -131,6 +156,9 @@ class MutualInformation:
     The denominator is informed by the test outputs; the two cases, $x$ among the test points or
     not, are in `evgp.posterior.informed`. Not monotone: late gains may be negative.
     """
+
+    ignores_weights: ClassVar[bool] = True
+    test_points: ClassVar[int] = 1000  # it factorises their covariance; the paper thins to as many
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         """Of these candidates, in float64."""
@@ -146,6 +174,10 @@ class MutualInformation:
         """How far a gain may be off by rounding alone: that of a variance, over the noise."""
         return _ROUNDING / 100 * posterior.scale() / float(posterior.noise().min())
 
+    def extra_memory(self, n: int, m: int) -> int:
+        """Bytes of the test points' covariance, its factor, and what it is multiplied with."""
+        return 8 * (3 * m * m + 2 * m * n)
+
 
 def percentile(
     values: Float[Tensor, "r m"], weights: Float[Tensor, " m"], q: float
@@ -159,20 +191,18 @@ def percentile(
     if not bool(counts.all()):
         values, weights = values[:, counts], weights[counts]
     m = values.shape[1]
-    if m == 1 or bool((weights == weights[0]).all()):
+    if q in (0, 100) or bool((weights == weights[0]).all()):
         place = q / 100 * (m - 1)
         low = int(place)
         high = min(low + 1, m - 1)
         below = values.kthvalue(low + 1, dim=1).values
         above = below if high == low else values.kthvalue(high + 1, dim=1).values
         return torch.lerp(below, above, place - low)
+    # A window as wide as the smallest weight, over the values laid side by side.
     ordered, order = values.sort(dim=1)
-    w = weights.to(values.dtype)[order]
-    steps = torch.cumsum((w[:, 1:] + w[:, :-1]) / 2, dim=1)
-    places = torch.cat([torch.zeros_like(steps[:, :1]), steps / steps[:, -1:]], dim=1)
-    target = torch.full((len(values), 1), q / 100, dtype=values.dtype)
-    above_at = torch.searchsorted(places, target).clamp(1, m - 1)
-    ends = [places.gather(1, above_at - 1), places.gather(1, above_at)]
-    between = ((target - ends[0]) / (ends[1] - ends[0])).clamp(0, 1)
-    low_high = [ordered.gather(1, above_at - 1), ordered.gather(1, above_at)]
-    return torch.lerp(low_high[0], low_high[1], between).squeeze(1)
+    ends = torch.cumsum(weights.to(values.dtype)[order] / weights.sum(), dim=1)
+    starts = torch.cat([torch.zeros_like(ends[:, :1]), ends[:, :-1]], dim=1)
+    width = max(float(weights.min() / weights.sum()), _NARROWEST)
+    start = q / 100 * (1 - width)
+    inside = (ends.clamp(max=start + width) - starts.clamp(min=start)).clamp_(min=0)
+    return (inside * ordered).sum(1) / inside.sum(1)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +12,8 @@ from torch import Generator, Tensor
 from evgp._errors import PoolError
 from evgp._typing import ArrayLike
 from evgp.pool import Pool, Selection
-from evgp.strategies import Strategy, is_ahead, renewed, whole
+from evgp.selection import whole
+from evgp.strategies import Strategy, is_ahead, renewed
 
 Oracle = Callable[[Int[Tensor, " k"]], ArrayLike]
 
@@ -84,7 +84,7 @@ def _rounds(
             made = renewed(strategy, own)(pool, k, generator=generator)
         else:
             ahead = ahead or strategy(pool, k * rounds, generator=generator)
-            made = _part(ahead, number * k, (number + 1) * k)
+            made = ahead[number * k : (number + 1) * k]
         seconds = perf_counter() - begun
         rows = _picked(made, pool, k)
         pool = pool.reveal(rows, _answer(oracle, rows))
@@ -94,19 +94,6 @@ def _rounds(
 def _seed(seed: int, number: int) -> int:
     """Another seed for each round."""
     return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-
-
-def _part(selection: Selection, start: int, end: int) -> Selection:
-    """Some picks of a selection; guarantees are told of the whole, and stay there."""
-    some, left = slice(start, end), selection.variance_left
-    told: dict[str, Any] = {"settings": selection.settings, "warnings": selection.warnings}
-    if len(left):
-        told |= {
-            "prior_variance": selection.prior_variance,
-            "start_variance": float(left[start - 1]) if start else selection.start_variance,
-            "variance_left": left[some],
-        }
-    return Selection(selection.indices[some], selection.gains[some], **told)
 
 
 def _picked(made: Selection, pool: Pool, k: int) -> Int[Tensor, " k"]:

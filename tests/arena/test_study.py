@@ -275,3 +275,11 @@ def test_a_seed_that_is_given_twice_is_played_once(numbers, tmp_path: Path) -> N
     )  # fmt: skip
     assert [row.seed for row in rows] == [1] * QUICK.rounds
     assert told[-1] == (QUICK.rounds, QUICK.rounds)
+
+
+def test_rounds_are_reported(numbers, tmp_path, capsys) -> None:
+    for jobs in (1, 2):
+        out = tmp_path / str(jobs)
+        compare([numbers], ["random"], out=out, terms=QUICK, seeds=2, jobs=jobs, progress=True)
+        lines = capsys.readouterr().err.splitlines()
+        assert (lines[0], lines[-1]) == ("0 of 4 rounds", "4 of 4 rounds")

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -15,8 +16,8 @@ import pytest
 
 from evgp._errors import CampaignError, Conflict, NoRoom
 from evgp.campaign import Campaign, Receipt, Submission, fold
-from evgp.campaign.events import Answered
-from evgp.campaign.journal import MIGRATIONS, Journal
+from evgp.campaign.events import Answered, written
+from evgp.campaign.journal import MIGRATIONS, Entry, Journal, _digest
 from evgp.campaign.state import Folding
 
 
@@ -154,6 +155,135 @@ def test_other_tables_are_refused(spam) -> None:
     connection.close()
     with pytest.raises(CampaignError, match="its tables are not as they were made"):
         Journal.open(path)
+
+
+def by_sql(path: Path, *statements: str) -> None:
+    """What somebody does to the file with `sqlite3`, with the triggers out of the way meanwhile."""
+    with closing(sqlite3.connect(path)) as connection:
+        triggers = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            connection.execute(statement)
+        for _, sql in triggers:
+            connection.execute(sql)
+        connection.commit()
+
+
+LAST = "number = (SELECT max(number) FROM event)"
+
+
+def test_events_deleted_from_the_end_are_missed(spam) -> None:
+    path = filled(spam)
+    kept = path.read_bytes()
+    spam.close()
+    for statement in (
+        f"DELETE FROM event WHERE {LAST}",
+        "DELETE FROM event WHERE number > 4",
+        "DELETE FROM head",
+        "UPDATE head SET number = number - 1",
+        f"UPDATE head SET digest = '{'0' * 64}'",
+        "INSERT OR REPLACE INTO head VALUES (1, 99, 'x')",
+    ):
+        path.write_bytes(kept)
+        by_sql(path, statement)
+        with pytest.raises(CampaignError, match=r"spam\.evgp.*damaged file \(its last event is"):
+            Campaign.open(path)
+    path.write_bytes(kept)
+    assert Campaign.open(path).state.labels
+
+
+def test_events_deleted_while_a_campaign_is_open_are_missed(spam) -> None:
+    filled(spam)
+    by_sql(spam.path, f"DELETE FROM event WHERE {LAST}")
+    for use in (lambda: spam.state, lambda: spam.answer(1, "label", "ham")):
+        with pytest.raises(CampaignError, match="its last event is"):
+            use()
+    before = spam.path.read_bytes()
+    (refused,) = spam.submit([Submission(1, "ann", "new", "label", "ham")])
+    assert "its last event is" in str(refused) and not isinstance(refused, Receipt)
+    with pytest.raises(CampaignError, match="its last event is"):
+        spam._journal.add_each([("new", Answered(1, "ann", "label", "ham"))])
+    assert spam.path.read_bytes() == before
+
+
+def test_plain_sql_cannot_take_events_back(spam) -> None:
+    filled(spam)
+    for statement in (
+        "DELETE FROM event", "UPDATE event SET at = ''", "DELETE FROM head",
+        "UPDATE head SET number = number - 1", "UPDATE head SET digest = ''",
+    ):  # fmt: skip
+        with closing(sqlite3.connect(spam.path)) as connection:
+            with pytest.raises(sqlite3.IntegrityError, match="never"):
+                connection.execute(statement)
+    assert Campaign.open(spam.path).state == spam.state
+
+
+def as_first_schema(path: Path) -> None:
+    """As version 0.1 left it."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TRIGGER head_follows")
+        connection.execute("DROP TABLE head")
+        connection.execute("PRAGMA user_version=1")
+        connection.commit()
+
+
+def test_a_file_of_the_first_schema_is_brought_to_this_one(spam) -> None:
+    path, state = filled(spam), spam.state
+    spam.close()
+    as_first_schema(path)
+    with closing(sqlite3.connect(path)) as old:  # as an older program has it open
+        assert old.execute("SELECT count(*) FROM event").fetchone() == (13,)
+        made = Campaign.open(path)
+        assert made.state == state
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+        made.answer(20, "label", "ham")
+    assert Campaign.open(path).state == made.state
+    by_sql(path, f"DELETE FROM event WHERE {LAST}")
+    with pytest.raises(CampaignError, match="its last event is number 13, not 14 as written"):
+        Campaign.open(path)
+
+
+def test_an_older_program_that_still_writes_keeps_the_head(spam) -> None:
+    """It knows of no second table; the trigger does."""
+    path = filled(spam)
+    spam.close()
+    as_first_schema(path)
+    with closing(sqlite3.connect(path)) as copied:
+        rows = copied.execute("SELECT * FROM event WHERE number > 11").fetchall()
+    by_sql(path, "DELETE FROM event WHERE number > 11")
+    Campaign.open(path).close()
+    with closing(sqlite3.connect(path)) as older:
+        older.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", rows)
+        older.commit()
+    assert len(Campaign.open(path).log()) == 13
+
+
+@pytest.mark.parametrize("harm", ["table", "event"])
+def test_a_damaged_file_of_the_first_schema_is_refused_as_it_is(spam, harm) -> None:
+    path = filled(spam)
+    spam.close()
+    as_first_schema(path)
+    what = (
+        "CREATE TABLE other (a)" if harm == "table" else "UPDATE event SET at = '' WHERE number=3"
+    )
+    by_sql(path, what)
+    before = path.read_bytes()
+    with pytest.raises(CampaignError, match=r"tables are not as|event 3 is not as it was written"):
+        Campaign.open(path)
+    assert path.read_bytes() == before
+
+
+def test_many_may_bring_one_file_to_this_schema_at_once(spam) -> None:
+    path, state = filled(spam), spam.state
+    spam.close()
+    as_first_schema(path)
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(Journal.open, [path] * 8))
+    assert all(fold(one.events()) == state for one in made)
 
 
 def test_a_full_disk_loses_nothing(spam) -> None:
@@ -329,3 +459,44 @@ def test_who_is_let_go_closes_the_file(spam) -> None:
     gc.collect()
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         kept.execute("SELECT 1")
+
+
+COMPOSED, DECOMPOSED = "Zo\u00eb", "Zoe\u0308"
+
+
+def test_two_spellings_of_a_name_are_one_person(spam) -> None:
+    spam.answer(1, "label", "ham", who=DECOMPOSED)
+    spam.answer(1, "label", "spam", who=COMPOSED)
+    spam.submit([Submission(2, DECOMPOSED, "key-2", "label", "ham")])
+    assert set(spam.state.verdicts[1].answers) == {COMPOSED} == set(spam.state.verdicts[2].answers)
+    assert spam.undo(DECOMPOSED).row == 2
+
+
+def test_an_old_file_with_the_other_spelling_replays(spam) -> None:
+    spam.answer(1, "label", "ham", who="x", key="k")
+    path = spam.path
+    # As versions before this one wrote it: the name as it came.
+    event = Answered(2, DECOMPOSED, "label", "ham")
+    with closing(sqlite3.connect(path)) as old:
+        (before,) = old.execute("SELECT digest FROM event WHERE number = 2").fetchone()
+        entry = Entry(3, "answer old", "2024-05-01T10:00:00.000+00:00", event)
+        row = (3, entry.key, entry.at, event.name, written(event), _digest(before, entry))
+        old.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", row)
+        old.commit()
+    made = Campaign.open(path)
+    assert set(made.state.verdicts[2].answers) == {COMPOSED}
+    again = made.answer(2, "label", "ham", who=COMPOSED, key="old")
+    assert again == Receipt(3, True)  # the same answer, however the name is spelt
+    made.answer(2, "label", "spam", who=COMPOSED)
+    assert made.state.labels[2] == "spam" and not made.state.verdicts[2].disputed
+    assert made.undo(COMPOSED).value == "spam" and made.undo(COMPOSED).value == "ham"
+    assert Campaign.open(path).state == made.state
+
+
+def test_two_spellings_of_a_class_are_one_class(mails, tmp_path) -> None:
+    made = Campaign.create(tmp_path / "c", mails, id="key", classes=[DECOMPOSED, "ham"])
+    assert made.created.classes == (COMPOSED, "ham")
+    made.answer(1, "label", DECOMPOSED)
+    assert made.state.labels == {1: COMPOSED}
+    with pytest.raises(CampaignError, match="two different classes at least"):
+        Campaign.create(tmp_path / "d", mails, id="key", classes=[DECOMPOSED, COMPOSED])

@@ -167,7 +167,7 @@ def test_streams_may_be_narrow_closed_or_broken(pool: Path, rows: list[str]) -> 
         assert written.read_text(encoding="utf-8").count("räw-") == 3
         assert "Traceback" not in ran.stderr and "Exception" not in ran.stderr
     full = spoken(f"{line} > /dev/full", pool.parent)
-    assert full.returncode == 1 and "No space left on device" in full.stderr
+    assert full.returncode == 1 and "standard output: No space left on device" in full.stderr
     assert "Traceback" not in full.stderr and "Exception" not in full.stderr
 
 
@@ -181,5 +181,8 @@ def test_a_full_disk_is_said_in_one_line(
     monkeypatch.setattr("evgp.datasets.files._WRITERS", {".csv": full})
     ran = run("pick", pool, "-k", 2, "--id", "name", "-o", tmp_path / "out.csv", "-q")
     assert ran.code == 1
-    assert ran.err.count("\n") == 1 and "No space left on device" in ran.err
+    assert ran.err.count("\n") == 1
+    assert (
+        f"{tmp_path / 'out.csv'}: the disk is full, in the folder {tmp_path}; make room" in ran.err
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["pool.csv"]

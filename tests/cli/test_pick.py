@@ -277,7 +277,7 @@ def test_a_report_that_cannot_be_written_leaves_no_picks(run, pool, tmp_path, mo
 
     monkeypatch.setattr(Path, "write_text", full)
     ran = run("pick", pool, "--id", "name", "-k", 3, "-o", out, "--report", report)
-    assert ran.code == 1 and f"{report}: No space left on device" in ran.err
+    assert ran.code == 1 and f"{report}: the disk is full" in ran.err
     assert not out.exists() and not report.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pool.csv"]
 

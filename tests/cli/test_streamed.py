@@ -108,7 +108,6 @@ def test_the_plan_reads_only_metadata(run, folder) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--impute",), "--impute cannot apply to a pool that stays in its files"),
         (("--memory", "lots"), "such as 2GB or 500MB, got 'lots'"),
         (("--memory", "100MB"), "expected a run within 100.0 MB"),
         (("--id", "nokey"), "expected a column 'nokey'"),

@@ -139,7 +139,7 @@ def test_holes_are_named_with_column_count_and_rows() -> None:
     assert str(caught.value) == (
         "pool.csv: expected a value in each cell, got 3 missing or NaN in column 'a' (rows 1, 2, 4)"
         "; 2 infinite in column 'b' (rows 1, 3); 1 missing in column 'c' (row 1) (rows count from "
-        "0); mend them, or fill them with --impute"
+        "0); fill them in, or use --impute"
     )
 
 
@@ -149,9 +149,9 @@ def test_many_holes_make_one_sentence() -> None:
 
 
 def test_holes_are_filled_on_request() -> None:
-    pool = table(a=[1.0, None, 3.0, float("inf"), 4.0], c=["x", None, "y", "x", "y"], d=[None] * 5)
+    pool = table(a=[1.0, None, 3.0, float("inf"), 5.0], c=["x", None, "y", "x", "y"], d=[None] * 5)
     made = Encoder.fit(pool, impute=True)
-    assert made.notes[0].startswith("filled 8 cells with the pool's median or most frequent word")
+    assert made.notes[0].startswith("filled 8 cells with the pool's mean or most frequent word")
     with pytest.warns(DataWarning, match="filled 2 cells"):
         x = made.transform(table(a=[3.0, None], c=["x", None], d=[None, 1]))
     np.testing.assert_array_equal(x[0], x[1])

@@ -1,23 +1,92 @@
 """What a long run keeps on the disk."""
 
+import os
+import resource
+import signal
 from pathlib import Path
 
 import pytest
 
-from evgp._errors import DatasetError
+from evgp._errors import DamageWarning, DiskFull
 from evgp.datasets import PickFile
+
+
+def written(path: Path, rows: list[int]) -> list[bytes]:
+    """A file with these picks; its lines."""
+    file = PickFile(path)
+    for row in rows:
+        file.add(row)
+    return path.read_bytes().splitlines(keepends=True)
 
 
 def test_a_line_cut_short_to_any_bytes_is_as_good_as_not_written(tmp_path: Path) -> None:
     path = tmp_path / "picks.txt"
-    path.write_bytes(b"0 7\n1 \xff\xfe")
+    first, second = written(path, [7, 3])
+    path.write_bytes(first + b"1 \xff\xfe")
     again = PickFile(path)
+    assert again.rows() == [7] and path.read_bytes() == first
     again.add(3)
-    assert again.rows() == [7, 3] and path.read_bytes() == b"0 7\n1 3\n"
+    assert again.rows() == [7, 3] and path.read_bytes() == first + second
 
 
-def test_whole_lines_that_are_no_picks_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "picks.txt"
-    path.write_bytes(b"0 7\n1 \xff\n")
-    with pytest.raises(DatasetError, match=r"expected picks, got .*delete the file"):
-        PickFile(path)
+@pytest.mark.parametrize("bit", range(8))
+def test_a_flipped_bit_ends_what_is_believed(tmp_path: Path, bit: int) -> None:
+    path, rows = tmp_path / "picks.txt", [7, 3, 12, 5]
+    lines = written(path, rows)
+    whole, before = b"".join(lines), b"".join(lines[:2])
+    for at in range(len(before), len(before) + len(lines[2])):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << bit
+        path.write_bytes(damaged)
+        with pytest.warns(DamageWarning, match=r"pick 3 of \d does not fit .* are made again"):
+            again = PickFile(path)
+        assert again.rows() == rows[:2] and path.read_bytes() == before
+
+
+def test_lines_left_out_exchanged_or_of_another_run_are_not_believed(tmp_path: Path) -> None:
+    path, other = tmp_path / "a.picks", tmp_path / "b.picks"
+    lines = written(path, [7, 3, 12])
+    for changed, kept in (
+        (lines[:1] + lines[2:], 1),
+        ([lines[1], lines[0], lines[2]], 0),
+        ([lines[0], b"1 \xff\n"], 1),
+        (written(other, [7, 3, 12]), 0),
+    ):
+        path.write_bytes(b"".join(changed))
+        with pytest.warns(DamageWarning, match=r"a\.picks was damaged"):
+            assert PickFile(path).rows() == [7, 3, 12][:kept]
+
+
+def test_two_runs_at_once_may_write_the_same_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.picks"
+    one, other = PickFile(path), PickFile(path)
+    for row in (7, 3):
+        one.add(row)
+    other.add(7)
+    one.add(12)
+    other.add(3)
+    assert PickFile(path).rows() == [7, 3, 12]
+
+
+def test_picks_without_checksums_are_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.picks"
+    path.write_bytes(b"0 7\n1 3\n")
+    with pytest.warns(DamageWarning, match="no checksums, as an earlier version wrote it"):
+        assert PickFile(path).rows() == []
+    assert path.read_bytes() == b""
+
+
+def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.picks"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    written(path, [7])
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30, before[1]))
+        with pytest.raises(DiskFull, match=r"a\.picks.*in the folder .*what was finished is kept"):
+            PickFile(path).add(3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert PickFile(path).rows() == [7]
+    assert os.listdir(tmp_path) == ["a.picks"]

@@ -1,12 +1,14 @@
 """Images of other sizes, and thumbnails."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from evgp.datasets import read_images
+from evgp.datasets import _photos, read_images
 from tests.datasets.test_images import BLUE, RED, colours, halves, save
 
 
@@ -91,3 +93,74 @@ def test_a_thumbnail_survives_its_file(tmp_path: Path) -> None:
         small = images.thumbnail(row, 150)
         assert small.size == (32, 11)
         assert small.getpixel((5, 5)) == RED
+
+
+MODES = ["RGB", "RGBA", "L", "LA", "P", "1", "CMYK", "I;16"]
+
+
+def noise(path: Path, mode: str, orientation: int = 1) -> Path:
+    """A picture of smooth noise, some of it transparent where it can be."""
+    pixels = np.random.default_rng(0).integers(60, 190, (14, 20, 4), dtype=np.uint8)
+    # A grid of whole cells is the same from either end; upright pictures need none.
+    size = (331, 217) if orientation == 1 else (360, 240)
+    made = Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC)
+    if mode == "I;16":
+        made = Image.fromarray(np.asarray(made)[..., 0].astype(np.uint16) * 257)
+    else:
+        made = made.convert("RGB").convert(mode) if mode in ("P", "1") else made.convert(mode)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    made.save(path, exif=exif)
+    return path
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("mode", MODES)
+def test_a_large_picture_is_the_same_strip_by_strip(
+    tmp_path: Path, monkeypatch, mode: str, orientation: int
+) -> None:
+    most = 0 if orientation == 1 else 3  # turned before the filter, or after it
+    kind = "tiff" if mode == "CMYK" else "png"
+    path = noise(tmp_path / f"a.{kind}", mode, orientation=orientation)
+    whole = [_photos.read_pixels(path, 20, 30, grey=grey) for grey in (False, True)]
+    small = _photos.read_thumbnail(path, 50)
+    monkeypatch.setattr(_photos, "_LARGE_PIXELS", 1_000)
+    monkeypatch.setattr(_photos, "_STRIP_PIXELS", 5_000)
+    strips = [_photos.read_pixels(path, 20, 30, grey=grey) for grey in (False, True)]
+    for one, two in zip(whole, strips, strict=True):
+        np.testing.assert_allclose(one.astype(int), two.astype(int), atol=most)
+    assert _photos.read_thumbnail(path, 50).size == small.size
+    np.testing.assert_allclose(
+        np.asarray(small).astype(int), np.asarray(_photos.read_thumbnail(path, 50)), atol=most
+    )
+    assert np.ptp(whole[0]) > 50  # it is no plain area, of which everything would be true
+
+
+def test_one_large_picture_is_in_memory_at_a_time(tmp_path: Path, monkeypatch) -> None:
+    path = noise(tmp_path / "a.png", "RGB")
+    monkeypatch.setattr(_photos, "_LARGE_PIXELS", 1_000)
+    seen, held, now, most, large = [], 0, 0, 0, _photos._large
+
+    def is_held(image) -> bool:
+        try:
+            return image.getpixel((0, 0)) is not None
+        except ValueError:  # it was closed
+            return False
+
+    def counted(image, *given, **more):
+        nonlocal held, now, most
+        held = max(held, sum(map(is_held, seen)))
+        seen.append(image)
+        now += 1
+        most = max(most, now)
+        time.sleep(0.02)
+        made = large(image, *given, **more)
+        now -= 1
+        return made
+
+    monkeypatch.setattr(_photos, "_large", counted)
+    with ThreadPoolExecutor(8) as workers:
+        sizes = {
+            image.size for image in workers.map(_photos.read_thumbnail, [path] * 16, [50] * 16)
+        }
+    assert sizes == {(50, 33)} and most == 1 and held == 0 and len(seen) == 16

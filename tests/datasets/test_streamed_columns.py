@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
 
 from evgp._errors import DatasetError
-from evgp.datasets import open_pool
+from evgp.datasets import Encoder, Table, open_pool
 from tests.datasets.test_streamed import fit, matrix, mixed, saved
 
 
@@ -70,3 +71,18 @@ def test_an_address_is_opened_by_fsspec(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
     with pytest.raises(DatasetError, match="expected the package fsspec"):
         open_pool("s3://bucket/pool.parquet")
+
+
+def test_missing_cells_are_filled_as_in_memory(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    a = random.normal(5, 2, size=9_000)
+    a[random.random(9_000) < 0.2] = np.nan
+    kind = pa.array([None if i % 7 == 0 else "xy"[i % 2] for i in range(9_000)])
+    table = pa.table({"a": a, "kind": kind})
+    pq.write_table(table, tmp_path / "pool.parquet")
+    pool = open_pool(tmp_path / "pool.parquet", impute=True)
+    fitted = pool.fitted(pool.survey(0, 9_000, np.empty(0, dtype=np.int64)))
+    encoder = Encoder.fit(Table(table, "pool"), impute=True)
+    x = np.concatenate([block for _, block in fitted.blocks(0, 9_000)])
+    assert np.array_equal(x, encoder.matrix(Table(table, "pool"))[0]), "to the bit"
+    assert (x[np.isnan(a), 0] == 0).all() and fitted.notes[0].startswith("filled 3,0")

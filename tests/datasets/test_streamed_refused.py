@@ -198,8 +198,7 @@ def test_holes_in_all_ranges_are_counted_with_their_global_rows(tmp_path: Path) 
     assert str(caught.value) == (
         f"{tmp_path}: expected a value in each cell, got 4 missing or NaN in column 'a' (rows "
         "5000, 6000, 7000, ...); 1 infinite in column 'a' (row 9999); 1 missing in column 'kind' "
-        "(row 9999) (rows count from 0); fill them first: --impute is not for pools that stay in "
-        "their files"
+        "(row 9999) (rows count from 0); fill them in, or use --impute"
     )
     x = np.zeros((20, 2, 3))
     x[[7, 8], 1, 0] = np.nan

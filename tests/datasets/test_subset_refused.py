@@ -35,10 +35,10 @@ def test_the_advice_helps() -> None:
 @pytest.mark.parametrize(
     ("frame", "advice"),
     [
-        (pd.DataFrame(X), "x.iloc[selection.indices]"),
-        (pd.Series(X[:, 0]), "x.iloc[selection.indices]"),
-        (pl.DataFrame(X), "x[selection.indices]"),
-        (X, "x[selection.indices]"),
+        (pd.DataFrame(X), "x.iloc[selection]"),
+        (pd.Series(X[:, 0]), "x.iloc[selection]"),
+        (pl.DataFrame(X), "x[selection]"),
+        (X, "x[selection]"),
     ],
 )
 def test_a_frame_or_an_array(frame, advice) -> None:

@@ -16,7 +16,13 @@ LINES = {
     "with_scikit_activeml": r"^EV-GP, then uncertainty( +0\.\d{3}){5}$",
     "with_modal": r"^EV-GP .*15: 0\.(8|9)\d\d",
     "with_skorch": r"^EV-GP +0\.[89]\d\d +0\.0\d\d$",
+    "with_pandas": r"^12 of 442 people have an answer$",
     "with_hugging_face": r"^at least \d\d % of what any 6 texts could do$",
+}
+
+WRITTEN = {
+    "with_scikit_learn": {"with_scikit_learn.png": b"\x89PNG"},
+    "with_pandas": {"first.html": b"<!do", "first.json": b'{"fo'},
 }
 
 
@@ -24,8 +30,8 @@ LINES = {
 def test_an_example_prints_what_it_promises(name, tmp_path, monkeypatch, capsys) -> None:
     run(name, tmp_path, monkeypatch)
     assert re.search(LINES[name], capsys.readouterr().out, re.MULTILINE)
-    drawn = [path.read_bytes()[:4] for path in tmp_path.iterdir()]
-    assert drawn == ([b"\x89PNG"] if name == "with_scikit_learn" else [])
+    written = {path.name: path.read_bytes()[:4] for path in tmp_path.iterdir()}
+    assert written == WRITTEN.get(name, {})
 
 
 @pytest.mark.slow  # the package takes seconds to import

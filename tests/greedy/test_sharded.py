@@ -18,7 +18,7 @@ from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
 from evgp.posterior.rows import Mapped, Stored
 from evgp.posterior.sums import State
-from evgp.strategies.reduce import inducing_points
+from evgp.selection.features import inducing_points
 
 ANY = torch.Generator()
 
@@ -154,6 +154,21 @@ def test_two_rounds_stay_within_the_money() -> None:
     costs = torch.linspace(0.5, 3, 60, dtype=torch.float64)
     made = picks(TwoRounds(3), pool, None, costs=costs, budget=9.0)
     assert float(costs[made.indices].sum()) <= 9.0 * (1 + 1e-9)
+
+
+def test_two_rounds_go_on_where_the_best_shard_runs_out_of_rows() -> None:
+    """Three rows tell a little each; the two of the second shard together nearly all."""
+    x = torch.zeros(5, 5, dtype=torch.float64)
+    x[:4, 0] = 1
+    x[:3, 1:4] = 4.9 * torch.eye(3)
+    x[3:, 4] = 5
+    pool = Pool(x, torch.eye(5, dtype=torch.float64)[:1])
+    made = EVGP(Raw(), greedy=TwoRounds(2))(pool, 3, generator=ANY)
+    assert made.indices.tolist() == [3, 4, 0]  # once [3, 4] alone, two of three
+    assert made.gains[1] > 0.9
+    costs = torch.tensor([2.0, 2, 2, 1, 1], dtype=torch.float64)
+    made = EVGP(Raw(), greedy=TwoRounds(2))(pool, costs=costs, budget=5.0, generator=ANY)
+    assert made.costs.tolist() == [1, 1, 2]
 
 
 @pytest.mark.parametrize("greedy", [Sharded(), TwoRounds()], ids=repr)

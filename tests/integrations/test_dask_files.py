@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import evgp
-from evgp._errors import DatasetError, ExecutorError
+from evgp._errors import DamagedFile, DamageWarning, DatasetError, ExecutorError
 from evgp._linalg import BLOCK
+from evgp.greedy import Sharded
 from evgp.integrations import dask as ours
 from tests.integrations.test_dask import HOST
 
@@ -22,7 +23,7 @@ RULES = {"features": "nystrom-24", "method": "sharded", "seed": 3}
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("evgp.strategies.rules.SHARD", BLOCK)  # seven shards
+    monkeypatch.setattr("evgp.selection.request.SHARD", BLOCK)  # seven shards
     x = np.random.default_rng(0).normal(size=(26_000, 5))
     path = tmp_path / "pool"
     path.mkdir()
@@ -122,3 +123,39 @@ def test_a_poisoned_file_is_named(folder) -> None:
         for where in (folder, pool):
             with pytest.raises(DatasetError, match=r"part-09001\.parquet"):
                 evgp.pick(where, 4, **RULES, executor=ours.executor(client))
+
+
+def test_a_damaged_cache_is_rebuilt_by_the_workers(folder, tmp_path) -> None:
+    here, kept = evgp.pick(folder, 9, **RULES), tmp_path / "kept"
+    with cluster(2) as made, distributed.Client(made, set_as_default=False) as client:
+        rules = {**RULES, "executor": ours.executor(client), "cache": kept}
+        evgp.pick(folder, 9, **rules)
+        for kind in ("features-1-000002", "rest-1-000005", "sums-of-1", "start-"):
+            (path,) = kept.glob(f"*/{kind}*.npy")
+            np.load(path, mmap_mode="r+").reshape(-1)[7:90] *= 50
+            for picks in kept.glob("*/*.picks"):
+                picks.unlink()
+            with pytest.warns(DamageWarning, match=rf"{path.name} was damaged .* rebuilt"):
+                there = evgp.pick(folder, 9, **rules)
+            assert there.indices.tolist() == here.indices.tolist()
+            assert there.gains.tolist() == here.gains.tolist()
+
+
+def test_a_start_that_is_damaged_on_its_way_to_a_worker_is_refused(folder, tmp_path) -> None:
+    kept = tmp_path / "kept"
+
+    real = Sharded.take
+
+    def late(self, *args, **options):
+        for path in kept.glob("*/start-*.npy"):  # written, and not read by a worker yet
+            np.load(path, mmap_mode="r+")[:] = 0
+        return real(self, *args, **options)
+
+    with cluster(1) as made, distributed.Client(made, set_as_default=False) as client:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Sharded, "take", late)
+            with pytest.raises(DamagedFile, match=r"start-.*block 1 of 1 was changed; run again"):
+                evgp.pick(folder, 9, **RULES, executor=ours.executor(client), cache=kept)
+        with pytest.warns(DamageWarning, match="start-"):
+            there = evgp.pick(folder, 9, **RULES, executor=ours.executor(client), cache=kept)
+    assert there.indices.tolist() == evgp.pick(folder, 9, **RULES).indices.tolist()

@@ -103,3 +103,11 @@ for k in (1, 2, 3):
 """
     ran = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_selections_may_be_what_is_labelled_and_what_may_be_picked() -> None:
+    first, among = evgp.pick(X, 4), evgp.pick(X, 20)
+    strategy = partial(query_strategy, labelled=first, candidates=among)
+    rows, _ = ActiveLearner(LogisticRegression(), strategy).query(X, n_instances=3)
+    wanted = evgp.pick(X, 3, labelled=first.indices, candidates=among.indices)
+    assert rows.tolist() == list(wanted)

@@ -187,3 +187,10 @@ def test_the_templates_that_the_package_tests_its_own_strategies_with(
 def test_standardise_is_true_or_false(wrong) -> None:
     with pytest.raises(PoolError, match="expected standardise True or False, got"):
         EVGPQuery(standardise=wrong).query(X[:10], Y[:10])
+
+
+def test_a_selection_may_be_the_candidates() -> None:
+    among = evgp.pick(X, 10)
+    rows = EVGPQuery(random_state=0).query(X, Y, candidates=among, batch_size=3)
+    again = EVGPQuery(random_state=0).query(X, Y, candidates=among.indices, batch_size=3)
+    assert rows.tolist() == again.tolist() and set(rows) <= set(among)

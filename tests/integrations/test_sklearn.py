@@ -160,3 +160,10 @@ def test_any_random_state() -> None:
     assert picks(np.random.RandomState(3)) == picks(np.random.RandomState(3))
     one = np.random.RandomState(3)  # goes on where it was, as scikit-learn has it
     assert len({tuple(picks(state)) for state in (one, one, 4, 5, None)}) == 5
+
+
+def test_an_earlier_selection_may_be_what_is_labelled() -> None:
+    first = EVGPSelector(k=4).fit(X).selection_
+    again = EVGPSelector(k=3).fit(X, labelled=first)
+    assert again.selection_ == evgp.pick(X, 3, labelled=first.indices)
+    assert not set(again.indices_) & set(first)

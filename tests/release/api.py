@@ -88,10 +88,30 @@ def page() -> str:
 def _section(module: str, name: str) -> str:
     """A heading, what is public about the name, and what its docstring says before examples."""
     lines = [_wrapped(line) for line in _described(module, name)]
-    told = [part for part in _docstring(module, name).split("\n\n") if ">>> " not in part]
+    parts = _docstring(module, name).split("\n\n")
+    told = [_markdown(part) for part in parts if ">>> " not in part]
     return "\n".join(
         [f"### `{module}.{name}`", "", "```text", *lines, "```", "", "\n\n".join(told), ""]
     )
+
+
+def _markdown(part: str) -> str:
+    """A part of a docstring; a section of numpydoc, whose rule Markdown would take for a heading,
+    becomes a list.
+    """
+    title, _, rest = part.partition("\n")
+    rule, _, body = rest.partition("\n")
+    if not rule or set(rule) != {"-"}:
+        return part
+    items: list[str] = []
+    for line in body.splitlines():
+        if not line.startswith(" "):
+            names, _, kind = line.partition(" : ")
+            quoted = ", ".join(f"`{one}`" for one in names.split(", "))
+            items.append(f"- {quoted}" + (f" ({kind}):" if kind else ":"))
+        else:
+            items[-1] += f" {line.strip()}"
+    return "\n".join([f"{title}:", "", *items])
 
 
 def _wrapped(line: str, width: int = 96) -> str:

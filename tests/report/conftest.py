@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from evgp.pool import Certificate, Selection
+from evgp.pool import Certificate, Needed, Selection
 
 Choose = Callable[..., Selection]
 
@@ -51,7 +51,7 @@ def _choose(x: np.ndarray, k: int, *, labelled: tuple[int, ...] = ()) -> Selecti
         variance_left=np.array(left[1:]),
         test_before=before,
         test_after=np.diag(kernel).copy(),
-        certificate=Certificate(lowest, share, {0.5: (3, 5), 0.8: (7, None)}),
+        certificate=Certificate(lowest, share, {0.5: Needed(3, 5), 0.8: Needed(7, None)}),
         settings={"criterion": "expected variance", "noise": 1e-6, "seed": 0},
     )
 

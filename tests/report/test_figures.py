@@ -1,11 +1,16 @@
 """Figures put values where they belong."""
 
 import re
+from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from evgp.report import figures, plot_selection, summarise
+from evgp._errors import PoolError
+from evgp.pool import Selection
+from evgp.report import figures, summarise
 from evgp.report.axes import Axis
 
 
@@ -57,15 +62,28 @@ def test_bars_are_as_high_as_their_counts(selection, x):
 
 
 @pytest.mark.parametrize("certified", [True, False])
-def test_the_picture_holds_both_figures(selection, x, certified, tmp_path):
-    import dataclasses
+def test_the_curve_is_drawn_above_its_floor(selection, certified):
+    chosen = selection if certified else replace(selection, certificate=None)
+    axes = Figure().subplots()
+    assert chosen.plot(axes) is axes
+    lines = {line.get_label(): line.get_ydata() for line in axes.lines}
+    assert list(lines)[-1] == "these picks" and len(lines) == 1 + certified
+    start = chosen.start_variance
+    np.testing.assert_array_equal(lines["these picks"], [start, *chosen.variance_left])
+    if certified:
+        floor = [start, *chosen.certificate.lowest]
+        np.testing.assert_array_equal(lines["no choice does better"], floor)
+    assert axes.get_xlim() == (0, 8) and axes.get_xlabel() == "labels"
 
-    chosen = selection if certified else dataclasses.replace(selection, certificate=None)
-    figure = plot_selection(summarise(chosen, x=x))
-    left, right = figure.axes
-    assert len(left.lines) == 1 + certified
-    np.testing.assert_array_equal(
-        left.lines[-1].get_ydata(), [chosen.start_variance, *chosen.variance_left]
-    )
-    assert len(right.texts) == 8
-    figure.savefig(tmp_path / "picture.png", dpi=40)
+
+def test_the_curve_has_a_figure_of_its_own_unless_told_where(selection):
+    plt.switch_backend("Agg")
+    first, second = selection.plot(), selection[:1].plot()
+    assert first.figure is not second.figure
+    plt.close(first.figure)
+    plt.close(second.figure)
+
+
+def test_without_variances_there_is_no_curve():
+    with pytest.raises(PoolError, match="expected a selection with variance_left to plot"):
+        Selection(np.array([1]), np.ones(1)).plot()

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from evgp.pool import Certificate, Selection
+from evgp.pool import Certificate, Needed, Selection
 from evgp.report import render, summarise
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
@@ -210,7 +210,7 @@ def test_a_large_page_stays_light():
     selection = Selection(
         generator.permutation(n)[:k], -np.diff([1, *left]), 1.0, 1.0, left,
         np.ones(n), generator.random(n),
-        certificate=Certificate(left / 2, np.full(k, 0.5), {0.5: (100, 347)}),
+        certificate=Certificate(left / 2, np.full(k, 0.5), {0.5: Needed(100, 347)}),
     )  # fmt: skip
     ids = [f"https://example.org/image/{i}.png" for i in range(n)]
     columns = {f"feature {j}": x[:, j] for j in range(40)}

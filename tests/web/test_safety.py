@@ -16,8 +16,8 @@ from starlette.testclient import TestClient
 from evgp._errors import CampaignError, DataWarning
 from evgp.campaign import Campaign, export
 from evgp.web import Desk, Keeper, make_app
-from evgp.web.guard import MOST_BYTES
-from evgp.web.sessions import keeper_of
+from evgp.web.guard import Door
+from evgp.web.sessions import Session, keeper_of
 from tests.web.conftest import HERE, person_of, running
 
 TOKEN = "a-token-that-is-long-enough"
@@ -129,7 +129,12 @@ def test_the_token_lies_in_a_file_of_its_owner_or_in_the_environment(tmp_path, m
     assert keeper_of(tmp_path / "spam.evgp", asks=True)[0] == keeper
     assert keeper_of(tmp_path / "spam.evgp", asks=False) == (Keeper(keeper.secret, None), None)
     monkeypatch.setenv("EVGP_TOKEN", TOKEN)
-    assert keeper_of(tmp_path / "spam.evgp", asks=False) == (Keeper(TOKEN, TOKEN), None)
+    given, nothing = keeper_of(tmp_path / "spam.evgp", asks=False)
+    assert given.token == TOKEN and nothing is None
+    assert keeper_of(tmp_path / "spam.evgp", asks=False) == (given, None)
+    # Whoever guesses the token cannot check the guess with a cookie they signed themselves.
+    assert given.read(Keeper(TOKEN, TOKEN).written(Session("eve", "forged"))) is None
+    assert given.read(keeper.written(Session("ann", "of before the variable was set"))) is None
     monkeypatch.setenv("EVGP_TOKEN", "short")
     with pytest.raises(CampaignError, match=r"16 letters at least in \$EVGP_TOKEN, got 5"):
         keeper_of(tmp_path / "spam.evgp", asks=False)
@@ -180,7 +185,7 @@ def test_formulas_are_harmless_in_exports(spam, tmp_path) -> None:
 
 
 def test_large_requests_are_refused(ann, app) -> None:
-    body = b'{"row": 1, "value": "' + b"x" * MOST_BYTES + b'", "key": "key-00000001"}'
+    body = b'{"row": 1, "value": "' + b"x" * Door().most + b'", "key": "key-00000001"}'
     headers = {"content-type": "application/json"}
     assert ann.post("/api/answers", content=body, headers=headers).status_code == 413
     chunks = (body[i : i + 1000] for i in range(0, len(body), 1000))  # no length is announced
@@ -211,6 +216,15 @@ def test_names_of_people_are_checked(app) -> None:
         )
         assert answer.status_code == 422, name
     assert nobody.enter("  Ann   Lee ").json()["name"] == "Ann Lee"
+
+
+def test_two_spellings_of_a_name_are_one_person(app) -> None:
+    one, two = person_of(app, "Zo\u00eb"), person_of(app, "Zoe\u0308")
+    assert one.says(1, "ham").status_code == two.says(1, "spam").status_code == 200
+    assert set(app.state.desk.campaign.state.verdicts[1].answers) == {"Zo\u00eb"}
+    keeper = app.state.keeper
+    old = keeper.written(Session("Zoe\u0308", "a cookie of an earlier version"))
+    assert keeper.read(old).who == "Zo\u00eb"
 
 
 @pytest.mark.parametrize(

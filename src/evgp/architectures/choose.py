@@ -14,9 +14,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evgp._errors import PoolError
-from evgp._executor import Progress, silent
+from evgp._executor import Progress
 from evgp._machine import each_alone
 from evgp._memory import available_memory
+from evgp._progress import reporting
+from evgp._repr import html_card
 from evgp._typing import Array
 from evgp.architectures.checks import check_folds, checked_inputs, named_networks
 from evgp.architectures.folds import losses, split
@@ -67,6 +69,22 @@ class Choice:
         more = ", ..." if len(self.ranked) > 3 else ""
         return f"Choice({self.chosen.name}; {shown}{more})"
 
+    def _repr_html_(self) -> str:
+        shown = self.ranked[:10]
+        columns: dict[str, list[object]] = {
+            "architecture": [one.name for one in shown],
+            "expected loss": [one.score for one in shown],
+            "standard error": [one.error for one in shown],
+            "misfit": [one.fit for one in shown],
+            "spread": [one.spread for one in shown],
+        }
+        hidden = len(self.ranked) - len(shown)
+        remarks = [f"… and {hidden:,} more."] if hidden else []
+        remarks.append(
+            f"Mean over {self.folds:,} folds, each with {self.left_out:,} labels left out."
+        )
+        return html_card(f"Chosen: {self.chosen.name}", columns, remarks)
+
 
 def choose(
     networks: Mapping[str, Any] | Sequence[Any],
@@ -80,7 +98,7 @@ def choose(
     current: Network | str | None = None,
     one_error: bool = False,
     seed: int = 0,
-    progress: Progress = silent,
+    progress: Progress | bool | None = None,
 ) -> Choice:
     r"""Rank architectures by the loss that networks, trained on some labels, expect on the others.
 
@@ -107,7 +125,6 @@ def choose(
     out = max(1, round(kappa * n))
     orders = split(n, folds, seed)
     made = []
-    progress("architectures", 0, len(named))
     aside = torch.get_num_threads() if n <= _SMALL else 1
     work = partial(
         losses, x=points, y=goals, orders=orders, left_out=out, noise=noise,
@@ -115,9 +132,11 @@ def choose(
     )  # fmt: skip
     # Threads that share small matrices wait for each other more than they work, so that each has
     # candidates of its own.
-    for one in each_alone(work, named.values()) if n <= _SMALL else map(work, named.values()):
-        made.append(one)
-        progress("architectures", len(made), len(named))
+    with reporting(progress) as report:
+        report("architectures", 0, len(named))
+        for one in each_alone(work, named.values()) if n <= _SMALL else map(work, named.values()):
+            made.append(one)
+            report("architectures", len(made), len(named))
     totals = torch.stack([one.total for one in made])
     best = int(totals.mean(1).argmin())
     gaps = totals - totals[best]

@@ -4,8 +4,11 @@ import tomllib
 from pathlib import Path
 
 from evgp._errors import EvgpError, NetworkError
+from evgp._reading import read_text
 from evgp.nets import Network, mlp
 
+# More than anybody writes by hand, and so little that no file of it takes long to parse.
+_MOST_BYTES = 1_000_000
 _KNOWN = ("name", "depth", "width", "activation", "w_std", "b_std")
 
 
@@ -19,10 +22,10 @@ def listed(path: str | Path, *, outputs: int = 1) -> dict[str, Network]:
     ...     listed(file)
     {'deep': Network(depth=4, width=512, activation=gelu, w_std=1, b_std=0.1)}
     """
-    place = Path(path)
+    text = read_text(path, NetworkError, most=_MOST_BYTES)
     try:
-        found = tomllib.loads(place.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        found = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise NetworkError(f"{path}: expected a TOML file of networks, got {error}") from error
     entries = found.get("network")
     if not isinstance(entries, list) or not entries or set(found) != {"network"}:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from evgp._reading import read_text
 from evgp.arena.plot import save_plots
 from evgp.arena.render import render
 from evgp.arena.study import Study
@@ -15,6 +16,7 @@ from evgp.arena.table import write_rows
 from evgp.datasets import write_text
 
 PAGE, COMMANDS = "page.html", "commands.txt"
+_MOST_BYTES = 10_000_000
 
 
 def publish(
@@ -49,7 +51,7 @@ def publish(
 def _remembered(folder: Path, command: str) -> list[str]:
     """Every command so far, each once, with this one as the last."""
     path = folder / COMMANDS
-    before = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    before = read_text(path, most=_MOST_BYTES).splitlines() if path.exists() else []
     every = [line for line in before if line != command] + ([command] if command else [])
     write_text(path, "".join(f"{line}\n" for line in every))
     return every

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from evgp._errors import DatasetError, EvgpError, PoolError
-from evgp._executor import Progress, silent
+from evgp._executor import Progress
 from evgp._memory import available_memory
 from evgp._processes import cores, in_processes, tell
+from evgp._progress import reporting
+from evgp._reading import read_json
 from evgp.arena.cell import Cell, Played
 from evgp.arena.row import Row
 from evgp.arena.terms import Subject, Terms
 from evgp.datasets import Dataset, atomic
-from evgp.strategies import whole
+from evgp.selection import whole
 
 _KINDS: dict[str, Any] = {
     one.name: (float, int, type(None)) if one.type is float else one.type for one in fields(Row)
@@ -75,8 +77,9 @@ class Study:
         """Keep the checksums of the user's tables; refuse one that has changed since."""
         path = self.folder / _TABLES
         try:
-            known = dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-        except (ValueError, TypeError, RecursionError) as error:
+            told: Any = read_json(path, "checksums of tables") if path.exists() else {}
+            known = dict(told)
+        except (ValueError, TypeError) as error:
             raise DatasetError(
                 f"{path}: expected checksums of tables, got a damaged file; delete it, or take "
                 "another folder"
@@ -112,11 +115,11 @@ class Study:
     def _read(self, path: Path) -> tuple[dict[str, Any], tuple[Row, ...]] | None:
         """The cell in a file; None where it is not there, or is not what this package wrote."""
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document: Any = read_json(path, "a cell")
             told = document["cell"]
             rows = tuple(_row(row) for row in document["rows"])
             return (told, rows) if rows and told["name"] and dict(told["terms"]) else None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def open(self) -> None:
@@ -141,7 +144,7 @@ def compare(
     terms: Terms = Terms(),
     seeds: int | Sequence[int] = 5,
     jobs: int | None = None,
-    progress: Progress = silent,
+    progress: Progress | bool | None = None,
 ) -> tuple[Row, ...]:
     """Play every strategy on every dataset with every seed, and give all rows of the folder.
 
@@ -170,13 +173,14 @@ def compare(
     fit = max(1, int(available_memory() * 0.8) // max(1, most))
     count = min(jobs or cores(), len(left), fit)
     done, total = (len(cells) - len(left)) * terms.rounds, len(cells) * terms.rounds
-    meter = _Meter(progress, done, total)
-    meter(0)
-    if count > 1:
-        in_processes(_work, [(study, cell) for cell in left], count, meter)
-    else:
-        for cell in left:
-            study.add(cell, cell.play(lambda: meter(1)))
+    with reporting(progress) as report:
+        meter = _Meter(report, done, total)
+        meter(0)
+        if count > 1:
+            in_processes(_work, [(study, cell) for cell in left], count, meter)
+        else:
+            for cell in left:
+                study.add(cell, cell.play(lambda: meter(1)))
     return study.rows()
 
 

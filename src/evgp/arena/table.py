@@ -3,12 +3,15 @@
 import csv
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
+from io import TextIOWrapper
 from math import isnan, nan
 from pathlib import Path
 
 from evgp import datasets
 from evgp._errors import DatasetError
+from evgp._reading import check_memory, check_plain, opened
 from evgp.arena.row import Row
+from evgp.datasets._columnar import read_parquet
 from evgp.datasets.files import FORMULA_SIGNS
 from evgp.datasets.tables import check_file
 
@@ -63,7 +66,10 @@ def read_rows(path: str | Path) -> tuple[Row, ...]:
 
 def _from_csv(path: Path) -> tuple[Sequence[str], list[dict[str, object]]]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
+        # A row is a hundred short cells, and its text no small part of what Python makes of it.
+        check_memory(50 * check_plain(path), str(path))
+        with opened(path) as content:
+            stream = TextIOWrapper(content, encoding="utf-8-sig", newline="")
             reader = csv.DictReader(stream, strict=True)
             records: list[dict[str, object]] = [dict(record) for record in reader]
     except (UnicodeDecodeError, csv.Error) as error:
@@ -78,10 +84,10 @@ def _from_csv(path: Path) -> tuple[Sequence[str], list[dict[str, object]]]:
 
 def _from_parquet(path: Path) -> tuple[Sequence[str], list[dict[str, object]]]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        table = read_parquet(path)
+        check_memory(10 * table.nbytes, str(path))
     except (pa.ArrowException, OSError) as error:
         raise _foreign(path) from error
     return table.column_names, table.to_pylist()

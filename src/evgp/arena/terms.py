@@ -9,10 +9,13 @@ from typing import Any
 import torch
 
 from evgp._errors import DatasetError, PoolError
+from evgp._reading import opened
 from evgp.datasets import Dataset, load, load_csv, names
 from evgp.ensembles import Recipe, by_the_paper
 from evgp.nets import Buildable, Network, mlp, network_named
-from evgp.strategies import Setting, Strategy, strategy_named, whole
+from evgp.selection import whole
+from evgp.selection.names import greedy_named, noise_of
+from evgp.strategies import Setting, Strategy, strategy_named
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Subject:
         """Of the user's table, to notice that it has changed; None for a dataset with a name."""
         if self.source in names():
             return None
-        with Path(self.source).open("rb") as stream:
+        with opened(self.source) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def load(self, seed: int) -> Dataset:
@@ -90,7 +93,8 @@ class Terms:
 
     `start` labels are drawn at random before the first round, the same for all strategies; they
     are part of the budget. Of `lr` and `steps` (`epochs` for classes) the paper's hold unless they
-    are said. `width` is that of the network that is trained.
+    are said. `width` is that of the network that is trained. `search` and `noise` are those of
+    EV-GP.
 
     >>> Terms(budget=60, batch=20, start=20).rounds
     2
@@ -105,10 +109,14 @@ class Terms:
     width: int = 512
     lr: float | None = None
     steps: int | None = None
+    search: str = "exact"
+    noise: float = 1e-6
 
     def __post_init__(self) -> None:
         for name, least in (("budget", 1), ("batch", 1), ("start", 0), ("members", 2)):
             whole(getattr(self, name), name, least)
+        noise_of(self.noise)
+        greedy_named(self.search)
         spent = self.budget - self.start
         batches = max(1, spent // self.batch)
         if spent != batches * self.batch:
@@ -141,6 +149,8 @@ class Terms:
             most=self.budget,
             batch=self.batch,
             seed=seed,
+            search=greedy_named(self.search),
+            noise=self.noise,
         )
 
     def recipe(self, network: Buildable | Callable[..., Any], classes: int) -> Recipe:

@@ -6,6 +6,7 @@ from math import nan
 import numpy as np
 from jaxtyping import Float, Int
 
+from evgp._repr import html_card
 from evgp.pool import Selection
 
 # A row is redundant if it does less than this part of an even share of the variance that is left.
@@ -66,6 +67,24 @@ class Audit:
         the NTKGP: a tenth of an even share, so that large sets are not redundant by their size.
         """
         return np.flatnonzero(self.influence < self.limit)
+
+    def _repr_html_(self) -> str:
+        rows = self.at_risk(10)
+        columns = {
+            "test row": [str(row) for row in rows],
+            "standard deviation of networks": self.deviation[rows].tolist(),
+        }
+        remarks = [
+            f"The test rows on which networks will disagree most, {len(rows)} of "
+            f"{len(self.deviation):,}.",
+            f"{len(self.redundant()):,} training rows are redundant, each taken alone.",
+        ]
+        if self.further is not None:
+            listed = ", ".join(str(row) for row in self.further.indices[:10])
+            more = ", ..." if len(self.further) > 10 else ""
+            remarks.append(f"Labels that would help most: rows {listed}{more} of the pool.")
+        title = f"{len(self.influence):,} training rows remove {1 - self.share:.0%} of the variance"
+        return html_card(title, columns, remarks)
 
     def __repr__(self) -> str:
         return (

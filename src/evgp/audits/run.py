@@ -13,8 +13,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from evgp._errors import DataWarning, PoolError
-from evgp._executor import Progress, silent
+from evgp._executor import Progress
 from evgp._linalg import as_tensor
+from evgp._progress import reporting
 from evgp._typing import Array
 from evgp.audits.columns import check_size, known_rows, scaled
 from evgp.audits.findings import Audit
@@ -22,8 +23,8 @@ from evgp.audits.fit import Fit, Further, blocks, check_room
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Network, mlp
 from evgp.pool import Selection
-from evgp.strategies import pick
-from evgp.strategies.names import whole
+from evgp.selection import pick
+from evgp.selection.names import whole
 
 _DRAWS = 20
 # Labels of all random draws together, so that many further labels are drawn less often.
@@ -40,7 +41,7 @@ def audit(
     noise: float = 1e-6,
     standardise: bool = True,
     seed: int = 0,
-    progress: Progress = silent,
+    progress: Progress | bool | None = None,
 ) -> Audit:
     """How much networks trained on a set will disagree at test points, before any is trained.
 
@@ -76,27 +77,28 @@ def audit(
     check_size({"the training rows": points, **{f"the {one} rows": x for one, x in others.items()}})
     test, more = others["test"], others.get("pool")
     further, sets = None, []
-    if more is not None:
-        further = pick(
-            more,
-            min(k, len(more)),
-            x_test=test,
-            x_labelled=points,
-            network=network,
-            noise=noise,
-            standardise=False,
-            seed=seed,
-            progress=progress,
-        )
-        sets = _sets(more, further, seed)
-        known = known_rows(points, more)
-        _note_known(known, further)
-    made = _looked(network, points, test, sets, noise=noise, progress=progress)
-    spread, ceiling, influence, after = made
-    drawn = np.empty(0)
-    if more is not None:
-        fresh = more[torch.from_numpy(~known)]
-        drawn = _random(network, points, fresh, test, noise=noise, seed=seed, progress=progress)
+    with reporting(progress) as report:
+        if more is not None:
+            further = pick(
+                more,
+                min(k, len(more)),
+                x_test=test,
+                x_labelled=points,
+                network=network,
+                noise=noise,
+                standardise=False,
+                seed=seed,
+                progress=report,
+            )
+            sets = _sets(more, further, seed)
+            known = known_rows(points, more)
+            _note_known(known, further)
+        made = _looked(network, points, test, sets, noise=noise, progress=report)
+        spread, ceiling, influence, after = made
+        drawn = np.empty(0)
+        if more is not None:
+            fresh = more[torch.from_numpy(~known)]
+            drawn = _random(network, points, fresh, test, noise=noise, seed=seed, progress=report)
     return Audit(
         spread.sqrt().numpy(),
         ceiling.sqrt().numpy(),

@@ -16,14 +16,14 @@ from evgp._errors import CampaignError, Conflict
 from evgp._executor import Progress, silent
 from evgp._linalg import standardised
 from evgp.architectures import candidates, choose
-from evgp.campaign.checks import checked_classes, checked_name, checked_value
+from evgp.campaign.checks import checked_classes, checked_name, checked_person, checked_value
 from evgp.campaign.events import KINDS, Answered, Created, Kind, Picked, Undone, Value
 from evgp.campaign.journal import Entry, Journal, Wanted
 from evgp.campaign.source import Source, checksum, encoded, keep_array, kept_array, open_source
 from evgp.campaign.state import Folding, State, fold
 from evgp.nets import Network, mlp
-from evgp.strategies import pick, whole
-from evgp.strategies.checks import Scale, scale_of
+from evgp.selection import pick, whole
+from evgp.selection.checks import Scale, scale_of
 
 SUFFIX = ".evgp"
 _LEAST = 10  # labels before the network is chosen by them
@@ -220,7 +220,7 @@ class Campaign:
         keys: Sequence[str] | None = None,
     ) -> list[Receipt]:
         """Several answers of one person at once: all of them are taken, or none."""
-        person = checked_name(who, "the name of a person")
+        person = checked_person(who)
         events = [self.event(row, kind, value, person) for row, kind, value in given]
         named = (
             [None] * len(events) if keys is None else [checked_name(key, "a key") for key in keys]
@@ -248,7 +248,7 @@ class Campaign:
         made: dict[int, Receipt | CampaignError] = {}
         for i, one in enumerate(given):
             try:
-                person = checked_name(one.who, "the name of a person")
+                person = checked_person(one.who)
                 event = self.event(one.row, one.kind, one.value, person)
                 found[i] = f"answer {checked_name(one.key, 'a key')}", event
             except CampaignError as error:
@@ -264,7 +264,7 @@ class Campaign:
 
     def undo(self, who: str = "me", *, key: str | None = None) -> Answered:
         """Take back the latest answer of a person that stands; give what it was."""
-        person = checked_name(who, "the name of a person")
+        person = checked_person(who)
         taken: list[Answered] = []
 
         def wanted(entries: Sequence[Entry]) -> list[Wanted]:
@@ -313,7 +313,7 @@ class Campaign:
 
     def x(self) -> Shaped[np.ndarray, " n *d"]:
         """The encoded rows."""
-        return kept_array(_arrays(self.path), self.created.array)
+        return kept_array(_arrays(self.path), self.created.array, self.created.rows)
 
     def points(self, rows: Sequence[int]) -> Float[torch.Tensor, "r d"]:
         """Encoded rows as networks see them: images on the scale of the pool, as in `pick`."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import isfinite
+from unicodedata import normalize
 
 from evgp._errors import CampaignError
 from evgp.campaign.events import Value
@@ -12,7 +13,7 @@ _FARTHEST = 1e100  # so that sums of squares are finite
 
 def checked_classes(classes: Sequence[str], number: bool) -> tuple[str, ...]:
     """Two different classes at least, or none where a number is asked for."""
-    names = tuple(checked_name(one, "a class") for one in classes)
+    names = tuple(checked_name(normalize("NFC", one), "a class") for one in classes)
     if number == bool(names):
         raise CampaignError(
             "expected classes (such as spam,ham), or number=True for a regression; got "
@@ -37,14 +38,25 @@ def checked_name(text: str, what: str) -> str:
     return made
 
 
+def checked_person(text: str) -> str:
+    """The name of a person, the same whichever way its accents are encoded.
+
+    >>> checked_person("Zoe\u0308") == checked_person("Zo\u00eb")
+    True
+    """
+    return checked_name(normalize("NFC", str(text)), "the name of a person")
+
+
 def checked_value(value: Value | None, classes: Sequence[str]) -> Value:
     """One of the classes, or a finite number where there are none."""
     if classes:
-        if str(value) not in classes:
+        known = {normalize("NFC", one): one for one in classes}
+        found_class = known.get(normalize("NFC", str(value)))
+        if found_class is None:
             raise CampaignError(
                 f"expected a label among {', '.join(classes)}; got {value!r}; check the spelling"
             )
-        return str(value)
+        return found_class
     try:
         if isinstance(value, str) and ("_" in value or not value.isascii()):
             raise ValueError  # Python would read 1_5 as 15

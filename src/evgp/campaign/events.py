@@ -1,8 +1,9 @@
 """What can happen in a campaign. Nothing else changes it, and nothing that happened is removed."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias
+from unicodedata import normalize
 
 from evgp._errors import CampaignError
 
@@ -74,6 +75,17 @@ def written(event: Event) -> str:
     '{"of":3,"who":"ann"}'
     """
     return json.dumps(asdict(event), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def composed(event: Event) -> Event:
+    """The event with the name of its person in one spelling, as accents can be encoded in two.
+
+    >>> composed(Undone(3, "Zoe\u0308")) == Undone(3, "Zo\u00eb")
+    True
+    """
+    if isinstance(event, Answered | Undone):
+        return replace(event, who=normalize("NFC", event.who))
+    return event
 
 
 def read(name: str, body: str) -> Event:

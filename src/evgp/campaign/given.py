@@ -2,18 +2,25 @@
 
 import csv
 import gzip
+import io
 import json
-from collections.abc import Sequence, Set
+import zlib
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from evgp._errors import CampaignError
+from evgp._reading import check_memory, opened, read_json_text
 from evgp.campaign.campaign import Campaign
 from evgp.campaign.events import Kind, Value
-from evgp.datasets import plain, read_table
+from evgp.datasets import read_table
 from evgp.datasets._separated import sign_of
 from evgp.datasets.files import FORMULA_SIGNS
+from evgp.datasets.labelled import cells_of
 
+# Bytes that Python takes for an answer on its way into the campaign.
+_ANSWER = 1_000
 Answer: TypeAlias = tuple[int | str, Kind, Value | None]
 _SAID: dict[str, Kind] = {
     "skip": "skip", "skipped": "skip", "unsure": "unsure", "cannot tell": "unsure",
@@ -29,7 +36,8 @@ def read_answers(
     by `evgp_row` where the campaign has no ids. Labels are in `label`, by default "label", or what
     an export called it. A single quote that an export put before text like a formula is left out.
     """
-    names, columns = _columns(file, delimiter)
+    rows = _opened(file, delimiter)
+    names = rows.names
     known = [one for one in (campaign.created.id, "id", "evgp_id", "row", "evgp_row") if one]
     if campaign.created.id is None and campaign.source.table is not None and "evgp_row" in names:
         known = ["evgp_row"]
@@ -37,16 +45,17 @@ def read_answers(
     if column is None:
         raise CampaignError(
             f"{file}: expected a column {' or '.join(map(repr, dict.fromkeys(known)))}, got "
-            f"{', '.join(names)}"
+            f"{_listed(names)}"
         )
     said = label or _label_of(names)
     if said not in names:
-        raise CampaignError(f"{file}: expected a column {said!r}, got {', '.join(names)}")
+        raise CampaignError(f"{file}: expected a column {said!r}, got {_listed(names)}")
+    pairs = zip(*rows.read((column, said)), strict=True)
     quoted = file.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt"))
     by_number = column in ("row", "evgp_row")
     names_there = frozenset(campaign.source.names)
     made: list[tuple[int, Answer]] = []
-    for line, (row, value) in enumerate(zip(columns[column], columns[said], strict=True)):
+    for line, (row, value) in enumerate(pairs):
         if value is None or str(value).strip() == "":
             continue
         at = _number(file, line, row) if by_number else _name(names_there, str(row), quoted)
@@ -97,51 +106,69 @@ def _unquoted(text: str) -> str:
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA_SIGNS) else text
 
 
-def _columns(file: Path, delimiter: str | None) -> tuple[tuple[str, ...], dict[str, list[object]]]:
+@dataclass(frozen=True)
+class _Rows:
+    """The names of a file's columns, and a way to read some of them."""
+
+    names: tuple[str, ...]
+    read: Callable[[Sequence[str]], list[Sequence[object]]]
+
+
+def _opened(file: Path, delimiter: str | None) -> _Rows:
     if file.name.lower().endswith(".jsonl"):
-        return _lines(file)
+        lines = _lines(file)
+        names = tuple(dict.fromkeys(name for line in lines for name in line))
+        return _Rows(names, lambda some: [[line.get(name) for line in lines] for name in some])
     table = read_table(file, delimiter=delimiter)
+    check_memory(_ANSWER * len(table), str(file))
+    names = table.names
     if file.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".txt")):
         tabs = file.name.lower().removesuffix(".gz").endswith(".tsv")
         sign = sign_of(delimiter or ("tab" if tabs else ","))
-        return _named(table.names, _texts(file, table.names, len(table), sign))
-    return table.names, {name: plain(table.column(name)).to_pylist() for name in table.names}
+        bare = tuple(_unquoted(name) for name in names)
+        bare = bare if len(set(bare)) == len(bare) else names
+        count = len(table)
+        return _Rows(bare, lambda some: _texts(file, bare, count, sign, some))
+    return _Rows(names, lambda some: [cells_of(table.column(name)) for name in some])
 
 
-def _named(
-    names: Sequence[str], columns: dict[str, list[object]]
-) -> tuple[tuple[str, ...], dict[str, list[object]]]:
-    """Columns by their names in the campaign, without quotes that an export put before them."""
-    bare = tuple(_unquoted(name) for name in names)
-    if len(set(bare)) < len(bare):
-        return tuple(names), columns
-    return bare, {_unquoted(name): cells for name, cells in columns.items()}
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(name[:40] for name in names[:20]) + (", ..." if len(names) > 20 else "")
 
 
-def _texts(file: Path, names: Sequence[str], count: int, sign: str) -> dict[str, list[object]]:
-    """The cells of a CSV as they are written: 007 stays 007, and NA may be a class."""
-    packed = file.suffix.lower() == ".gz"
+def _texts(
+    file: Path, names: Sequence[str], count: int, sign: str, some: Sequence[str]
+) -> list[Sequence[object]]:
+    """Cells of a CSV as they are written: 007 stays 007, and NA may be a class."""
+    places = [names.index(name) for name in some]
+    made: list[list[object]] = [[] for _ in some]
     before = csv.field_size_limit(2**31 - 1)  # an export has texts of any length
+    wrong = CampaignError(f"{file}: expected {count} lines of {len(names)} cells; check quotes")
     try:
-        with (gzip.open if packed else open)(file, "rt", encoding="utf-8-sig", newline="") as text:
-            rows = [row for row in csv.reader(text, delimiter=sign) if row][1:]
-    except csv.Error as error:
+        with opened(file, CampaignError) as stream:
+            packed = file.suffix.lower() == ".gz"
+            content = gzip.GzipFile(fileobj=stream) if packed else stream
+            text = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
+            rows = (row for row in csv.reader(text, delimiter=sign) if row)
+            next(rows, None)
+            for row in rows:
+                if len(row) != len(names):
+                    raise wrong
+                for cells, place in zip(made, places, strict=True):
+                    cells.append(row[place])
+    except (csv.Error, UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise CampaignError(f"{file}: expected a CSV file, got {error}; check quotes") from error
     finally:
         csv.field_size_limit(before)
-    if len(rows) != count or any(len(row) != len(names) for row in rows):
-        raise CampaignError(f"{file}: expected {count} lines of {len(names)} cells; check quotes")
-    return {name: [row[j] for row in rows] for j, name in enumerate(names)}
+    if len(made[0]) != count:
+        raise wrong
+    return list(made)
 
 
-def _lines(file: Path) -> tuple[tuple[str, ...], dict[str, list[object]]]:
+def _lines(file: Path) -> list[dict[str, object]]:
     """JSON lines: an object each, by name."""
     rows: list[dict[str, object]] = []
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise CampaignError(f"{file}: expected text in UTF-8, got other bytes") from error
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(read_json_text(file, CampaignError).split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -151,8 +178,7 @@ def _lines(file: Path) -> tuple[tuple[str, ...], dict[str, list[object]]]:
         if not isinstance(row, dict):
             raise CampaignError(f"{file}: expected an object in line {number}, got another value")
         rows.append(row)
-    names = tuple(dict.fromkeys(name for row in rows for name in row))
-    return names, {name: [row.get(name) for row in rows] for name in names}
+    return rows
 
 
 def _number(file: Path, line: int, row: object) -> int:

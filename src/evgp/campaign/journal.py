@@ -1,8 +1,9 @@
 """The file of a campaign: an append-only list of events in SQLite, on the disk before it is told.
 
-Each event carries a digest of itself and all before it, so that a file that was changed, cut short
-or damaged is noticed. `journal_mode=DELETE` and `synchronous=EXTRA`: a commit that returned
-survives the end of the process and of the machine's power.
+Each event carries a digest of itself and all before it, and a second table has the number and
+digest of the last one, so that a file that was changed, cut short or damaged is noticed.
+`journal_mode=DELETE` and `synchronous=EXTRA`: a commit that returned survives the end of the
+process and of the machine's power.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,8 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from evgp._errors import CampaignError, Conflict, NoRoom
-from evgp.campaign.events import Event, read, written
+from evgp.campaign.events import Event, composed, read, written
+from evgp.datasets import naming
 
 APPLICATION = 0x65766770  # "evgp": what `file` and we know the file by
 _FIRST = "0" * 64
@@ -50,7 +52,35 @@ def m001_events(connection: sqlite3.Connection) -> None:
         )
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (m001_events,)
+def m002_head(connection: sqlite3.Connection) -> None:
+    """The number and digest of the last event, so that events deleted from the end are missed.
+
+    A trigger keeps it, in the transaction of the event, for connections of an older program too.
+    """
+    connection.execute(
+        "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, "
+        "digest TEXT NOT NULL)"
+    )
+    connection.execute(
+        "INSERT INTO head SELECT 1, count(*), coalesce((SELECT digest FROM event ORDER BY number "
+        "DESC LIMIT 1), ?) FROM event",
+        (_FIRST,),
+    )
+    connection.execute(
+        "CREATE TRIGGER head_follows AFTER INSERT ON event BEGIN "
+        "UPDATE head SET number = NEW.number, digest = NEW.digest; END"
+    )
+    connection.execute(
+        "CREATE TRIGGER head_grows BEFORE UPDATE ON head WHEN NEW.number != OLD.number + 1 BEGIN "
+        "SELECT RAISE(ABORT, 'events are never removed'); END"
+    )
+    connection.execute(
+        "CREATE TRIGGER head_stays BEFORE DELETE ON head BEGIN "
+        "SELECT RAISE(ABORT, 'events are never removed'); END"
+    )
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (m001_events, m002_head)
 Wanted: TypeAlias = tuple[str, Event]  # its key, and what is to be added
 
 
@@ -70,7 +100,8 @@ class Journal:
     def create(cls, path: Path, first: Event) -> "Journal":
         """A new file with its first event; refused where one is."""
         try:
-            path.open("xb").close()
+            with naming(path):
+                path.open("xb").close()
         except FileExistsError as error:
             raise CampaignError(
                 f"{path}: expected a new campaign, got a file that is there; take another name"
@@ -91,7 +122,10 @@ class Journal:
 
     @classmethod
     def open(cls, path: Path) -> "Journal":
-        """A file that is there, whole, and not newer than this program; else it is refused."""
+        """A file that is there, whole, and not newer than this program; else it is refused.
+
+        One of an older schema is brought to this one, in one transaction, once it is verified.
+        """
         if not path.is_file():
             raise CampaignError(f"{path}: expected a campaign, got no file; make it with evgp new")
         with _told(path), _connected(path) as connection:
@@ -107,9 +141,11 @@ class Journal:
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
             if found != "ok":
                 raise _damaged(path, found)
-            if _schema(connection) != _expected():
-                raise _damaged(path, "its tables are not as they were made")
             made = cls(path, connection)
+            if version < len(MIGRATIONS):
+                made._migrate()
+            if _schema(connection) != _expected(len(MIGRATIONS)):
+                raise _damaged(path, "its tables are not as they were made")
             made.events()
             if not made._seen or made._seen[0].event.name != "created":
                 raise _damaged(path, "its beginning is missing")
@@ -117,7 +153,7 @@ class Journal:
 
     def events(self) -> Sequence[Entry]:
         """All events so far, those of other processes too; O(what is new)."""
-        with self._lock, _told(self.path):
+        with self._lock, _told(self.path), self._transaction("BEGIN"):
             self._read()
             return tuple(self._seen)
 
@@ -153,11 +189,30 @@ class Journal:
         with self._lock:
             self._connection.close()
 
+    def _migrate(self) -> None:
+        """Bring an older file to this schema, unless another process has done so meanwhile."""
+        with self._transaction("BEGIN IMMEDIATE"):
+            (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+            if version >= len(MIGRATIONS):
+                return
+            if _schema(self._connection) != _expected(version):
+                raise _damaged(self.path, "its tables are not as they were made")
+            self._read_events()
+            for change in MIGRATIONS[version:]:
+                change(self._connection)
+            self._connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction; what is not committed leaves no trace, here or in the file."""
+        """One transaction that writes."""
+        with self._transaction("BEGIN IMMEDIATE"):
+            yield
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        """Reads are of one time; what is not committed leaves no trace, here or in the file."""
         seen, digest = len(self._seen), self._digest
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.execute(begin)
         try:
             yield
             self._connection.execute("COMMIT")
@@ -172,7 +227,8 @@ class Journal:
 
     def _append(self, wanted: Sequence[Wanted]) -> list[Entry]:
         made = []
-        for key, event in wanted:
+        for key, given in wanted:
+            event = composed(given)
             before = self._keys.get(key)
             if before is not None:
                 if written(before.event) != written(event):
@@ -202,7 +258,16 @@ class Journal:
         self._keys[entry.key] = entry
 
     def _read(self) -> None:
-        """What came since the last look, with its digests checked."""
+        """What came since the last look, with its digests checked, up to the head and no less."""
+        self._read_events()
+        count = len(self._seen)
+        (last,) = self._connection.execute("SELECT max(number) FROM event").fetchone()
+        head = self._connection.execute("SELECT number, digest FROM head").fetchall()
+        if last != count or head != [(count, self._digest)]:
+            number = head[0][0] if len(head) == 1 else "none"
+            raise _damaged(self.path, f"its last event is number {last}, not {number} as written")
+
+    def _read_events(self) -> None:
         rows = self._connection.execute(
             "SELECT number, key, at, name, body, digest FROM event WHERE number > ? "
             "ORDER BY number",
@@ -220,7 +285,8 @@ class Journal:
             self._digest = _digest(self._digest, entry)
             if digest != self._digest or written(entry.event) != body or key in self._keys:
                 raise wrong
-            self._note(entry)
+            # The digest is of the name as it was written; people are compared in one spelling.
+            self._note(replace(entry, event=composed(entry.event)))
 
 
 @contextmanager
@@ -247,10 +313,10 @@ def _schema(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
 
 
 @cache
-def _expected() -> list[tuple[str, ...]]:
-    """The tables of a file that all migrations made."""
+def _expected(version: int) -> list[tuple[str, ...]]:
+    """The tables of a file that so many migrations made."""
     connection = sqlite3.connect(":memory:")
-    for change in MIGRATIONS:
+    for change in MIGRATIONS[:version]:
         change(connection)
     made = _schema(connection)
     connection.close()
@@ -273,8 +339,8 @@ def _told(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_FULL:
             raise NoRoom(
-                f"{path}: the disk is full; nothing that was acknowledged is lost: make room and "
-                "submit again"
+                f"{path}: the disk is full; nothing that was acknowledged is lost: make room in "
+                f"{path.resolve().parent} and submit again"
             ) from error
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise CampaignError(

@@ -10,7 +10,7 @@ from evgp.criteria import ExpectedVariance
 from evgp.kernels import NTK
 from evgp.pool import Pool
 from evgp.posterior import condition
-from evgp.strategies.checks import scale_of
+from evgp.selection.checks import scale_of
 
 _MOST_TESTED = 2_000  # rows over which the variance of what was not picked is measured
 _MOST_KNOWN = 1_000

@@ -1,7 +1,6 @@
 """The pool of a campaign: a table or a folder of images, its checksum, and its encoded rows."""
 
 import hashlib
-import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,13 @@ import numpy as np
 from jaxtyping import Shaped
 
 from evgp._errors import CampaignError, DatasetError
+from evgp._reading import check_memory, opened
 from evgp.datasets import Encoder, Images, Table, atomic, ids, plain, read_images, read_table
+from evgp.datasets.arrays import npy_header
 from evgp.datasets.images import image_files
+
+# Bytes that Python takes for the name of a row, and for the row in the sets of rows.
+_ROW = 250
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ def open_source(path: Path, *, id: str | None = None) -> Source:
         images = read_images(path)
         return Source(path, images.names, images=images)
     table = read_table(path, text=() if id is None else (id,))
+    check_memory(_ROW * len(table), str(path))
     names = range(len(table)) if id is None else ids(table, id)
     return Source(path, tuple(str(name) for name in names), table=table)
 
@@ -85,27 +90,43 @@ def checksum(path: Path) -> str:
 
 
 def _of_file(path: Path) -> "hashlib._Hash":
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         return hashlib.file_digest(stream, "sha256")
 
 
 def keep_array(folder: Path, array: Shaped[np.ndarray, "..."]) -> str:
     """Write an array to a file that is named by its content; give the name."""
-    buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
-    content = buffer.getbuffer()
-    name = f"{hashlib.sha256(content).hexdigest()[:32]}.npy"
+    array, total = np.ascontiguousarray(array), _Total()
+    np.lib.format.write_array(total, array, allow_pickle=False)
+    name = f"{total.hash.hexdigest()[:32]}.npy"
     folder.mkdir(parents=True, exist_ok=True)
-    with atomic(folder / name) as part:
-        part.write_bytes(content)
+    with atomic(folder / name) as part, part.open("wb") as stream:
+        np.lib.format.write_array(stream, array, allow_pickle=False)
     return name
 
 
-def kept_array(folder: Path, name: str) -> Shaped[np.ndarray, "..."]:
-    """The array of a name, mapped; refused where it is not what the name says."""
+class _Total:
+    """A file of which only the checksum is kept, so that an array is not held twice."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+
+    def write(self, data: bytes) -> None:
+        """Take a part of the content."""
+        self.hash.update(data)
+
+
+def kept_array(folder: Path, name: str, rows: int) -> Shaped[np.ndarray, "..."]:
+    """The array of a name, mapped; refused where its content or its rows are others."""
     path = folder / name
     if not path.exists():
         raise CampaignError(f"{path}: expected the encoded pool, got no file; restore it")
     if _of_file(path).hexdigest()[:32] != path.stem:
         raise CampaignError(f"{path}: expected the encoded pool, got a damaged file; restore it")
+    with opened(path, CampaignError) as stream:
+        found = npy_header(stream, str(path)).shape[0]
+    if found != rows:
+        raise CampaignError(
+            f"{path}: expected the {rows:,} rows of the campaign, got {found:,}; restore both files"
+        )
     return np.load(path, mmap_mode="r", allow_pickle=False)

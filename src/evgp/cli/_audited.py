@@ -15,7 +15,7 @@ from evgp._errors import DatasetError
 from evgp._linalg import CONSTANT
 from evgp.audits import Audit
 from evgp.audits.columns import unseen
-from evgp.cli._inputs import Cells, noted, split
+from evgp.cli._inputs import noted, split
 from evgp.cli._output import called, lines
 from evgp.datasets import Dataset, Encoder, Table, ids, load_csv, plain, read_table
 from evgp.report import AuditSummary, Rows, Trained, summarise_audit
@@ -53,7 +53,7 @@ class Part:
     @property
     def rows(self) -> Rows:
         """The same for the page."""
-        cells = {name: Cells(self.table.column(name)) for name in self.table.names}
+        cells = {name: self.table.cells(name) for name in self.table.names}
         return Rows(Path(self.table.source).name, len(self.x), self.names, cells)
 
 

@@ -7,41 +7,23 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Float, Int, Shaped
 
 from evgp._errors import DataWarning, EvgpWarning
 from evgp.cli._options import parts
 from evgp.datasets import (
     ArrayPictures,
+    Cells,
     Encoder,
     Images,
     Labelled,
     ids,
-    plain,
     read_labelled,
     read_table,
 )
 from evgp.pool import Selection
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Cells:
-    """A column whose cells are read one at a time, as plain values.
-
-    >>> Cells(pa.chunked_array([[1.5, None]]))[0]
-    1.5
-    """
-
-    column: pa.ChunkedArray
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    def __getitem__(self, index: int, /) -> object:
-        return plain(self.column.slice(index, 1))[0].as_py()
 
 
 @dataclass(frozen=True)
@@ -160,7 +142,7 @@ def load_table(asked: Asked) -> Inputs:
         features=encoder.names,
         used=len(encoder.sources),
         dropped=dropped,
-        columns={name: Cells(table.column(name)) for name in table.names},
+        columns={name: table.cells(name) for name in table.names},
         names=names,
         costs=prices,
         x_test=x_test,

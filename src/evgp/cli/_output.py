@@ -17,9 +17,11 @@ from typing import NoReturn, ParamSpec, TextIO
 import typer
 
 from evgp._errors import EvgpError
-from evgp._executor import Progress
+from evgp._executor import Progress, silent
+from evgp._progress import tenths, terminal_bar
 
 P = ParamSpec("P")
+_UNWRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
@@ -43,7 +45,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             if error.errno == errno.EPIPE:
                 silence(sys.stdout)
                 raise typer.Exit(0) from None
-            fail(f"{error.filename or 'a file'}: {error.strerror or error}")
+            # Whatever writes to a file names it; a stream has no name.
+            nameless = "standard output" if error.errno in _UNWRITTEN else "a file"
+            fail(f"{error.filename or nameless}: {error.strerror or error}")
 
     return run
 
@@ -129,24 +133,10 @@ def called() -> str:
 def progress(quiet: bool, *, lines: bool = False) -> Iterator[Progress]:
     """A bar on stderr that a library call can move; for a pipe nothing, or a line each tenth."""
     if quiet or not sys.stderr.isatty():
-        yield _tenths() if lines and not quiet else lambda stage, done, total: None
+        yield tenths(tell) if lines and not quiet else silent
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    parts = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Bar(*parts, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def move(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                for task in tasks.values():
-                    bar.update(task, visible=False)
-                tasks[stage] = bar.add_task(stage, total=total)
-            bar.update(tasks[stage], completed=done, total=total)
-
-        yield move
+    with terminal_bar() as bar:
+        yield bar
 
 
 @dataclass
@@ -199,15 +189,3 @@ def _plain(value: object) -> object:
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
     return None if isinstance(value, float) and not isfinite(value) else value
-
-
-def _tenths() -> Progress:
-    seen: set[tuple[str, int]] = set()
-
-    def move(stage: str, done: int, total: int) -> None:
-        tenth = 10 * done // max(1, total)
-        if (stage, tenth) not in seen:
-            seen.add((stage, tenth))
-            tell(f"{done:,} of {total:,} {stage}")
-
-    return move

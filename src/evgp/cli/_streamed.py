@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from jaxtyping import Float, Int
 from evgp._errors import DatasetError
 from evgp._executor import Executor
 from evgp._memory import available_memory
-from evgp.cli._inputs import Asked, Cells, Inputs, looked_up, split
-from evgp.datasets import Encoder, Labelled, Streamed, Table, open_pool, read_labelled
+from evgp._reading import reading_within
+from evgp.cli._inputs import Asked, Inputs, looked_up, split
+from evgp.datasets import Cells, Encoder, Labelled, Streamed, Table, open_pool, read_labelled
 from evgp.pool import Selection
-from evgp.strategies.plan import bytes_of
+from evgp.selection.names import bytes_of
 
 _FILES = (".parquet", ".arrow", ".feather", ".ipc", ".npy")
 # Rows besides the picks that the map of a report shows.
@@ -41,14 +42,16 @@ class Large:
             return any(path.suffix.lower() in _FILES for path in asked.pool.rglob("*"))
         if asked.pool.suffix.lower() not in _FILES or not asked.pool.is_file():
             return False
-        if asked.impute:
-            return False
         room = available_memory() // 2 if self.memory is None else bytes_of(self.memory) // 4
         try:
             pool = _open(asked.pool, asked)
         except DatasetError:
             return False  # who reads it says what is wrong
         return 8 * len(pool) * pool.widest > room
+
+    def reading(self) -> AbstractContextManager[None]:
+        """What is read meanwhile stays within --memory, too."""
+        return reading_within(None if self.memory is None else bytes_of(self.memory))
 
     @contextmanager
     def executor(self) -> Iterator[Executor | None]:
@@ -140,17 +143,17 @@ class Opened:
             table,
             id=self.asked.id,
             drop=split(left_out, table.names),
+            impute=self.asked.impute,
             max_categories=len(rows) + 1,
             standardise=self.asked.standardise,
         )
-        columns = {name: Cells(table.column(name)) for name in table.names}
+        columns = {name: table.cells(name) for name in table.names}
         return encoder.transform(table), columns, len(encoder.sources)
 
 
 def open_streamed(asked: Asked) -> Opened:
     """Look at the metadata of the pool, and read the files that must agree with it."""
     refused = {
-        "--impute": asked.impute,
         "--array": asked.array,
         "--delimiter": asked.delimiter if asked.labelled is None else None,
         "--image-size": asked.image_size,
@@ -192,12 +195,18 @@ def _outside(asked: Asked, pool: Streamed) -> Streamed | None:
 def _open(path: Path, asked: Asked, *, test: bool = False) -> Streamed:
     where = address(path) or path
     if test:
-        return open_pool(where, max_categories=asked.max_categories, standardise=asked.standardise)
+        return open_pool(
+            where,
+            impute=asked.impute,
+            max_categories=asked.max_categories,
+            standardise=asked.standardise,
+        )
     return open_pool(
         where,
         id=asked.id,
         drop=split(asked.drop, looked_up(asked.drop, lambda: open_pool(where).columns)),
         costs=asked.costs,
+        impute=asked.impute,
         max_categories=asked.max_categories,
         standardise=asked.standardise,
     )

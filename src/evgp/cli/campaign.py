@@ -174,12 +174,16 @@ def label(
     Example:
       evgp label spam labels.csv --who ann
     """
+    from evgp._reading import opened
     from evgp.campaign import Campaign
     from evgp.campaign.given import read_answers
 
     campaign = Campaign.open(name)
     given = read_answers(campaign, file, label, delimiter=delimiter)
-    digest = hashlib.sha256(file.read_bytes() + (label or "").encode()).hexdigest()[:16]
+    with opened(file, CampaignError) as stream:
+        content = hashlib.file_digest(stream, "sha256")
+    content.update((label or "").encode("utf-8", "surrogateescape"))
+    digest = content.hexdigest()[:16]
     made = campaign.answers(
         [answer for _, answer in given], who=who, keys=[f"{who} {digest} {i}" for i, _ in given]
     )

@@ -1,6 +1,5 @@
 """`evgp push`, `evgp pull`: picks to Label Studio, and annotations back."""
 
-import json
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -123,6 +122,7 @@ def pull(
       evgp pull spam
       evgp pull spam --file project-7.json
     """
+    from evgp._reading import read_json
     from evgp.campaign import Campaign
     from evgp.integrations.label_studio.answers import read_export, take
 
@@ -130,7 +130,8 @@ def pull(
     if file is not None:
         if project is not None or url is not None:
             raise CampaignError("expected --file, or --project and --url; got both")
-        export = read_export(campaign, _from_file(file))
+        whole = read_json(file, "the full JSON export of Label Studio", CampaignError)
+        export = read_export(campaign, whole)
     else:
         check_installed()
         from evgp.integrations.label_studio.client import from_environment
@@ -236,15 +237,3 @@ def _made(server: "LabelStudio", campaign: "Campaign") -> dict[str, Any]:
 
     config = label_config(campaign.created.classes, layout_of(campaign))
     return server.create(title_of(campaign), config)
-
-
-def _from_file(file: Path) -> object:
-    try:
-        return json.loads(file.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise CampaignError(f"{file}: no such file; check the path") from error
-    except (ValueError, RecursionError) as error:
-        raise CampaignError(
-            f"{file}: expected the full JSON export of Label Studio, got no JSON; export again, "
-            "as JSON"
-        ) from error

@@ -29,46 +29,24 @@ def pick(wanted: Wanted) -> None:
     import evgp
     from evgp.cli import _picked
     from evgp.cli._inputs import noted
+    from evgp.cli._request import request_of
     from evgp.cli._samples import load
     from evgp.cli._streamed import open_streamed
+    from evgp.selection.plan import planned
 
     output, report, quiet = wanted.output, wanted.report, wanted.quiet
     _picked.check_paths(output, report, (wanted.pool, wanted.labelled, wanted.test))
     described, asked, large = wanted.described(), wanted.asked(), wanted.large()
     made = described.network()
-    with progress(quiet) as bar:
+    with progress(quiet) as bar, large.reading():
         given = open_streamed(asked) if large.wanted(asked) else load(asked, made, bar)
-    prior = described.kernel(made, given.shape, wanted.seed)
     note(given.notes, quiet=quiet)
-    with progress(quiet) as bar, large.executor() as executor:
+    with progress(quiet) as bar, large.reading(), large.executor() as executor:
         meter = Meter(bar)
-        selection, more = noted(
-            lambda: evgp.pick(
-                given.x,
-                wanted.k,
-                budget=wanted.budget,
-                costs=given.costs,
-                x_test=given.x_test,
-                labelled=given.labelled.rows,
-                x_labelled=given.outside,
-                network=made,
-                kernel=prior,
-                criterion=wanted.criterion,
-                greedy=wanted.greedy,
-                noise=wanted.noise,
-                standardise=given.raw and not wanted.no_standardise,
-                storage=wanted.storage,
-                thin=wanted.thin,
-                features=wanted.features,
-                method=wanted.method,
-                memory=wanted.memory,
-                executor=executor,
-                cache=wanted.cache,
-                seed=wanted.seed,
-                progress=meter,
-            )
-        )
-    inputs = given.seen(selection, shown=report is not None)
+        request = request_of(wanted, described, made, given, executor=executor, progress=meter)
+        selection, more = noted(planned(request).run)
+    with large.reading():
+        inputs = given.seen(selection, shown=report is not None)
     more = list(dict.fromkeys((*more, *selection.warnings)))
     # The library was given encoded columns; to repeat the run takes what the command was given.
     again = {

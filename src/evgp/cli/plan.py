@@ -1,8 +1,6 @@
 """`evgp plan`: what a pick would take, before it is made."""
 
 import sys
-from dataclasses import asdict
-from math import inf
 
 from evgp.cli._output import guarded, note, progress, show, show_json, tell
 from evgp.cli._wanted import Wanted, wanting
@@ -21,51 +19,19 @@ def plan(wanted: Wanted) -> None:
       evgp plan pool.csv -k 100
       evgp plan pool.npy -k 1000 --thin 5000 --json
     """
-    import evgp
-    from evgp._errors import PoolError
-    from evgp.cli._inputs import Inputs
     from evgp.cli._picked import check_paths
+    from evgp.cli._request import request_of
     from evgp.cli._samples import load
     from evgp.cli._streamed import open_streamed
-    from evgp.strategies import checks
-    from evgp.strategies.evgp import most_picks
-    from evgp.strategies.names import whole
+    from evgp.selection.plan import planned
 
     check_paths(wanted.output, wanted.report, (wanted.pool, wanted.labelled, wanted.test))
     described, asked, large = wanted.described(), wanted.asked(), wanted.large()
-    net = described.network()
-    with progress(wanted.quiet) as bar:
-        inputs = open_streamed(asked) if large.wanted(asked) else load(asked, net, bar)
-    prior = described.kernel(net, inputs.shape, wanted.seed)
-    whole(wanted.seed, "seed", 0, 2**32 - 1)
-    if not 0 <= wanted.noise < inf:
-        raise PoolError(
-            f"expected noise >= 0, a fraction of the prior variance; got {wanted.noise}"
-        )
-    n = len(inputs)
-    known = checks.rows_of(inputs.labelled.rows, "labelled", n)
-    prices, money = checks.money(inputs.costs, wanted.budget, n)
-    if prices is not None:
-        prices = prices[checks.free_rows(None, known, n)]
-    aim = most_picks(wanted.k, n - len(known), prices, money)
-    outside = 0 if inputs.outside is None else len(inputs.outside)
-    made = evgp.plan(
-        n,
-        inputs.shape,
-        aim,
-        m=None if inputs.x_test is None else len(inputs.x_test),
-        labelled=len(known) + outside,
-        kernel=prior,
-        criterion=wanted.criterion,
-        greedy=wanted.greedy,
-        storage=wanted.storage,
-        thin=wanted.thin,
-        features=wanted.features,
-        method=wanted.method if wanted.dask is None else "sharded",
-        memory=wanted.memory,
-        held=isinstance(inputs, Inputs),
-    )
-    facts = {**({"columns": inputs.used} if inputs.used else {}), **asdict(made)}
+    network = described.network()
+    with progress(wanted.quiet) as bar, large.reading():
+        inputs = open_streamed(asked) if large.wanted(asked) else load(asked, network, bar)
+    made = planned(request_of(wanted, described, network, inputs))
+    facts = {**({"columns": inputs.used} if inputs.used else {}), **made.facts()}
     if wanted.json:
         show_json(facts | {"warnings": list(inputs.notes)})
     else:

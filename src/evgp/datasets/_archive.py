@@ -1,24 +1,23 @@
 """The file of a named dataset: found, compared with its checksum, and read without trust."""
 
 import hashlib
-import io
-import lzma
 import os
 import zipfile
-import zlib
+from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Shaped
 
 from evgp._errors import DatasetError
+from evgp._reading import check_memory
+from evgp._reading import opened as plain_file
 from evgp.datasets._unpack import opened
-from evgp.datasets.arrays import Header, check_memory, read_header
+from evgp.datasets.arrays import DAMAGED, Header, read_header
 from evgp.datasets.kept import cache_folder
 from evgp.datasets.known import Known
 from evgp.datasets.tables import check_file
 
-_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError)
 _PARTS = ("train", "test")
 # More letters in the names of classes than anybody reads.
 _LONGEST = 2**20
@@ -33,19 +32,15 @@ def read_known(known: Known, *, verify: bool) -> dict[str, Shaped[np.ndarray, ".
     path = find(known)
     check_file(path)
     try:
-        with path.open("rb") as stream:
+        with plain_file(path) as stream:
             if verify:
                 _verify(stream, known, path)
             with zipfile.ZipFile(stream) as archive:
                 arrays = _read(archive, known, path)
-    except _DAMAGED as error:
-        if isinstance(error, DatasetError):
-            raise
+    except DatasetError:
+        raise
+    except (*DAMAGED, OSError) as error:  # bzip2 reports damage as an OSError
         raise _foreign(path, known, f"a damaged or foreign file ({error})") from error
-    except OSError as error:
-        if error.errno is None:  # bzip2 reports damage so
-            raise _foreign(path, known, f"a damaged file ({error})") from error
-        raise DatasetError(f"{path}: cannot be read: {os.strerror(error.errno).lower()}") from error
     _check(arrays, known, path)
     return arrays
 
@@ -66,7 +61,7 @@ def find(known: Known) -> Path:
     )
 
 
-def _verify(stream: io.BufferedReader, known: Known, path: Path) -> None:
+def _verify(stream: BufferedReader, known: Known, path: Path) -> None:
     found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != known.sha256:
         raise DatasetError(

@@ -11,10 +11,9 @@ from evgp._errors import DatasetError
 from evgp.datasets import _holes
 from evgp.datasets._columns import is_constant
 from evgp.datasets._holes import Hole
-from evgp.datasets._layout import FILL_FIRST
 from evgp.datasets._looks import Look, of_ends, of_looks
 from evgp.datasets._moments import Moments
-from evgp.datasets.encode import dropped, nothing, too_few
+from evgp.datasets.encode import FILL, dropped, nothing, too_few
 from evgp.datasets.fitted import Streamed
 from evgp.datasets.survey import Raw, Survey
 from evgp.datasets.tables import quoted
@@ -46,20 +45,18 @@ class ArrayLayout:
         """Statistics of a block, and those of the sorted rows that lie in it."""
         values = as_float(x, self.used)
         holes = _in_array(values, self.used, first, self.columns)
-        if holes:
-            values[~np.isfinite(values)] = 0.0
         last = first + len(x)
         inside = slice(*np.searchsorted(rows, [first, last]))
-        moments = Moments.of(values)
+        moments = Moments.of(values.transpose(1, 0, 2).reshape(len(self.used), -1))
         return Survey(self.source, first, last, moments, x[rows[inside] - first], {}, holes)
 
     def learn(self, survey: Survey) -> tuple["ArrayCode", list[str]]:
         """Scaling by column, or by channel, and notes on what looks odd."""
         if self.rows < 2:
             raise too_few(self.source, self.rows)
-        _holes.refuse(survey.holes, self.source, FILL_FIRST)
+        _holes.refuse(survey.holes, self.source, FILL)
         moments, names = survey.moments, [_name(at, self.columns) for at in self.used.tolist()]
-        made = moments.numbers(names, self.standardise)
+        made = moments.numbers(names, int(moments.count[0]), self.standardise)
         ends = list(zip(moments.low.tolist(), moments.high.tolist(), strict=True))
         flat = np.array([is_constant(one, *end) for one, end in zip(made, ends, strict=True)])
         constant = [name for name, is_flat in zip(names, flat, strict=True) if is_flat]
@@ -124,7 +121,7 @@ class ArrayCode:
         if self.whole:
             return np.array(raw[:, self.kept], dtype=np.int64, order="C"), []
         x = as_float(raw, self.kept)
-        _holes.refuse(_in_array(x, self.kept, first, self.layout.columns), source, FILL_FIRST)
+        _holes.refuse(_in_array(x, self.kept, first, self.layout.columns), source, FILL)
         if self.layout.standardise:
             x /= self.unit[:, None]
             x -= self.mean[:, None]

@@ -1,18 +1,26 @@
 """Rows of Parquet and Arrow files, a few thousand at a time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Int
 
 from evgp._errors import DatasetError
+from evgp._reading import check_memory, check_plain
+from evgp._reading import opened as plain_file
+from evgp.datasets import _messages, _pages
+from evgp.datasets._columnar import by_word, letters
 from evgp.datasets._found import PARQUET, is_address, kind_of, opened, readable
+from evgp.datasets.arrays import check_columns
 
 # Bytes read ahead in each column: whole column chunks would grow with the row groups.
 _BUFFER = 2**16
+# A run of equal rows is a few bytes of Parquet, but no data have so many of them.
+_ROWS_A_BYTE = 100_000
 # Whether any row from the first to before the second is wanted.
 Wanted = Callable[[int, int], bool]
 
@@ -39,18 +47,41 @@ def look(file: str) -> tuple[int, pa.Schema]:
     """How many rows a file has, and of which columns; only its metadata is read."""
     if kind_of(file) == PARQUET:
         with _parquet(file) as parquet:
-            return parquet.metadata.num_rows, _plain(parquet.schema_arrow)
-    with readable(file):
-        with open(file, "rb") as stream:
-            magic = stream.read(6)
-        if magic.startswith(b"FEA1") or magic[:4] == b"\xff\xff\xff\xff":
-            raise DatasetError(
-                f"{file}: expected an Arrow file that can be read in parts, got "
-                f"{'an old Feather file' if magic.startswith(b'FEA1') else 'an Arrow stream'}; "
-                "save it once as Parquet"
-            )
-        with pa.memory_map(file) as source, pa.ipc.open_file(source) as reader:
-            return sum(_arrow_counts(source, reader.schema)[0]), _plain(reader.schema)
+            rows, schema = parquet.metadata.num_rows, _plain(parquet.schema_arrow)
+    else:
+        _check_arrow(file)
+        with readable(file), plain_file(file) as stream:
+            known = _messages.unpacked(stream)
+        check_memory(known.largest, f"{file} (a batch of its rows)")
+        with readable(file), pa.memory_map(file) as source, pa.ipc.open_file(source) as reader:
+            rows, schema = known.rows, _plain(reader.schema)
+    check_columns(len(schema), file)
+    if not is_address(file) and rows > _ROWS_A_BYTE * check_plain(file):
+        raise DatasetError(
+            f"{file}: expected rows of data, got a claim of {rows:,} rows in "
+            f"{check_plain(file):,} bytes; save it again"
+        )
+    return rows, schema
+
+
+def check_room(file: str, columns: Sequence[str]) -> None:
+    """Refuse a Parquet file of which a block of rows of these columns would not fit in memory."""
+    if is_address(file) or kind_of(file) != PARQUET:
+        return
+    with _parquet(file) as parquet, plain_file(file) as stream:
+        pages = _pages.decoded(stream, parquet, columns).pages
+    check_memory(pages, f"{file} (a block of its rows)")
+
+
+def _check_arrow(file: str) -> None:
+    with readable(file), opened(file) as stream:
+        magic = stream.read(6)
+    if magic.startswith(b"FEA1") or magic[:4] == b"\xff\xff\xff\xff":
+        raise DatasetError(
+            f"{file}: expected an Arrow file that can be read in parts, got "
+            f"{'an old Feather file' if magic.startswith(b'FEA1') else 'an Arrow stream'}; "
+            "save it once as Parquet"
+        )
 
 
 def pieces(
@@ -65,7 +96,7 @@ def pieces(
         for first, batch in read(file, rows, fields, size, wanted):
             if wanted(first, first + batch.num_rows):
                 clean = pa.RecordBatch.from_arrays(
-                    [batch.column(name) for name in fields.names], names=fields.names
+                    [_text(batch.column(name), file) for name in fields.names], names=fields.names
                 )
                 # Offsets and letters in the file are claims too.
                 clean.validate(full=True)
@@ -76,11 +107,12 @@ def _from_parquet(
     file: str, rows: int, fields: pa.Schema, size: int, wanted: Wanted
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     with _parquet(file) as parquet:
-        _check(file, rows, fields, parquet.metadata.num_rows, parquet.schema_arrow)
+        _check(file, rows, fields, parquet.metadata.num_rows, _plain(parquet.schema_arrow))
         first = 0
         for group in range(parquet.num_row_groups):
             count = parquet.metadata.row_group(group).num_rows
             if wanted(first, first + count):
+                _check_words(file, parquet, group, fields, size)
                 # Threads would hold a page of each column more, and the callers have their own.
                 batches = parquet.iter_batches(
                     size, row_groups=[group], columns=fields.names, use_threads=False
@@ -92,18 +124,36 @@ def _from_parquet(
                     if not wanted(start, first + count):
                         break
                 else:
-                    _check(file, count, fields, start - first, parquet.schema_arrow)
+                    _check(file, count, fields, start - first, _plain(parquet.schema_arrow))
             first += count
+
+
+def _check_words(
+    file: str, parquet: pq.ParquetFile, group: int, fields: pa.Schema, size: int
+) -> None:
+    """Refuse words of a row group so long that a block of rows with them would not fit.
+
+    A dictionary holds a word once, and rows repeat it; so it is looked at before they are read.
+    """
+    text = [field.name for field in fields if pa.types.is_string(field.type)]
+    if is_address(file) or not text:
+        return
+    with pq.ParquetFile(file, metadata=parquet.metadata, read_dictionary=text) as words:
+        first = next(words.iter_batches(1, row_groups=[group], columns=text), None)
+    for column in [] if first is None else first.columns:
+        longest = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
+        check_memory(size * len(text) * longest, f"{file} (words of {longest:,} bytes)")
 
 
 def _from_arrow(
     file: str, rows: int, fields: pa.Schema, size: int, wanted: Wanted
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
+    _check_arrow(file)
     with ExitStack() as stack:
         source = stack.enter_context(pa.memory_map(file))
         schema = stack.enter_context(pa.ipc.open_file(source)).schema
         counts, packed = _arrow_counts(source, schema)
-        _check(file, rows, fields, sum(counts), schema)
+        _check(file, rows, fields, sum(counts), _plain(schema))
         # Some of the columns are copied; all of them stay in the file unless they are packed.
         chosen = [schema.get_field_index(name) for name in fields.names] if packed else []
         reader = stack.enter_context(
@@ -122,6 +172,8 @@ def _from_arrow(
 def _parquet(file: str) -> Iterator[pq.ParquetFile]:
     with ExitStack() as stack:
         stack.enter_context(readable(file))
+        if not is_address(file):
+            check_plain(file)
         source = stack.enter_context(opened(file)) if is_address(file) else file
         # Not mapped: a file that is cut while it is mapped would end the process.
         yield stack.enter_context(
@@ -133,7 +185,17 @@ def _parquet(file: str) -> Iterator[pq.ParquetFile]:
 
 def _plain(schema: pa.Schema) -> pa.Schema:
     """Names and kinds only, without what other programs wrote beside them."""
-    return pa.schema(list(zip(schema.names, schema.types, strict=True)))
+    kinds = [pa.string() if pa.types.is_string_view(kind) else kind for kind in schema.types]
+    return pa.schema(list(zip(schema.names, kinds, strict=True)))
+
+
+def _text(cells: pa.Array, file: str) -> pa.Array:
+    """Views of text as text of their own, where that fits; pyarrow cannot do much with views."""
+    if not pa.types.is_string_view(cells.type):
+        return cells
+    words = by_word(cells)
+    check_memory(letters(words), f"{file} (a block of its text)")
+    return words.cast(pa.string())
 
 
 def _arrow_counts(source: pa.NativeFile, schema: pa.Schema) -> tuple[list[int], bool]:

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import frexp, isfinite, ldexp
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 _DAY = 86_400.0
 
@@ -59,40 +58,17 @@ class Category:
         return (codes[:, None] == np.arange(len(self.values))).astype(np.float64)
 
     def codes(self, words: pa.ChunkedArray) -> Int[np.ndarray, " n"]:
-        """Position of each word among those the pool knows, or -1."""
-        found = pc.index_in(words, value_set=pa.array(self.values, pa.string()))
-        return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+        """Position of each word among those the pool knows, or -1; empty cells are filled."""
+        known = pa.array(self.values, pa.string())
+        parts = [np.empty(0, np.int64)]
+        for chunk in words.chunks:
+            values, rows = word_table(chunk)
+            found = pc.fill_null(pc.index_in(values, value_set=known), -1).to_numpy()
+            parts.append(np.append(found, self.values.index(self.fill))[rows])
+        return np.concatenate(parts)
 
 
 Column = Number | Category
-
-
-def number(name: str, values: Float[np.ndarray, " n"], fill: float, scaled: bool) -> Number:
-    """The scaling of a pool's column: two passes in float64, without overflow.
-
-    >>> number("a", np.array([1.0, 3.0]), fill=2.0, scaled=True).encode(np.array([1.0, 3.0, 5.0]))
-    array([[-1.],
-           [ 1.],
-           [ 3.]])
-    """
-    if not scaled:
-        return Number(name, 1.0, 0.0, 1.0, fill, scaled=False)
-    scale = ldexp(1.0, frexp(float(np.abs(values).max()))[1] - 1)
-    y = values / scale
-    mean = float(y.mean())
-    mean += float((y - mean).mean())
-    return Number(name, scale, mean, float(np.sqrt(np.mean((y - mean) ** 2))), fill)
-
-
-def median(values: Float[np.ndarray, " n"]) -> float:
-    """The median, also where the sum of the two in the middle overflows.
-
-    >>> median(np.array([1.0, 1.5e308, 1.7e308, 1.7e308]))
-    1.6e+308
-    """
-    with np.errstate(over="ignore"):
-        found = float(np.median(values))
-    return found if isfinite(found) else 2 * float(np.median(values / 2))
 
 
 def is_constant(column: Number, low: float, high: float) -> bool:
@@ -141,10 +117,36 @@ def to_numbers(column: pa.ChunkedArray) -> Float[np.ndarray, " n"]:
 
 
 def to_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Words as plain strings, missing cells as nulls."""
+    """Words as strings, missing cells as nulls; a dictionary stays one, as words may be long."""
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        return column.cast(pa.dictionary(pa.int64(), pa.string()))
     return column.cast(pa.string())
+
+
+def word_table(words: pa.Array) -> tuple[pa.Array, Int[np.ndarray, " n"]]:
+    """Different words, and which of them is in each cell; -1 where a cell is empty.
+
+    >>> values, rows = word_table(pa.array(["b", "a", None, "b"]))
+    >>> values.to_pylist(), rows
+    (['b', 'a'], array([ 0,  1, -1,  0]))
+    """
+    if not pa.types.is_dictionary(words.type):
+        words = words.dictionary_encode()
+    rows = np.asarray(pc.fill_null(words.indices, -1).to_numpy(False), dtype=np.int64)
+    values = words.dictionary
+    if values.null_count:  # the empty cell may be among the words, too
+        empty = np.append(np.asarray(values.is_null()), True)
+        rows = np.where(empty[rows], -1, rows)
+    return values, rows
+
+
+def to_objects(words: pa.ChunkedArray) -> Shaped[np.ndarray, " n"]:
+    """Words as Python's strings, of which equal ones in a dictionary are one; None where empty."""
+    parts = [np.empty(0, dtype=object)]
+    for chunk in words.chunks:
+        values, rows = word_table(chunk)
+        parts.append(np.array([*values.to_pylist(), None], dtype=object)[rows])
+    return np.concatenate(parts)
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -154,6 +156,9 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def missing(column: pa.ChunkedArray) -> Bool[np.ndarray, " n"]:
     """Which cells are empty."""
+    if pa.types.is_dictionary(column.type):
+        rows = [word_table(chunk)[1] for chunk in column.chunks]
+        return np.concatenate([np.empty(0, dtype=bool), *(part < 0 for part in rows)])
     return np.asarray(column.is_null().to_numpy(), dtype=bool)
 
 

@@ -12,6 +12,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from evgp._errors import DatasetError
+from evgp._reading import check_plain
+from evgp._reading import opened as plain_file
 from evgp.datasets.tables import check_file, damaged, quoted
 
 PARQUET, ARROW, NPY = "Parquet", "Arrow", "NumPy"
@@ -63,8 +65,8 @@ def kind_of(file: str | Path) -> str:
 
 def _listed(where: Sequence[str | Path], name: str) -> Found:
     for file in where:
-        if not is_address(file) and not Path(file).exists():
-            raise DatasetError(f"{file}: no such file; check the path")
+        if not is_address(file):
+            check_plain(file)
     kinds = {kind_of(file): str(file) for file in where}
     if len(kinds) > 1:
         raise _mixed(name, list(kinds.values()))
@@ -136,7 +138,7 @@ def opened(file: str) -> Iterator[BinaryIO]:
             with fs.open(path, "rb") as stream:
                 yield stream
         else:
-            with open(file, "rb") as stream:
+            with plain_file(file) as stream:
                 yield stream
 
 

@@ -10,13 +10,11 @@ from jaxtyping import Bool, Float
 from evgp._errors import DatasetError
 from evgp.datasets._columns import (
     counted,
-    is_category,
     is_number,
     is_time,
     missing,
     shown,
     to_numbers,
-    to_words,
 )
 
 # One more than `shown` shows, so that it can tell that there are more.
@@ -56,9 +54,9 @@ def in_cells(column: str, cells: pa.ChunkedArray, first: int = 0) -> list[Hole]:
     """Cells of any kind without a value."""
     if is_number(cells.type) or is_time(cells.type):
         return in_numbers(column, to_numbers(cells), first)
-    # A dictionary may hold the empty cell among its words.
-    words = to_words(cells) if is_category(cells.type) else cells
-    return _hole(column, "missing", missing(words), first) if words.null_count else []
+    if not (cells.null_count or pa.types.is_dictionary(cells.type)):
+        return []
+    return _hole(column, "missing", missing(cells), first)
 
 
 def joined(one: Sequence[Hole], other: Sequence[Hole]) -> tuple[Hole, ...]:

@@ -1,7 +1,7 @@
 """What the columns of a streamed table are, and what a survey teaches of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +9,7 @@ import pyarrow as pa
 from jaxtyping import Float, Int
 
 from evgp._errors import DatasetError
+from evgp._linalg import in_pairs
 from evgp.datasets import _holes, _looks, _words
 from evgp.datasets._columns import (
     Column,
@@ -20,12 +21,19 @@ from evgp.datasets._columns import (
     to_words,
 )
 from evgp.datasets._moments import Moments
-from evgp.datasets.encode import Encoder, as_seconds, dropped, nothing, taken, too_few
+from evgp.datasets.encode import (
+    FILL,
+    Encoder,
+    as_seconds,
+    dropped,
+    filled,
+    nothing,
+    taken,
+    too_few,
+)
 from evgp.datasets.fitted import Streamed
-from evgp.datasets.survey import Raw, Survey
+from evgp.datasets.survey import Raw, Survey, step_of
 from evgp.datasets.tables import Table
-
-FILL_FIRST = "fill them first: --impute is not for pools that stay in their files"
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,7 @@ class Layout:
     left_out: tuple[str, ...] = ()
     max_categories: int = 50
     standardise: bool = True
+    impute: bool = False
 
     @cached_property
     def used(self) -> tuple[str, ...]:
@@ -56,9 +65,7 @@ class Layout:
         holes = []
         for row, name in zip(x, self.numeric, strict=True):
             row[:] = to_numbers(table.column(name))
-            if found := _holes.in_numbers(name, row, first):
-                holes += found
-                row[~np.isfinite(row)] = 0.0
+            holes += _holes.in_numbers(name, row, first)
         counts = {}
         for name in self.used:
             if name not in self.numeric:
@@ -71,22 +78,35 @@ class Layout:
             self.source,
             first,
             last,
-            Moments.of(x.T[:, :, None]),
-            table.take(rows[inside] - first),
+            Moments.of(x),
+            table.take(rows[inside] - first) if len(rows) else table.slice(0, 0),
             counts,
             tuple(holes),
             self.max_categories,
+            self.rows,
         )
 
-    def learn(self, survey: Survey) -> Encoder:
-        """Scaling and categories, with notes on what looks odd, as `Encoder.fit` has them."""
+    def fit(self, table: pa.Table) -> Encoder:
+        """What a table in memory teaches: the same as in files, and more of what looks odd."""
+        step, nobody = step_of(len(self.used)), np.empty(0, dtype=np.int64)
+        parts = (
+            self.survey(first, table.slice(first, step), nobody)
+            for first in range(0, max(1, self.rows), step)
+        )
+        return self.learn(in_pairs(parts, Survey.merge), table)
+
+    def learn(self, survey: Survey, table: pa.Table | None = None) -> Encoder:
+        """Scaling and categories, with notes on what looks odd."""
         if self.rows < 2:
             raise too_few(self.source, self.rows)
-        _holes.refuse(survey.holes, self.source, FILL_FIRST)
         notes: list[str] = []
+        if survey.holes and not self.impute:
+            _holes.refuse(survey.holes, self.source, FILL)
+        if survey.holes:
+            notes.append(filled(survey.holes))
         columns, looks, constant = [], [], []
         moments = survey.moments
-        scaled = moments.numbers(self.numeric, self.standardise)
+        scaled = moments.numbers(self.numeric, self.rows, self.standardise)
         numbers = {number.name: (at, number) for at, number in enumerate(scaled)}
         for name in self.used:
             if name in numbers:
@@ -102,15 +122,20 @@ class Layout:
             notes.append(dropped(constant))
         if not columns:
             raise nothing(self.source, len(constant), len(self.left_out))
-        notes += _looks.of_looks(looks)
         ignored = (*self.left_out, *constant)
-        return Encoder(tuple(columns), ignored, False, tuple(notes), self.source)
+        encoder = Encoder(tuple(columns), ignored, self.impute, (), self.source)
+        if table is None:
+            notes += _looks.of_looks(looks)
+        else:
+            whole = Table(table, self.source)
+            notes += _looks.of_pool(whole, columns, encoder.matrix(whole)[0])
+        return replace(encoder, notes=tuple(notes))
 
     def _number(
         self, at: int, made: Number, moments: Moments, notes: list[str]
     ) -> tuple[Column | None, _looks.Look]:
         name, low, high = made.name, float(moments.low[at]), float(moments.high[at])
-        if self.standardise and is_constant(made, low, high):
+        if low > high or (self.standardise and is_constant(made, low, high)):
             return None, _looks.Look(name)
         kind = self.schema.field(name).type
         if is_time(kind):
@@ -167,8 +192,8 @@ class TableCode:
     ) -> tuple[Float[np.ndarray, "n d"], list[str]]:
         """Encoded rows, and columns with words that it does not know."""
         table = Table(raw, source)
-        for name in self.sources:
-            _holes.refuse(_holes.in_cells(name, table.column(name), first), source, FILL_FIRST)
+        for name in () if self.encoder.impute else self.sources:
+            _holes.refuse(_holes.in_cells(name, table.column(name), first), source, FILL)
         x, unknown = self.encoder.matrix(table)
         return x, list(unknown)
 

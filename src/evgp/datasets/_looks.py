@@ -134,6 +134,8 @@ def _all_differ(cells: pa.ChunkedArray) -> bool:
 
 
 def _has_few(cells: pa.ChunkedArray) -> bool:
+    if pa.types.is_dictionary(cells.type):  # which pyarrow does not count
+        cells = pa.chunked_array([part.indices for part in cells.unify_dictionaries().chunks])
     return are_few(int(pc.count_distinct(cells).as_py()), len(cells))
 
 

@@ -1,12 +1,14 @@
 """Which rows are the pool and which the test, and the pool's scale applied to both."""
 
+from math import frexp, ldexp
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
 from evgp._errors import DatasetError
-from evgp.datasets._columns import is_constant, number
+from evgp.datasets._columns import Number, is_constant
 
 # So many images at a time are summed in whole numbers.
 _IMAGES = 1000
@@ -41,6 +43,15 @@ def taken(
     return rows[:count]
 
 
+def _scaling(values: Float[np.ndarray, " n"]) -> Number:
+    """The scaling of a column, to the bit as the recorded studies had it."""
+    scale = ldexp(1.0, frexp(float(np.abs(values).max()))[1] - 1)
+    y = values / scale
+    mean = float(y.mean())
+    mean += float((y - mean).mean())
+    return Number("", scale, mean, float(np.sqrt(np.mean((y - mean) ** 2))), 0.0)
+
+
 def scaled_columns(
     x: Shaped[np.ndarray, "n d"], x_test: Shaped[np.ndarray, "m d"]
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
@@ -52,7 +63,7 @@ def scaled_columns(
     parts = np.zeros(x.shape), np.zeros(x_test.shape)
     for j in range(x.shape[1]):
         pool = x[:, j].astype(np.float64)
-        column = number("", pool, 0.0, scaled=True)
+        column = _scaling(pool)
         if is_constant(column, pool.min(), pool.max()):
             continue
         parts[0][:, j] = column.encode(pool)[:, 0]
@@ -93,7 +104,7 @@ def scaled_targets(
     (tensor([[-1.],
             [ 1.]], dtype=torch.float64), tensor([[3.]], dtype=torch.float64), 2.0, 1.0)
     """
-    column = number("", y, 0.0, scaled=True)
+    column = _scaling(y)
     if is_constant(column, y.min(), y.max()):
         raise DatasetError(
             f"{source}: expected targets that differ in the pool, got only {y[0]:g} there; use "

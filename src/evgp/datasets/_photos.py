@@ -6,9 +6,10 @@ settings and its warnings are left to whoever calls.
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
@@ -20,6 +21,8 @@ from PIL import Image, UnidentifiedImageError
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")
 MOST_PIXELS = 100_000_000
 _LARGE_PIXELS = 16_000_000
+_STRIP_PIXELS = 1_000_000
+_GAP = 3.0  # how much larger than asked for an image still is when the fine filter takes over
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
 
 NO_IMAGE = "not images"
@@ -40,8 +43,10 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-# Several photographs at once are quick; several of the largest at once would fill the memory.
+# Several photographs at once are quick; several of the largest at once would fill the memory. Of
+# those there is one at a time, and one copy of it: four bytes a pixel, at most 0.4 GB.
 _one_large = Lock()
+Size = tuple[int, int]
 
 
 class Unusable(Exception):
@@ -75,9 +80,7 @@ def read_pixels(path: Path, width: int, height: int, *, grey: bool) -> UInt8[np.
     """
     with _opened(path) as image:
         image.draft(None, (2 * width, 2 * height))
-        upright = _upright(image, grey=grey)
-    if upright.size != (width, height):
-        upright = upright.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0)
+        upright = _upright(image, lambda size: (width, height), grey=grey)
     pixels = np.asarray(upright)
     return pixels[None] if grey else np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
@@ -86,9 +89,17 @@ def read_thumbnail(path: Path, side: int) -> Image.Image:
     """The upright image on white within a square of that side, in its proportions, never larger."""
     with _opened(path) as image:
         image.draft(None, (2 * side, 2 * side))
-        upright = _upright(image, grey=False)
-    upright.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=3.0)
-    return upright
+        return _upright(image, lambda size: within(size, side), grey=False)
+
+
+def within(size: Size, side: int) -> Size:
+    """A size in the same proportions within a square of that side, never larger.
+
+    >>> within((640, 480), 64), within((40, 30), 64), within((9000, 1), 64)
+    ((64, 48), (40, 30), (64, 1))
+    """
+    scale = min(1.0, side / max(size))
+    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
 
 @contextmanager
@@ -119,12 +130,43 @@ def _plain_file(path: Path) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _upright(image: Image.Image, *, grey: bool) -> Image.Image:
-    large = image.width * image.height > _LARGE_PIXELS
-    with _one_large if large else nullcontext():
-        image.load()
-        turn = _TURNS.get(_orientation(image))
-        return _flat(image if turn is None else image.transpose(turn), grey=grey)
+def _upright(image: Image.Image, fit: Callable[[Size], Size], *, grey: bool) -> Image.Image:
+    """The image upright and on white, in the size that `fit` makes of its own."""
+    if image.width * image.height > _LARGE_PIXELS:
+        with _one_large:
+            made = _large(image, fit, grey=grey)
+            image.close()  # before the next one is read
+            return made
+    image.load()
+    turn = _TURNS.get(_orientation(image))
+    made = _flat(image if turn is None else image.transpose(turn), grey=grey)
+    size = fit(made.size)
+    if made.size == size:
+        return made
+    return made.resize(size, Image.Resampling.LANCZOS, reducing_gap=_GAP)
+
+
+def _large(image: Image.Image, fit: Callable[[Size], Size], *, grey: bool) -> Image.Image:
+    """The same, flattened and averaged down strip by strip: the image is in memory once."""
+    image.load()
+    orientation = _orientation(image)
+    lies = orientation >= 5
+    size = fit(image.size[::-1] if lies else image.size)
+    size = size[::-1] if lies else size
+    across, down = (
+        max(1, int(own / wanted / _GAP)) for own, wanted in zip(image.size, size, strict=True)
+    )
+    reduced = Image.new(
+        "L" if grey else "RGB", (ceil(image.width / across), ceil(image.height / down))
+    )
+    rows = down * max(1, _STRIP_PIXELS // (down * image.width))
+    for top in range(0, image.height, rows):
+        strip = image.crop((0, top, image.width, min(top + rows, image.height)))
+        reduced.paste(_flat(strip, grey=grey).reduce((across, down)), (0, top // down))
+    box = (0, 0, image.width / across, image.height / down)
+    made = reduced.resize(size, Image.Resampling.LANCZOS, box=box)
+    turn = _TURNS.get(orientation)
+    return made if turn is None else made.transpose(turn)
 
 
 def _flat(image: Image.Image, *, grey: bool) -> Image.Image:

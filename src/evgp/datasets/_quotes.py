@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 import pyarrow as pa
 
 from evgp._errors import DatasetError
+from evgp._reading import read_bytes
 from evgp.datasets._columns import is_number
 
 _MOST_LINES = 100
@@ -18,14 +18,11 @@ def check_quotes(
     path: Path, content: pa.Buffer | None, delimiter: str, types: Sequence[pa.DataType] = ()
 ) -> None:
     """Refuse a quote that is never closed, or whose cell holds what look like rows of the table."""
-    if content is not None:
-        _check(path, content.to_pybytes(), delimiter, types)
-        return
-    with path.open("rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as mapped:
-        _check(path, mapped, delimiter, types)
+    text = read_bytes(path) if content is None else content.to_pybytes()
+    _check(path, text, delimiter, types)
 
 
-def _check(path: Path, text: bytes | mmap, delimiter: str, types: Sequence[pa.DataType]) -> None:
+def _check(path: Path, text: bytes, delimiter: str, types: Sequence[pa.DataType]) -> None:
     mark = re.escape(delimiter.encode())
     # A quote opens a cell only at its start; two in a row inside it stand for one.
     cells = re.compile(rb'(?:(?<=[\r\n%b])|\A(?:\xef\xbb\xbf)?)"([^"]*+(?:""[^"]*+)*+)("?)' % mark)

@@ -1,8 +1,10 @@
 """Text with separators (CSV, TSV), and what its errors mean."""
 
+import io
+import os
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from evgp._errors import DatasetError
-from evgp._memory import available_memory
+from evgp._reading import check_memory, opened, room
 from evgp.datasets._quotes import check_quotes
+from evgp.datasets.arrays import check_columns
 
 _SHOWN = {"\t": "tab"}
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", re.DOTALL)
@@ -29,6 +32,8 @@ def read_separated(
         raise DatasetError(f"expected a delimiter of one character, or 'tab', got {delimiter!r}")
     content = _unpacked(path) if packed else None
     lines = _first_lines(path, content)
+    check_columns(lines[0].count(delimiter) + 1, str(path))
+    check_memory(_need(path, content, delimiter), str(path))
     try:
         data = _parse(path, content, delimiter, text)
         data = data.rename_columns(_clean(data.column_names))
@@ -81,41 +86,68 @@ def _parse(
 # Tables of numbers pack about 3 to 1, the most repetitive of words about 100 to 1.
 _BOMB_RATIO = 300
 _BOMB_BYTES = 2**26
+_CHUNK = 2**24
+# Bytes that a cell takes beside its letters, whatever it holds; and those of a column of its own.
+_CELL, _COLUMN = 9, 10_000
 
 
 def _unpacked(path: Path) -> pa.Buffer:
-    """A gzip file in memory, stopped when it grows beyond half of what is free."""
-    limit, packed = available_memory() // 2, path.stat().st_size
-    chunks, size = [], 0
-    try:
-        with pa.input_stream(path, compression="gzip") as stream:
-            while chunk := stream.read(2**24):
-                size += len(chunk)
-                if size > _BOMB_BYTES and size > _BOMB_RATIO * packed:
-                    raise DatasetError(
-                        f"{path}: {packed:,} bytes unpack to more than {size:,}, which no table "
-                        "does; if it is one, unpack it first"
-                    )
-                if size > limit:
-                    raise DatasetError(
-                        f"{path}: unpacks to more than {limit / 1e9:,.1f} GB, half of the memory "
-                        "that is free; unpack it and read fewer rows"
-                    )
-                chunks.append(chunk)
-    except (OSError, zlib.error, pa.ArrowException) as error:
+    """A gzip file in memory, stopped when it grows beyond what may be read."""
+    limit, unpacked = room(), io.BytesIO()
+    with opened(path) as packed:
+        size = os.fstat(packed.fileno()).st_size
+        try:
+            with pa.CompressedInputStream(pa.PythonFile(packed, "r"), "gzip") as stream:
+                while chunk := stream.read(_CHUNK):
+                    unpacked.write(chunk)
+                    _check_unpacked(path, size, unpacked.tell(), limit)
+        except (OSError, zlib.error, pa.ArrowException) as error:
+            raise DatasetError(
+                f"{path}: expected a gzip file, got one that is cut short or damaged; pack it again"
+            ) from error
+    return pa.py_buffer(unpacked.getbuffer())
+
+
+def _check_unpacked(path: Path, packed: int, size: int, limit: int) -> None:
+    if size > _BOMB_BYTES and size > _BOMB_RATIO * packed:
         raise DatasetError(
-            f"{path}: expected a gzip file, got one that is cut short or damaged; pack it again"
-        ) from error
-    return pa.py_buffer(b"".join(chunks))
+            f"{path}: {packed:,} bytes unpack to more than {size:,}, which no table does; if it is "
+            "one, unpack it first"
+        )
+    if size > limit:
+        raise DatasetError(
+            f"{path}: unpacks to more than {limit / 1e9:,.1f} GB, which is all that may be read "
+            "into memory; unpack it and read fewer rows"
+        )
+
+
+def _need(path: Path, content: pa.Buffer | None, delimiter: str) -> int:
+    """Bytes that a table takes at most in memory: its letters, and something for each cell."""
+    sign, size, cells, columns = delimiter.encode(), 0, 0, 0
+    for chunk in _chunks(path, content):
+        if not size:
+            columns = chunk.split(b"\n", 1)[0].count(sign) + 1
+        size += len(chunk)
+        cells += chunk.count(sign) + chunk.count(b"\n") + chunk.count(b"\r")
+    held = 0 if content is None else content.size
+    return held + size + _CELL * cells + _COLUMN * columns
+
+
+def _chunks(path: Path, content: pa.Buffer | None) -> Iterator[bytes]:
+    if content is not None:
+        for start in range(0, content.size, _CHUNK):
+            yield content.slice(start, min(_CHUNK, content.size - start)).to_pybytes()
+        return
+    with opened(path) as stream:
+        while chunk := stream.read(_CHUNK):
+            yield chunk
 
 
 def _first_lines(path: Path, content: pa.Buffer | None) -> list[str]:
     """The line of names and the first of data, as far as there are such."""
-    if content is not None:
-        head = content.slice(0, min(_HEAD, content.size)).to_pybytes()
-    else:
-        with path.open("rb") as stream:
-            head = stream.read(_HEAD)
+    head = next(_chunks(path, content), b"")
+    # A second line is only wanted where lines are short.
+    head = head[: _HEAD if b"\n" in head[:_HEAD] else len(head)]
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise _not_utf8(path, "UTF-16", "utf-16")
     lines = head.decode("utf-8-sig", errors="replace").splitlines()

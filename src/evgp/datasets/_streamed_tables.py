@@ -10,11 +10,11 @@ from jaxtyping import Float, Int
 from evgp._errors import DatasetError
 from evgp._linalg import BLOCK, in_pairs
 from evgp.datasets import _batches
-from evgp.datasets._columns import is_category, is_number, is_time, plain
+from evgp.datasets._columns import plain
 from evgp.datasets._found import Found, digest
 from evgp.datasets._layout import Layout, TableCode
 from evgp.datasets._ranges import Ranges
-from evgp.datasets.encode import none_left, unusable
+from evgp.datasets.encode import none_left, usable
 from evgp.datasets.fitted import Fitted
 from evgp.datasets.survey import Survey, step_of
 from evgp.datasets.tables import Table, checked_numbers, no_column
@@ -143,7 +143,7 @@ class StreamedTable:
 
 
 def open_tables(
-    found: Found, left_out: Sequence[str], max_categories: int, standardise: bool
+    found: Found, left_out: Sequence[str], max_categories: int, standardise: bool, impute: bool
 ) -> StreamedTable:
     """The pool in these files, of which only the metadata is read."""
     counts, schema = [], pa.schema([])
@@ -157,15 +157,17 @@ def open_tables(
     ranges = Ranges(tuple(counts))
     if not len(ranges):
         raise DatasetError(f"{found.name}: expected rows of data, got column names only")
-    layout = Layout(found.name, len(ranges), schema, tuple(left_out), max_categories, standardise)
+    layout = Layout(
+        found.name, len(ranges), schema, tuple(left_out), max_categories, standardise, impute
+    )
     pool = StreamedTable(layout, found.files, ranges, found.remarks)
     pool._fields(left_out)
     for name in layout.used:
-        kind = schema.field(name).type
-        if not (is_number(kind) or is_time(kind) or is_category(kind)):
-            raise unusable(found.name, name, kind)
+        usable(found.name, name, schema.field(name).type)
     if not layout.used:
         raise none_left(found.name, len(left_out))
+    for file in found.files:
+        _batches.check_room(file, layout.used)
     return pool
 
 

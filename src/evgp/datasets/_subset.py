@@ -30,7 +30,7 @@ def subset(dataset: Any, selection: Selection | ArrayLike) -> Any:
     >>> [int(number) for number, in part]
     [7, 2]
     """
-    rows = np.asarray(selection.indices if isinstance(selection, Selection) else selection)
+    rows = np.asarray(selection)
     if isinstance(dataset, DataLoader):
         dataset = dataset.dataset
     if isinstance(dataset, IterableDataset) or not isinstance(dataset, Dataset | Columned):
@@ -38,7 +38,7 @@ def subset(dataset: Any, selection: Selection | ArrayLike) -> Any:
         raise DatasetError(
             "expected a torch Dataset with positions, or a Hugging Face dataset; got "
             f"{type(dataset).__name__}; of {'a frame' if frame else 'an array'} take "
-            f"{'x.iloc' if frame else 'x'}[selection.indices]"
+            f"{'x.iloc' if frame else 'x'}[selection]"
         )
     one_split(dataset, "dataset")
     if rows.ndim != 1 or rows.dtype.kind not in "iu":

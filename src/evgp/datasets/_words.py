@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 
 from evgp._errors import DatasetError
 from evgp.datasets import _looks
-from evgp.datasets._columns import Category
+from evgp.datasets._columns import Category, word_table
+
+# Letters of a word that may still be the name of a category.
+_LONGEST = 1_000
 
 
 def counts_of(words: pa.ChunkedArray) -> dict[str, int]:
@@ -15,8 +19,15 @@ def counts_of(words: pa.ChunkedArray) -> dict[str, int]:
     >>> counts_of(pa.chunked_array([["b", "a", None, "b"]]))
     {'b': 2, 'a': 1}
     """
-    pairs = words.drop_null().value_counts()
-    return dict(zip(pairs.field(0).to_pylist(), pairs.field(1).to_pylist(), strict=True))
+    total: dict[str, int] = {}
+    for chunk in words.chunks:
+        values, rows = word_table(chunk)
+        found, first, count = np.unique(rows[rows >= 0], return_index=True, return_counts=True)
+        order = np.argsort(first)
+        words_here = values.take(pa.array(found[order])).to_pylist()
+        for word, times in zip(words_here, count[order].tolist(), strict=True):
+            total[word] = total.get(word, 0) + times
+    return total
 
 
 def joined(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
@@ -45,6 +56,11 @@ def check(
 
     `written` is False for true and false; `whole` is False while further rows are to come.
     """
+    if (longest := max(map(len, counts), default=0)) > _LONGEST:
+        raise DatasetError(
+            f"{source}: expected numbers or categories in column {name!r}, got text of up to "
+            f"{longest:,} letters; leave it out with --drop {name!r}"
+        )
     if not whole and len(counts) <= most:
         return ""
     hint = _looks.of_words(name, counts)

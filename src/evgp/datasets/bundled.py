@@ -22,7 +22,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from evgp._errors import DatasetError, EvgpError
+from evgp._errors import DatasetError, DiskFull, EvgpError
+from evgp.datasets.disk import full, naming
 from evgp.datasets.files import write_rows
 
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -173,7 +174,11 @@ def write(bundle: Bundle, path: Path, part: int = 0, of: int = 1) -> int:
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent, prefix=".evgp-") as folder:
         made = Path(folder, target.name)
-        rows = bundle.write(made, part, of)
+        try:
+            with naming(path):
+                rows = bundle.write(made, part, of)
+        except DiskFull as error:
+            raise full(path) from error  # not by the name of the part
         if made.is_dir() and target.is_dir() and not any(target.iterdir()):
             for one in made.iterdir():
                 shutil.move(one, target)

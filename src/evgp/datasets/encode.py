@@ -2,30 +2,31 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Float
 
 from evgp._errors import DatasetError, DataWarning
-from evgp.datasets import _holes, _looks, _words
+from evgp._reading import check_memory
+from evgp.datasets import _holes
 from evgp.datasets._columns import (
     Category,
     Column,
     Number,
     counted,
     is_category,
-    is_constant,
     is_number,
     is_time,
-    median,
-    number,
     to_numbers,
     to_words,
 )
+from evgp.datasets._holes import Hole
 from evgp.datasets.tables import Table, quoted
+
+# What to do about cells without a value.
+FILL = "fill them in, or use --impute"
 
 
 @dataclass(frozen=True)
@@ -62,27 +63,23 @@ class Encoder:
 
         Without `standardise` numbers stay as they are, and so do constant columns.
         """
-        if len(table) < 2:
-            raise too_few(table.source, len(table))
+        from evgp.datasets._layout import Layout  # which makes encoders
+
         left_out = ((id,) if id is not None else ()) + tuple(drop)
         for name in left_out:
             table.column(name)
-        names = [name for name in table.names if name not in left_out]
-        notes = _refuse_holes(table, names, impute)
-        columns, constant = [], []
-        for name in names:
-            made = _learn(table, name, max_categories, standardise, notes)
-            if made is None:
-                constant.append(name)
-            else:
-                columns.append(made)
-        if constant:
-            notes.append(dropped(constant))
-        if not columns:
-            raise nothing(table.source, len(constant), len(left_out))
-        encoder = cls(tuple(columns), (*left_out, *constant), impute, (), table.source)
-        notes += _looks.of_pool(table, columns, encoder.matrix(table)[0])
-        return replace(encoder, notes=tuple(notes))
+        layout = Layout(
+            table.source,
+            len(table),
+            table.data.schema,
+            left_out,
+            max_categories,
+            standardise,
+            impute,
+        )
+        for name in layout.used:
+            usable(table.source, name, table.column(name).type)
+        return layout.fit(table.data)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -134,6 +131,9 @@ class Encoder:
 
     def matrix(self, table: Table) -> tuple[Float[np.ndarray, "n d"], dict[str, int]]:
         """The features of a table without holes, and the number of unknown words by column."""
+        # The matrix, and what is made of the column with the most categories on the way.
+        widest = max((len(column.features) for column in self.columns), default=0)
+        check_memory(8 * len(table) * (len(self.names) + 2 * widest), table.source)
         x = np.empty((len(table), len(self.names)))
         unknown: dict[str, int] = {}
         start = 0
@@ -160,45 +160,10 @@ class Encoder:
                 f"{table.source}: expected words in column {column.name!r}, as in {self.source}, "
                 f"got {cells.type}"
             )
-        codes = column.codes(pc.fill_null(to_words(cells), column.fill))
+        codes = column.codes(to_words(cells))
         if none := int((codes < 0).sum()):
             unknown[column.name] = none
         return column.encode(codes)
-
-
-def _learn(
-    table: Table, name: str, most: int, standardise: bool, notes: list[str]
-) -> Column | None:
-    """One column of the pool, or None where it says nothing; adds to `notes`."""
-    cells = table.column(name)
-    if is_number(cells.type) or is_time(cells.type):
-        values = to_numbers(cells)
-        finite = values[np.isfinite(values)]
-        if not len(finite):
-            return None
-        fill = median(finite)
-        values = np.where(np.isfinite(values), values, fill)
-        made = number(name, values, fill, standardise)
-        if standardise and is_constant(made, values.min(), values.max()):
-            return None
-        if is_time(cells.type):
-            notes.append(as_seconds(name))
-        return made
-    if is_category(cells.type):
-        return _learn_words(table, name, most, notes)
-    raise unusable(table.source, name, cells.type)
-
-
-def _learn_words(table: Table, name: str, most: int, notes: list[str]) -> Category | None:
-    cells = table.column(name)
-    counts = _words.counts_of(to_words(cells))
-    if len(counts) < 2:
-        return None
-    written = not pa.types.is_boolean(cells.type)
-    hint = _words.check(table.source, name, counts, len(table), most, written=written)
-    if hint:
-        notes.append(taken(hint, len(counts)))
-    return _words.category(name, counts, written)
 
 
 def too_few(source: str, rows: int) -> DatasetError:
@@ -206,12 +171,13 @@ def too_few(source: str, rows: int) -> DatasetError:
     return DatasetError(f"{source}: expected at least 2 rows to choose from, got {rows}")
 
 
-def unusable(source: str, name: str, kind: pa.DataType) -> DatasetError:
-    """What to say of a column that holds neither numbers nor words."""
-    return DatasetError(
-        f"{source}: expected numbers or words in column {name!r}, got {kind}; spread it over plain "
-        f"columns, or leave it out with --drop {name!r}"
-    )
+def usable(source: str, name: str, kind: pa.DataType) -> None:
+    """Refuse a column that holds neither numbers nor words."""
+    if not (is_number(kind) or is_time(kind) or is_category(kind)):
+        raise DatasetError(
+            f"{source}: expected numbers or words in column {name!r}, got {kind}; spread it over "
+            f"plain columns, or leave it out with --drop {name!r}"
+        )
 
 
 def nothing(source: str, constant: int, left_out: int) -> DatasetError:
@@ -246,15 +212,18 @@ def taken(hint: str, categories: int) -> str:
     return f"{hint} (taken as {categories} categories)"
 
 
+def filled(holes: Sequence[Hole]) -> str:
+    """The note on cells that had no value."""
+    total = counted(sum(hole.count for hole in holes), "cell")
+    return f"filled {total} with the pool's mean or most frequent word: {_holes.listed(holes)}"
+
+
 def _refuse_holes(table: Table, names: Sequence[str], impute: bool) -> list[str]:
     """Raise for missing and infinite cells, with columns and rows, or note that they are filled."""
     found = [hole for name in names for hole in _holes.in_cells(name, table.column(name))]
     if not impute:
-        _holes.refuse(found, table.source, "mend them, or fill them with --impute")
-    if not found:
-        return []
-    total = counted(sum(hole.count for hole in found), "cell")
-    return [f"filled {total} with the pool's median or most frequent word: {_holes.listed(found)}"]
+        _holes.refuse(found, table.source, FILL)
+    return [filled(found)] if found else []
 
 
 def _named(names: Sequence[str], what: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from evgp._errors import DatasetError, DataWarning
+from evgp.datasets.disk import ADVICE, naming
 
 Columns = Mapping[str, Sequence[object]]
 # What a spreadsheet takes a formula by.
@@ -39,8 +40,10 @@ class _Lines:
 
 
 @contextmanager
-def atomic(path: str | Path) -> Iterator[Path]:
+def atomic(path: str | Path, *, advice: str = ADVICE) -> Iterator[Path]:
     """A temporary sibling to write to; it becomes `path` on success and vanishes on any failure.
+
+    Errors of the disk name `path`; `advice` is what to do where it is full.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -52,17 +55,16 @@ def atomic(path: str | Path) -> Iterator[Path]:
     # A link stays a link: what it points to is replaced.
     target = Path(os.path.realpath(path))
     part = target.with_name(f".evgp-{secrets.token_hex(8)}.part")
-    try:
-        yield part
-        _flush(part)
-        part.replace(target)
-    except BaseException as error:
-        with suppress(OSError):
-            part.unlink()
-        if isinstance(error, OSError) and error.filename in (str(part), part):
-            raise OSError(error.errno, error.strerror, str(path)) from error
-        raise
-    _flush(target.parent)
+    with naming(path, str(part), part, advice=advice):
+        try:
+            yield part
+            _flush(part)
+            part.replace(target)
+        except BaseException:
+            with suppress(OSError):
+                part.unlink()
+            raise
+        _flush(target.parent)
 
 
 def write_rows(path: str | Path, columns: Columns) -> None:

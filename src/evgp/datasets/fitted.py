@@ -3,12 +3,14 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from evgp._errors import DatasetError, DataWarning
+from evgp._executor import Executor
 from evgp._linalg import BLOCK
 from evgp.datasets.survey import Raw, Survey
 
@@ -125,6 +127,17 @@ class Fitted:
         return len(self.pool)
 
     @property
+    def as_is(self) -> tuple[str, ...]:
+        """The files, if their floating point numbers are the encoded rows; else none."""
+        return self.pool.files if self.code.unchanged else ()
+
+    def content(self, executor: Executor) -> str:
+        """A hash of all that the files hold and of how they are read."""
+        calls = [(self.pool, file) for file in self.pool.files]
+        digests = executor.run(_digest, calls, list(self.pool.files))
+        return blake2b(repr((digests, self.code)).encode(), digest_size=16).hexdigest()
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the features; none where samples have more than one axis."""
         return self.code.names
@@ -177,3 +190,7 @@ class Fitted:
                 DataWarning,
                 stacklevel=3,
             )
+
+
+def _digest(pool: Streamed, file: str) -> str:
+    return pool.digest(file)

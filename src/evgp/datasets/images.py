@@ -5,9 +5,10 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -51,14 +52,39 @@ class Images:
         It is read from its file; or made from the array, at next to no cost, where that is large
         enough or the file is gone.
         """
-        width, height = self.sizes[row] if self.sizes else (self.x.shape[3], self.x.shape[2])
+        width, height = self._size(row)
         if min(side, max(width, height)) > max(self.x.shape[2:]):
             try:
-                with _quiet():
+                with _quiet:
                     return read_thumbnail(self.folder / self.names[row], side)
             except Unusable:
                 pass  # moved or changed since: the array is still what was picked from
         return shrunk(self.x[row], width, height, side)
+
+    def problem(self, row: int) -> str | None:
+        """Why thumbnails of an image are smaller than asked for, judged by its file's header."""
+        if max(self._size(row)) <= max(self.x.shape[2:]):
+            return None
+        try:
+            with _quiet:
+                read_header(self.folder / self.names[row])
+        except Unusable as reason:
+            return (
+                f"The file can no longer be shown ({reason}); this is the small copy that picks "
+                "are made from."
+            )
+        return None
+
+    def identity(self, row: int) -> tuple[int, ...]:
+        """What changes when the file of an image does; nothing where it is gone."""
+        try:
+            found = (self.folder / self.names[row]).stat()
+        except (OSError, ValueError):
+            return ()
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    def _size(self, row: int) -> tuple[int, int]:
+        return self.sizes[row] if self.sizes else (self.x.shape[3], self.x.shape[2])
 
 
 def read_images(
@@ -93,7 +119,7 @@ def read_images(
     least = 2 if like is None else 1
     given = (0, 0, 0) if like is None else like.x.shape[1:]
     names, left_out = walk(folder)
-    with _quiet(), ThreadPoolExecutor(_WORKERS) as workers:
+    with _quiet, ThreadPoolExecutor(_WORKERS) as workers:
         Image.init()  # once, before threads could race to it
         reading = _Reading(folder, left_out, workers, progress)
         found = reading.headers(names)
@@ -127,7 +153,7 @@ def image_files(folder: Path) -> list[str]:
     ['a.png']
     """
     names, left_out = walk(folder)
-    with _quiet(), ThreadPoolExecutor(_WORKERS) as workers:
+    with _quiet, ThreadPoolExecutor(_WORKERS) as workers:
         Image.init()
         reading = _Reading(folder, left_out, workers, silent)
         return sorted(reading.headers(names))
@@ -234,14 +260,33 @@ def _resized(headers: Collection[Header], shape: Shape, size: int | None) -> Ite
     )
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without Pillow's warnings and its words on stderr, for this thread and those it starts."""
-    said, nowhere = logging.getLogger("PIL"), logging.NullHandler()
-    said.addHandler(nowhere)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        said.removeHandler(nowhere)
+class _Quiet:
+    """Without Pillow's warnings and its words on stderr.
+
+    Warnings belong to the whole process: of several threads the first one switches them off, and
+    the last one puts them back as they were.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._inside = 0
+        self._after = ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                said, nowhere = logging.getLogger("PIL"), logging.NullHandler()
+                said.addHandler(nowhere)
+                self._after.callback(said.removeHandler, nowhere)
+                self._after.enter_context(warnings.catch_warnings())
+                warnings.simplefilter("ignore")
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._after.close()
+
+
+_quiet = _Quiet()

@@ -1,22 +1,23 @@
-"""What a long run keeps on the disk: arrays, finished picks, and who is at work in a folder."""
+"""What a long run keeps on the disk: finished picks, and who is at work in a folder."""
 
-import errno
 import os
+import re
 import secrets
 import shutil
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 
-import numpy as np
-from jaxtyping import Shaped
-
-from evgp._errors import DatasetError
-from evgp.datasets.files import atomic
+from evgp._errors import DamageWarning
+from evgp.datasets.disk import KEPT, naming
 
 _LOCK = "in-use"
+_LINE = re.compile(rb"(\d{1,18}) (\d{1,18}) [0-9a-f]{16}")
+_OLD = re.compile(rb"(\d+ \d+\n)+")
 
 
 def cache_folder() -> Path:
@@ -30,61 +31,13 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evgp"
 
 
-@contextmanager
-def array_file(
-    path: str | Path, shape: tuple[int, ...], dtype: str
-) -> Iterator[Shaped[np.ndarray, "..."]]:
-    """An npy file to fill through memory; it gets its name once it is whole.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with array_file(f"{folder}/x.npy", (2, 3), "float32") as x:
-    ...         x[:] = 1
-    ...     float(np.load(f"{folder}/x.npy").sum())
-    6.0
-    """
-    with atomic(path) as part:
-        array = np.lib.format.open_memmap(part, mode="w+", dtype=np.dtype(dtype), shape=shape)
-        reserve(part)
-        yield array
-        array.flush()
-
-
-def reserve(path: str | Path) -> None:
-    """Have the disk set aside all of a sparse file: writing to a map has no way to say no."""
-    handle = os.open(path, os.O_RDWR)
-    try:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(handle, 0, os.fstat(handle).st_size)
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            return  # some file systems cannot
-        raise DatasetError(
-            f"{Path(path).parent}: the disk is full; make room, or name a folder on a larger one "
-            "(--cache), and run again: what was finished is kept"
-        ) from error
-    finally:
-        os.close(handle)
-
-
-def check_room(folder: str | Path, need: int) -> None:
-    """Refuse a run whose files would not fit on the disk."""
-    place = Path(folder)
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free
-    if need > free:
-        raise DatasetError(
-            f"{folder}: the features need {need / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free "
-            "on this disk; name a folder on a larger one (--cache), or use fewer features"
-        )
-
-
 @dataclass
 class PickFile:
     """Picks of a run, one a line, on the disk as soon as they are made.
 
-    A line that was cut short by a crash is as good as not written.
+    Each line ends in a hash of itself, of all before it, and of the file's name. The first line
+    that does not fit ends what is believed, with a `DamageWarning`; one that was cut short by a
+    crash is as good as not written.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -92,26 +45,24 @@ class PickFile:
     ...     again = PickFile(Path(folder, "picks.txt"))
     ...     again.add(3)
     ...     again.rows(), Path(folder, "picks.txt").read_text()
-    ([7, 3], '0 7\\n1 3\\n')
+    ([7, 3], '0 7 1327c76c43ec918e\\n1 3 38135b980d2eed62\\n')
     """
 
     path: Path
     _rows: list[int] = field(default_factory=list)
+    _lines: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not self.path.exists():
             return
-        whole, newline, _ = self.path.read_text(encoding="ascii", errors="replace").rpartition("\n")
-        found = {}
-        for line in whole.splitlines():
-            number, _, row = line.partition(" ")
-            if not (number.isdecimal() and row.isdecimal()):
-                raise DatasetError(f"{self.path}: expected picks, got {line!r}; delete the file")
-            found[int(number)] = int(row)
-        while len(self._rows) in found:
-            self._rows.append(found[len(self._rows)])
-        size = len((whole + newline).encode("ascii"))
-        if size < self.path.stat().st_size:
+        content = self.path.read_bytes()
+        size, found = 0, content.split(b"\n")[:-1]
+        for line in found:
+            if not self._fits(line):
+                self._warn(len(found), old=_OLD.fullmatch(content) is not None)
+                break
+            size += len(line) + 1
+        if size < len(content):
             os.truncate(self.path, size)
 
     def rows(self) -> list[int]:
@@ -120,9 +71,42 @@ class PickFile:
 
     def add(self, row: int) -> None:
         """One more: it survives the end of this process."""
-        with self.path.open("a", encoding="ascii", newline="\n") as stream:
-            stream.write(f"{len(self._rows)} {row}\n")
+        line = self._line(row)
+        with naming(self.path, advice=KEPT), self.path.open("ab") as stream:
+            stream.write(line + b"\n")
         self._rows.append(row)
+        self._lines.append(line)
+
+    def _line(self, row: int) -> bytes:
+        before = self._lines[-1] if self._lines else self.path.name.encode()
+        told = f"{len(self._rows)} {row}"
+        check = blake2b(before + b"\n" + told.encode(), digest_size=8).hexdigest()
+        return f"{told} {check}".encode()
+
+    def _fits(self, line: bytes) -> bool:
+        """Take a line over if it is the next one; two runs at once may each write the same."""
+        parts = _LINE.fullmatch(line)
+        if parts is None:
+            return False
+        number, row = int(parts[1]), int(parts[2])
+        if number < len(self._lines):
+            return self._lines[number] == line
+        if line != self._line(row):
+            return False
+        self._rows.append(row)
+        self._lines.append(line)
+        return True
+
+    def _warn(self, lines: int, *, old: bool) -> None:
+        at = len(self._rows) + 1
+        why = f"was damaged (pick {at} of {lines} does not fit those before it)"
+        if old:
+            why = "has no checksums, as an earlier version wrote it"
+        warnings.warn(
+            f"{self.path} {why}; the picks from number {at} on are made again",
+            DamageWarning,
+            stacklevel=2,
+        )
 
 
 @contextmanager
@@ -146,9 +130,10 @@ def in_use(folder: Path, *, remove: bool) -> Iterator[None]:
 def _enter(folder: Path) -> int:
     """A shared lock on a folder that is there, without what a killed run left half-written."""
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
         try:
-            handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            with naming(folder / _LOCK, advice=KEPT):
+                folder.mkdir(parents=True, exist_ok=True)
+                handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
             continue  # it was removed in between
         if _lock(handle, "alone"):

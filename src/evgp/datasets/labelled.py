@@ -11,10 +11,24 @@ import pyarrow as pa
 from jaxtyping import Float, Int, Shaped
 
 from evgp._errors import DatasetError
-from evgp.datasets._columns import counted, missing, plain, shown
+from evgp._reading import check_memory, check_plain, opened, read_text
+from evgp.datasets._columns import (
+    counted,
+    is_category,
+    is_number,
+    is_time,
+    missing,
+    plain,
+    shown,
+    to_objects,
+    to_words,
+)
 from evgp.datasets.encode import Encoder
 from evgp.datasets.tables import Table, read_table
 
+# Bytes that Python takes for a line of its own, and for a name in a dictionary.
+_LINE, _NAME = 150, 200
+_HEAD = 2**16
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
@@ -44,18 +58,26 @@ def ids(table: Table, name: str) -> list[object]:
             f"{table.source}: expected an id in each row, got {len(empty):,} missing in column "
             f"{name!r} ({shown(empty)}; rows count from 0)"
         )
-    values = plain(column).to_pylist()
+    check_memory(_NAME * len(column), table.source)
+    values: list[object] = cells_of(column)
     doubled = [value for value, count in Counter(values).items() if count > 1]
     if doubled:
-        named = ", ".join(repr(value) for value in doubled[:3])
+        named = ", ".join(repr(value)[:60] for value in doubled[:3])
         raise DatasetError(
             f"{table.source}: expected a different id in each row, got {len(doubled):,} more than "
             f"once in column {name!r} ({named}{', ...' if len(doubled) > 3 else ''})"
         )
     # Ids are read as text to keep leading zeros; whole numbers that 64 bits hold become numbers.
     if all(isinstance(value, str) and _is_whole(value) for value in values):
-        return [int(value) for value in values]
+        return [int(str(value)) for value in values]
     return values
+
+
+def cells_of(column: pa.ChunkedArray) -> list[object]:
+    """Cells as plain values; equal words of a dictionary are one, as they may be long."""
+    if pa.types.is_dictionary(column.type) and is_category(column.type.value_type):
+        return list(to_objects(to_words(column)))
+    return list(plain(column).to_pylist())
 
 
 def read_labelled(
@@ -74,7 +96,8 @@ def read_labelled(
     Without an encoder the pool has no columns, so there are ids or row numbers only.
     """
     path = Path(path)
-    if path.is_file() and (words := _single_column(path, encoder)) is not None:
+    check_plain(path)
+    if (words := _single_column(path, encoder)) is not None:
         rows = _find(words, names, id, path)
         return Labelled(rows, None, f"{path}: read as {_what(rows, id)}")
     keys = (id, "id") if id is not None else ("index",)
@@ -91,18 +114,28 @@ def read_labelled(
         raise DatasetError(
             f"{path}: expected {columns}a column {wanted}, got {', '.join(table.names[:8])}"
         )
-    rows = _find([str(value) for value in table.column(key).to_pylist()], names, id, path)
+    rows = _find([str(value) for value in cells_of(table.column(key))], names, id, path)
     return Labelled(rows, None, f"{path}: read as {_what(rows, id)}")
 
 
 def _rows_by_id(table: Table, encoder: Encoder, names: Sequence[object], id: str) -> Labelled:
     """Rows with the pool's columns: those the pool has by id, and those from outside."""
     at = {str(name): row for row, name in enumerate(names)}
-    keys = [known(str(key), at) for key in table.column(id).to_pylist()]
+    keys = [known(str(key), at) for key in cells_of(table.column(id))]
     inside = _rows(at[key] for key in keys if key in at)
     outside = [row for row, key in enumerate(keys) if key not in at]
-    x = encoder.transform(Table(table.data.take(outside), table.source)) if outside else None
+    x = encoder.transform(_taken(table, outside)) if outside else None
     return Labelled(inside, x, _told(table, len(inside), len(outside)))
+
+
+def _taken(table: Table, rows: Sequence[int]) -> Table:
+    """Some rows, of columns that can be features: pyarrow cannot take rows of every other kind."""
+    usable = [
+        field.name
+        for field in table.data.schema
+        if is_number(field.type) or is_time(field.type) or is_category(field.type)
+    ]
+    return Table(table.data.select(usable).take(rows), table.source)
 
 
 def _rows_by_value(
@@ -136,27 +169,37 @@ def _single_column(path: Path, encoder: Encoder | None) -> list[str] | None:
     """The lines of a text file that has one column, unless that column is the pool's only one."""
     if path.suffix.lower() not in (".txt", ".csv", ".tsv", ""):
         return None
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"{path}: expected ids in UTF-8 text, got other bytes") from error
-    words = [line.strip().strip('"') for line in lines if line.strip()]
+    with opened(path) as stream:
+        head = stream.read(_HEAD).decode("utf-8-sig", errors="replace")
+    first = next(filter(None, map(_bare, head.splitlines())), "")
+    divided = path.suffix.lower() in (".csv", ".tsv") and any(mark in first for mark in ",\t;|")
+    if divided or (encoder and encoder.sources == (first,)):
+        return None
+    text = read_text(path)
+    check_memory(_LINE * (text.count("\n") + 1) + 2 * len(text), str(path))
+    words = [word for word in map(_bare, text.splitlines()) if word]
     if not words:
         raise DatasetError(f"{path}: expected labelled rows, got an empty file")
-    divided = path.suffix.lower() in (".csv", ".tsv") and any(mark in words[0] for mark in ",\t;|")
-    return None if divided or (encoder and encoder.sources == (words[0],)) else words
+    return words
+
+
+def _bare(line: str) -> str:
+    return line.strip().strip('"')
 
 
 def _find(
     words: Sequence[str], names: Sequence[object], id: str | None, path: Path
 ) -> Int[np.ndarray, " l"]:
+    check_memory(_NAME * len(names), str(path))
     at = {str(name): row for row, name in enumerate(names)}
     if len(words) > 1 and known(words[0], at) not in at and _is_heading(words[0], id):
         words = words[1:]
     words = [known(word, at) for word in words]
     strange = [word for word in words if word not in at]
     if strange:
-        listed = ", ".join(strange[:3]) + (", ..." if len(strange) > 3 else "")
+        listed = ", ".join(word[:60] for word in strange[:3]) + (
+            ", ..." if len(strange) > 3 else ""
+        )
         expected = f"values of {id!r}" if id is not None else f"row numbers in 0..{len(names) - 1}"
         raise DatasetError(
             f"{path}: expected {expected}, got {len(strange):,} that the pool does not have "

@@ -14,9 +14,9 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from evgp._errors import DatasetError
+from evgp._reading import check_memory
 from evgp.datasets import _parts
 from evgp.datasets._archive import find, read_known
-from evgp.datasets.arrays import check_memory
 from evgp.datasets.dataset import Dataset, Kind
 from evgp.datasets.known import Known, known
 

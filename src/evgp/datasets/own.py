@@ -13,7 +13,14 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 from evgp._errors import DatasetError, DataWarning
 from evgp.datasets import _holes, _parts
-from evgp.datasets._columns import counted, is_category, is_number, to_numbers, to_words
+from evgp.datasets._columns import (
+    counted,
+    is_category,
+    is_number,
+    to_numbers,
+    to_objects,
+    to_words,
+)
 from evgp.datasets.dataset import Dataset, Kind
 from evgp.datasets.encode import Encoder
 from evgp.datasets.labelled import ids
@@ -103,7 +110,7 @@ def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarra
     elif is_number(cells.type):
         values = to_numbers(cells)
     else:
-        values = np.array(to_words(cells).to_pylist(), dtype=object)
+        values = to_objects(to_words(cells))
     if (values == values[0]).all():
         raise DatasetError(
             f"{source}: expected labels that differ in column {label!r}, got {_word(values[0])!r} "

@@ -16,7 +16,7 @@ from torch.utils.data import (
 )
 
 from evgp._errors import DatasetError
-from evgp.datasets.arrays import check_memory
+from evgp._reading import check_memory
 
 # Names that inputs go by, best first.
 _NAMES = "pixel_values image img images input_ids embedding embeddings features x inputs".split()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from evgp._errors import DatasetError
 from evgp.datasets._found import NPY, find
 from evgp.datasets._streamed_arrays import open_arrays
 from evgp.datasets._streamed_tables import open_tables
@@ -15,13 +16,15 @@ def open_pool(
     id: str | None = None,
     drop: Sequence[str] = (),
     costs: str | None = None,
+    impute: bool = False,
     max_categories: int = 50,
     standardise: bool = True,
 ) -> Streamed:
     """A pool in Parquet, Arrow or npy files, of which only the metadata is read yet.
 
     `where` is a file, a folder, a list of files, or the address of Parquet files for fsspec. The
-    columns named by `id`, `drop` and `costs` are no features.
+    columns named by `id`, `drop` and `costs` are no features. With `impute`, the mean of a column
+    of numbers and the most frequent word stand for cells without a value.
 
     >>> import numpy as np, tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -42,9 +45,11 @@ def open_pool(
     left_out = tuple(dict.fromkeys(named))
     pool: Streamed
     if found.kind == NPY:
+        if impute:
+            raise DatasetError(f"{found.name}: impute is for tables, got an array; fill it in")
         pool = open_arrays(found, left_out, standardise)
     else:
-        pool = open_tables(found, left_out, max_categories, standardise)
+        pool = open_tables(found, left_out, max_categories, standardise, impute)
     if costs is not None:
         pool.numbers(costs, 0, 0)  # refuses a column of words before anything is read
     return pool

@@ -35,11 +35,13 @@ class Survey:
     words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     holes: tuple[Hole, ...] = ()
     most: int = 50
+    total: int = 0  # rows of the whole pool
 
     def __post_init__(self) -> None:
+        rows = self.stop - self.start
         for name, counts in self.words.items():
-            rows = self.stop - self.start
-            _words.check(self.source, name, counts, rows, self.most, whole=False)
+            if len(counts) > self.most:
+                _words.check(self.source, name, counts, rows, self.most, whole=rows == self.total)
 
     def merge(self, other: "Survey") -> "Survey":
         """The survey of both ranges, where the other begins at the end of this one."""
@@ -57,6 +59,7 @@ class Survey:
             {name: _words.joined(self.words[name], other.words[name]) for name in self.words},
             _holes.joined(self.holes, other.holes),
             self.most,
+            self.total,
         )
 
 

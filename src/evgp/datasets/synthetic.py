@@ -17,8 +17,8 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from evgp._errors import DatasetError
+from evgp._reading import check_memory
 from evgp.datasets import _parts
-from evgp.datasets.arrays import check_memory
 from evgp.datasets.dataset import Dataset
 from evgp.nets import Buildable, mlp
 

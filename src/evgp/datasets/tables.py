@@ -8,17 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.feather
-import pyarrow.parquet as pq
 from jaxtyping import Float
 
 from evgp._errors import DatasetError
-from evgp.datasets._columns import is_number, to_numbers
+from evgp._reading import check_plain
+from evgp.datasets._columnar import read_arrow, read_parquet
+from evgp.datasets._columns import is_number, plain, to_numbers
 from evgp.datasets._separated import read_separated
-from evgp.datasets.arrays import check_memory, read_npy, read_npz
+from evgp.datasets.arrays import read_npy, read_npz
 
 _SEPARATED = {".csv": ",", ".tsv": "\t", ".txt": ","}
 _ARROW = (".arrow", ".feather", ".ipc")
+# Letters of a column's name in a message.
+_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,10 @@ class Table:
             raise no_column(self.source, name, self.names)
         return self.data.column(name)
 
+    def cells(self, name: str) -> "Cells":
+        """One column, to be read cell by cell."""
+        return Cells(self.column(name))
+
     def numbers(self, name: str) -> Float[np.ndarray, " n"]:
         """One column as float64, where every cell must be a number.
 
@@ -62,6 +68,23 @@ class Table:
         array([1., 2.])
         """
         return checked_numbers(self.source, name, self.column(name))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A column whose cells are read one at a time, as plain values.
+
+    >>> Cells(pa.chunked_array([[1.5, None]]))[0]
+    1.5
+    """
+
+    column: pa.ChunkedArray
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __getitem__(self, index: int, /) -> object:
+        return plain(self.column.slice(index, 1))[0].as_py()
 
 
 def checked_numbers(
@@ -116,7 +139,7 @@ def read_table(
         elif suffix == ".npz":
             data = _named(read_npz(path, array))
         else:
-            data = _parquet(path) if suffix == ".parquet" else _arrow(path)
+            data = read_parquet(path) if suffix == ".parquet" else read_arrow(path)
     except OSError as error:
         # Arrow reports a damaged file as an OSError without a number.
         if error.errno is None:
@@ -129,18 +152,10 @@ def read_table(
     return Table(data, str(path))
 
 
-def check_file(path: Path) -> None:
-    """Refuse what is no plain, readable file with something in it."""
-    if path.is_dir():
-        raise DatasetError(f"{path}: expected a file, got a directory; name one file in it")
-    if not path.exists():
-        raise DatasetError(f"{path}: no such file; check the path")
-    if not path.is_file():
-        raise DatasetError(f"{path}: expected a plain file, got a device or pipe; save it first")
-    if not os.access(path, os.R_OK):
-        raise DatasetError(f"{path}: this file may not be read; change its permissions")
-    if path.stat().st_size == 0:
-        raise DatasetError(f"{path}: expected a table, got an empty file")
+def check_file(path: Path, what: str = "a table") -> None:
+    """Refuse anything but a plain, readable file with something in it."""
+    if check_plain(path) == 0:
+        raise DatasetError(f"{path}: expected {what}, got an empty file")
 
 
 def _suffix(path: Path) -> tuple[str, bool]:
@@ -161,27 +176,6 @@ def _named(x: Float[np.ndarray, "n d"]) -> pa.Table:
     return pa.table({f"x{j}": x[:, j] for j in range(x.shape[1])})
 
 
-def _parquet(path: Path) -> pa.Table:
-    with pq.ParquetFile(path) as file:
-        known = file.metadata
-        check_memory(8 * known.num_rows * known.num_columns, str(path))
-        return file.read()
-
-
-def _arrow(path: Path) -> pa.Table:
-    with path.open("rb") as stream:
-        magic = stream.read(6)
-    if magic.startswith(b"FEA1"):
-        return pyarrow.feather.read_table(path)
-    with pa.OSFile(str(path)) as source:
-        opened = pa.ipc.open_file if magic == b"ARROW1" else pa.ipc.open_stream
-        with opened(source) as reader:
-            data = reader.read_all()
-    # Offsets in the file are claims too.
-    data.validate(full=True)
-    return data
-
-
 def damaged(path: str | Path, suffix: str) -> DatasetError:
     """What to say of a file that cannot be what its name says."""
     kind = {".parquet": "a Parquet", ".npy": "an npy", ".npz": "an npz"}.get(suffix, "an Arrow")
@@ -199,10 +193,11 @@ def no_column(source: str, name: str, names: Sequence[str]) -> DatasetError:
 
 
 def quoted(names: Sequence[str]) -> str:
-    """The first few names of a longer list.
+    """The first few names of a longer list, and of each its first letters.
 
-    >>> quoted(["a", "b"])
-    "'a', 'b'"
+    >>> quoted(["a", "b" * 99])
+    "'a', 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb...'"
     """
-    shown = ", ".join(repr(name) for name in names[:8])
+    short = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..." for name in names[:8]]
+    shown = ", ".join(map(repr, short))
     return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from evgp._executor import Progress, silent
+from evgp._executor import Progress
 from evgp._typing import Array
 from evgp.ensembles.checks import Diverged, TrainingError
 from evgp.ensembles.ensemble import Ensemble
@@ -50,7 +50,7 @@ class Recipe:
         *,
         members: int = 1,
         seed: int = 0,
-        progress: Progress = silent,
+        progress: Progress | bool | None = None,
         **other: Any,
     ) -> Ensemble:
         """Members trained on these points; `other` settings take the place of the recipe's."""

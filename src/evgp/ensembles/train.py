@@ -6,7 +6,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from evgp._executor import Progress, silent
+from evgp._executor import Progress
+from evgp._progress import reporting
 from evgp._typing import Array
 from evgp.ensembles.checks import Diverged, inputs, outputs_match, raw, settings, targets
 from evgp.ensembles.ensemble import Ensemble
@@ -37,7 +38,7 @@ def train(
     dtype: torch.dtype = torch.float32,
     memory: int | None = None,
     seed: int = 0,
-    progress: Progress = silent,
+    progress: Progress | bool | None = None,
 ) -> Ensemble:
     r"""Train many initialisations of one network on the same data, all at once.
 
@@ -93,7 +94,8 @@ def train(
         rule = Adam(lr, weight_decay) if adam else Descent(lr, momentum, weight_decay)
         return run.train_(stack, ids, rule, tell)
 
-    taken = groups.each(work, steps, progress)
+    with reporting(progress) as report:
+        taken = groups.each(work, steps, report)
     made = Ensemble(torch.zeros(members), taken, shape, lr, template, stack, road, sample)
     losses, _ = measure.both(made.predict(points, memory=memory), goals)
     lost = (~torch.isfinite(losses)).nonzero()[:, 0]

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from evgp._linalg import JITTER
 from evgp.criteria import Criterion
-from evgp.datasets import reserve
+from evgp.datasets import naming, reserve, verify
+from evgp.datasets.disk import KEPT
 from evgp.greedy.greedy import Purse, contenders, rounding
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.rows import FeatureRows, let_go, mapped
@@ -68,6 +69,7 @@ class Opening:
 
     def __setstate__(self, kept: dict[str, object]) -> None:
         if isinstance(file := kept["file"], str):
+            verify(file, Path(file).name)
             p, m = torch.from_numpy(np.array(mapped(file)))
             kept = {**kept, "state": State(p, m)}
         self.__dict__.update(kept)
@@ -228,7 +230,8 @@ def _kept(n: int, scratch: str | None) -> Float[Tensor, "6 n"]:
     if scratch is None:
         return torch.empty(6, n, dtype=torch.float64)
     Path(scratch).mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=scratch, prefix=".evgp-sums-") as file:
+    name = Path(scratch, "sums")  # for errors: the file itself has none that anybody sees
+    with naming(name, advice=KEPT), NamedTemporaryFile(dir=scratch, prefix=".evgp-sums-") as file:
         array = np.memmap(file, dtype=np.float64, mode="w+", shape=(6, n))
-        reserve(file.name)
+        reserve(file.name, name)
     return torch.from_numpy(array)

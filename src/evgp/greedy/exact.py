@@ -1,6 +1,7 @@
 """The plain greedy: every candidate is looked at before every pick."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Int
@@ -19,6 +20,9 @@ class Exact:
 
     With the expected variance one pick costs one read of the c x m matrix and O(k (c + m)).
     """
+
+    nested: ClassVar[bool] = True
+    over_shards: ClassVar[str] = "exact"
 
     def __call__(
         self,

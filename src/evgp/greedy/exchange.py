@@ -4,6 +4,7 @@ Fedorov, Theory of Optimal Experiments, 1972; Mitchell's DETMAX, 1974.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Int
@@ -30,6 +31,7 @@ class Exchange:
     """
 
     passes: int = 20
+    swaps: ClassVar[bool] = True
 
     def __call__(
         self,

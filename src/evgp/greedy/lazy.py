@@ -6,6 +6,7 @@ Minoux, Accelerated greedy algorithms for maximizing submodular set functions, 1
 import heapq
 from dataclasses import dataclass
 from math import inf
+from typing import ClassVar
 
 import torch
 from jaxtyping import Int
@@ -27,6 +28,8 @@ class Lazy:
     returns, so there it is a heuristic, if a good one. A pick costs O(m k) for each gain brought up
     to date, and no read of the c x m matrix.
     """
+
+    nested: ClassVar[bool] = True
 
     def __call__(
         self,

@@ -6,7 +6,7 @@ follow the rules of one place, so the number of shards and of workers changes no
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 from uuid import uuid4
 
 import torch
@@ -71,6 +71,7 @@ class Sharded:
 
     shards: int = field(default=2, repr=False)  # of a pool in memory
     executor: Executor = field(default_factory=Here, repr=False)
+    over_shards: ClassVar[str] = "exact"
 
     def __call__(
         self,

@@ -5,6 +5,7 @@ Mirzasoleiman et al., Distributed Submodular Maximization, NeurIPS 2013 (GreeDi)
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 from uuid import uuid4
 
 import torch
@@ -25,12 +26,13 @@ class TwoRounds:
     """Every shard picks for itself, judged by all test points; the best of the finalists win.
 
     Each shard is visited once and reads its features k times; the finalists are (shards k) x p.
-    The picks of the best single shard are kept where they are better. Not exact: see docs/scale.md
-    for what it loses.
+    The picks of the best single shard are kept where they are better, and other finalists added
+    while k and the money allow. Not exact: see docs/scale.md for what it loses.
     """
 
     shards: int = field(default=2, repr=False)  # of a pool in memory
     executor: Executor = field(default_factory=Here, repr=False)
+    over_shards: ClassVar[str] = "two-rounds"
 
     def __call__(
         self,
@@ -65,8 +67,26 @@ class TwoRounds:
         prices = costs if parts[0].prices is not None else None
         final = Part(0, Stored(phi), noise, None, prices)
         last = Sharded(1).take([final], opening, progress=progress)
-        last = replace(last, rows=[int(rows[order[row]]) for row in last.rows])
-        return best_of([last, *finals])
+        place = {row: at for at, row in enumerate(rows[order].tolist())}
+        shards = [replace(one, rows=[place[row] for row in one.rows]) for one in finals]
+        best = best_of([last, *shards])
+        if best is not last:  # a shard may have run out of rows before k or the money was reached
+            best = Sharded(1).take([final], opening, journal=_Begun(best.rows))
+        return replace(best, rows=[int(rows[order[row]]) for row in best.rows])
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """Picks to go on from; further ones are not written down."""
+
+    picks: list[int]
+
+    def rows(self) -> list[int]:
+        """The picks so far."""
+        return self.picks
+
+    def add(self, row: int) -> None:
+        """Forget it."""
 
 
 def alone(part: Part, opening: Opening) -> Taken:

@@ -9,14 +9,12 @@ from torch import Tensor
 
 from evgp._errors import PoolError
 from evgp._extras import EXTRAS
-from evgp.criteria import ExpectedVariance
 from evgp.nets import mlp
-from evgp.pool import Pool
-from evgp.strategies import EVGP, plan
-from evgp.strategies.checks import inputs, scale_of, thinned
-from evgp.strategies.names import flag_of, noise_of, thinned_to
-from evgp.strategies.plan import kernel_of, network_of, refuse
-from evgp.strategies.stepwise import stepwise
+from evgp.selection import Request
+from evgp.selection.checks import inputs, scale_of
+from evgp.selection.names import flag_of, noise_of
+from evgp.selection.plan import planned
+from evgp.selection.stepwise import stepwise
 
 try:
     from skactiveml.base import SingleAnnotatorPoolQueryStrategy
@@ -94,25 +92,20 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         free: Shaped[Tensor, " c *d"],
         known: Shaped[Tensor, " l *d"],
         k: int,
-        told: bool,
+        with_gains: bool,
     ) -> tuple[Any, Any]:
-        noise = noise_of(self.noise)
-        seed = int(self.random_state_.randint(2**31))
-        network = mlp() if self.network is None else network_of(self.network)
-        kernel = kernel_of(network, seed, self.kernel)
-        shape, thin = tuple(x.shape[1:]), thinned_to(self.thin, ExpectedVariance())
-        refuse(
-            plan(
-                len(free),
-                shape,
-                k,
-                m=len(x),
-                labelled=len(known),
-                kernel=kernel,
-                thin=thin,
-                method="dense",
-            )
+        request = Request.of(
+            free,
+            k,
+            x_test=x,
+            x_labelled=known if len(known) else None,
+            network=mlp() if self.network is None else self.network,
+            kernel=self.kernel,
+            noise=noise_of(self.noise),
+            standardise=False,
+            storage="float64",
+            thin=self.thin,
+            method="dense",
+            seed=int(self.random_state_.randint(2**31)),
         )
-        pool = Pool(free, x_test=x, x_labelled=known if len(known) else None)
-        pool = pool if thin is None else thinned(pool, thin, seed)
-        return stepwise(EVGP(kernel, noise=noise), pool, k, told=told)
+        return stepwise(planned(request), with_gains=with_gains)

@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from evgp._errors import NotNumbers, PoolError
+from evgp._reading import check_memory
 from evgp._typing import ArrayLike
-from evgp.datasets.arrays import check_memory
 from evgp.nets import mlp
-from evgp.strategies import pick
-from evgp.strategies.checks import check_numbers
-from evgp.strategies.names import features_of, flag_of, noise_of
+from evgp.selection import pick
+from evgp.selection.checks import check_numbers
+from evgp.selection.names import features_of, flag_of, noise_of
 
 
 class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

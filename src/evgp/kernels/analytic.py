@@ -13,6 +13,7 @@ the points, so that rounding changes no value by more than some $10^{-15}$.
 import warnings
 from collections.abc import MutableMapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -50,6 +51,7 @@ class NTK:
 
     network: Network
     storage: torch.dtype | None = None
+    threadsafe: ClassVar[bool] = True
 
     def __call__(self, x1: AnyArray, x2: AnyArray | None = None) -> AnyArray:
         """The n x m matrix; with one argument the symmetric n x n one."""
@@ -73,6 +75,7 @@ class NNGP:
 
     network: Network
     storage: torch.dtype | None = None
+    threadsafe: ClassVar[bool] = True
 
     def __call__(self, x1: AnyArray, x2: AnyArray | None = None) -> AnyArray:
         """The n x m matrix; with one argument the symmetric n x n one."""

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from evgp._capabilities import can
 from evgp._errors import EvgpError, PluginError
 from evgp.kernels.analytic import NNGP, NTK
 from evgp.kernels.empirical import EmpiricalNTK
@@ -32,6 +33,11 @@ class Checked:
 
     def __repr__(self) -> str:
         return repr(self.kernel)
+
+    @property
+    def threadsafe(self) -> bool:
+        """As the kernel says."""
+        return can(self.kernel, "threadsafe")
 
     def __call__(
         self, x1: Float[Tensor, " n *d"], x2: Float[Tensor, " m *d"] | None = None

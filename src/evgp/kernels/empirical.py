@@ -7,6 +7,7 @@ Exact, layer by layer (`evgp.kernels.taps`), without the n x p Jacobian.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Shaped
@@ -17,6 +18,7 @@ from evgp._linalg import mirror_
 from evgp._machine import seconds, speed
 from evgp._memory import available_memory
 from evgp.kernels.factors import Factor
+from evgp.kernels.tabulated import Tabulated
 from evgp.kernels.tapped import Tapped
 from evgp.nets import Buildable, drawn_anew, looks_up, made_by
 
@@ -47,6 +49,7 @@ class EmpiricalNTK:
     memory: int | None = None
     storage: torch.dtype | None = None
     anew: bool = False
+    gradients: ClassVar[bool] = True
     _made: dict[tuple[int, ...], list[Tapped]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -104,6 +107,10 @@ class EmpiricalNTK:
                 total += blocks.diag(x).to(total)
         assert total is not None
         return total / self.draws
+
+    def tabulated(self, x: Shaped[Tensor, " n *d"]) -> Tabulated:
+        """The kernel between these points, computed once, as a kernel of their row numbers."""
+        return Tabulated(self(x))
 
     def looks_up(self, shape: tuple[int, ...]) -> bool:
         """Does the network take whole numbers as indices, as those for text do?"""

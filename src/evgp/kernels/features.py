@@ -4,11 +4,13 @@ $$ k(x, x') \approx \phi(x)^\top \phi(x') + \delta_{x x'}\, \rho(x) $$
 """
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from evgp._capabilities import can
 from evgp._errors import PoolError
 from evgp._linalg import JITTER, safe_cholesky
 from evgp.kernels.kernel import Kernel
@@ -21,6 +23,9 @@ class Raw:
     >>> Raw().phi(torch.eye(2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
+
+    threadsafe: ClassVar[bool] = True
+    identity: ClassVar[bool] = True
 
     def phi(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
         """The inputs, flat."""
@@ -74,6 +79,12 @@ class Inducing:
             return torch.zeros(len(x), dtype=torch.float64)
         own = self.kernel.diag(x.double()).double()
         return (own - phi.double().square().sum(1)).clamp(min=0)
+
+    @property
+    def threadsafe(self) -> bool:
+        """As the kernel is; the factor is made before threads need it."""
+        self.factor()
+        return can(self.kernel, "threadsafe")
 
     def factor(self) -> Float[Tensor, "u u"]:
         """L: the Cholesky factor of the inducing points' covariance."""

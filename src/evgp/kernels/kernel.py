@@ -10,7 +10,17 @@ from torch import Tensor
 
 @runtime_checkable
 class Kernel(Protocol):
-    """Covariance between two batches of inputs."""
+    """Covariance between two batches of inputs.
+
+    A kernel may say more about itself, and has it used; what it does not say is taken as no:
+
+    - `threadsafe`: several threads may ask it at once;
+    - `gradients`: it is of a network whose gradients can be sketched;
+    - `tabulated(x)`: the kernel between all points at once, where single columns cost as much;
+    - `cost(x, n)`: bytes and seconds of the n x n matrix, from a few samples x;
+    - `looks_up(shape)`: whether inputs of this shape are indices, which must stay integers;
+    - `fresh(seed)`: the kernel of another random network.
+    """
 
     def __call__(
         self, x1: Float[Tensor, " n *d"], x2: Float[Tensor, " m *d"] | None = None
@@ -25,7 +35,10 @@ class Kernel(Protocol):
 
 @runtime_checkable
 class Features(Protocol):
-    """A kernel as an inner product, plus what the inner product misses."""
+    """A kernel as an inner product, plus what the inner product misses.
+
+    Features may say that they are `threadsafe`, and that they are the `identity`: the inputs.
+    """
 
     def phi(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
         """The features of each point."""

@@ -20,9 +20,8 @@ from torch import Generator, Tensor, nn
 class Moments:
     r"""Covariances between two batches at some depth, float64, changed in place.
 
-    `nngp` is $K$, `ntk` is $\Theta$; `var1` and `var2` are the variances of the two batches. `apart`
-    is $1 - \rho$ with all its digits, where some points nearly coincide: `nngp` alone does not have
-    them.
+    `nngp` is $K$, `ntk` is $\Theta$; `var1` and `var2` are the variances of the two batches.
+    `apart` is $1 - \rho$ with all its digits, kept only where some points nearly coincide.
     """
 
     nngp: Float[Tensor, "n m"]

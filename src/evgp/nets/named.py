@@ -4,6 +4,7 @@ import pickle
 import re
 import sys
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from evgp._errors import NetworkError
 from evgp._extras import lacking
 from evgp._plugins import plugin, plugin_names
+from evgp._reading import check_memory, check_plain, opened
 from evgp.nets.anew import made_by
 from evgp.nets.network import Network, mlp
 from evgp.nets.zoo import Buildable, cnn, resnet18, wide_resnet
@@ -26,6 +28,7 @@ _ZOO: dict[str, Callable[..., Network | Buildable]] = {
     "resnet18": resnet18,
     "wide_resnet": wide_resnet,
 }
+_SMALL = 1_000_000
 _WIDE = re.compile(r"(?:wide_resnet|wrn)-(\d+)-(\d+)")
 
 
@@ -139,27 +142,28 @@ def _is_description(found: object) -> bool:
 
 
 def _read(path: Path) -> Mapping[str, Tensor]:
-    if not path.is_file():
+    if not path.exists():
         raise NetworkError(f"{path}: no such file of weights; check the path")
+    size = check_plain(path, NetworkError)
+    check_memory(2 * size, str(path))
     if path.suffix.lower() == ".safetensors":
         return _read_safetensors(path)
+    _check_sizes(path, size)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), opened(path, NetworkError) as stream:
             warnings.simplefilter("ignore")  # torch's own, on what it then refuses
-            state = torch.load(path, map_location="cpu", weights_only=True)
+            state = torch.load(stream, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        if path.read_bytes()[:2] not in (b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05"):
-            raise NetworkError(
-                f"{path}: expected weights written by torch.save, got a damaged or foreign file"
-            ) from error
+        if _start(path) not in (b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05"):
+            raise _foreign(path) from error
         raise NetworkError(
             f"{path}: expected tensors only, got a file that holds other objects, which are never "
             "unpickled here; save module.state_dict()"
         ) from error
-    except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
-        raise NetworkError(
-            f"{path}: expected weights written by torch.save, got a damaged or foreign file"
-        ) from error
+    except NetworkError:
+        raise
+    except Exception as error:  # a damaged file makes torch raise anything
+        raise _foreign(path) from error
     if isinstance(state, Mapping) and isinstance(state.get("state_dict"), Mapping):
         state = state["state_dict"]  # a checkpoint with more than weights
     if not isinstance(state, Mapping) or not all(isinstance(v, Tensor) for v in state.values()):
@@ -170,6 +174,33 @@ def _read(path: Path) -> Mapping[str, Tensor]:
     return state
 
 
+def _check_sizes(path: Path, size: int) -> None:
+    """Refuse an archive that unpacks to more than it holds: torch.save packs nothing."""
+    if not zipfile.is_zipfile(path):
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            claimed = sum(info.file_size for info in archive.infolist())
+    except Exception as error:  # so do damaged archives
+        raise _foreign(path) from error
+    if claimed > 2 * size + _SMALL:
+        raise NetworkError(
+            f"{path}: expected weights as torch.save writes them, got {size:,} bytes that unpack "
+            f"to {claimed:,}; save module.state_dict() again"
+        )
+
+
+def _start(path: Path) -> bytes:
+    with opened(path, NetworkError) as stream:
+        return stream.read(2)
+
+
+def _foreign(path: Path) -> NetworkError:
+    return NetworkError(
+        f"{path}: expected weights written by torch.save, got a damaged or foreign file"
+    )
+
+
 def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
     try:
         from safetensors import SafetensorError
@@ -178,8 +209,10 @@ def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
         raise NetworkError(f"{path}: {lacking('weights')}") from error
     try:
         return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise NetworkError(f"{path}: expected a safetensors file, got {error}") from error
+    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
+        raise NetworkError(
+            f"{path}: expected a safetensors file, got {str(error)[:200]}"
+        ) from error
 
 
 def _listed(what: str, names: Sequence[str]) -> list[str]:

@@ -31,7 +31,7 @@ class Posterior(Protocol):
         ...
 
     def scale(self) -> float:
-        """Weighted mean variance of the test points before any label; rounding is relative to it."""
+        """Weighted mean variance of the test points before any label."""
         ...
 
     def fall(self, rows: Int[Tensor, " r"] | None = None) -> Float[Tensor, " r"]:

@@ -18,7 +18,7 @@ from evgp._typing import Array
 from evgp.kernels import Kernel, Wide
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prediction:
     """Mean (m x outputs) and variance (m) at the test points; the full covariance if asked for."""
 

@@ -107,8 +107,8 @@ def mapped(path: str) -> np.ndarray:
         return _mapped(path, (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns))
     except (OSError, ValueError) as error:
         raise DatasetError(
-            f"{path}: expected a whole array of features, got {error}; delete it, and a rerun will "
-            "make it again"
+            f"{path}: expected a whole array, got {error}; run again: files of the cache are "
+            "verified at the start, and rebuilt where they are damaged"
         ) from error
 
 

@@ -2,33 +2,15 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from evgp.campaign import Campaign
 from evgp.campaign.hint import hint
-from evgp.campaign.source import Source
-from evgp.datasets import plain
 from evgp.pool import Selection
 from evgp.report.summarise import Column, summarise
 from evgp.report.summary import Summary
 from evgp.report.words import several
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column of the pool's table, read cell by cell."""
-
-    source: Source
-    name: str
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def __getitem__(self, index: int, /) -> object:
-        assert self.source.table is not None
-        return plain(self.source.table.column(self.name).slice(index, 1))[0].as_py()
 
 
 def summarise_campaign(campaign: Campaign, *, command: str = "") -> Summary:
@@ -70,7 +52,7 @@ def _columns(campaign: Campaign) -> Mapping[str, Column]:
     columns: dict[str, Column] = {"answer": said}
     if source.table is not None:
         for name in source.table.names:
-            columns[name if name not in columns else f"{name} "] = _Column(source, name)
+            columns[name if name not in columns else f"{name} "] = source.table.cells(name)
     return columns
 
 

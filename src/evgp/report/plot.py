@@ -1,53 +1,35 @@
-"""The budget curve and the map as one picture, for papers and READMEs."""
+"""The budget curve of a selection as a matplotlib figure, for notebooks and papers."""
 
 from typing import TYPE_CHECKING
 
-from evgp.report.summary import Summary
+from evgp._errors import PoolError
+from evgp.pool import Selection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-OURS, FLOOR, POOL, INK = "#3d4fd1", "#0f766e", "#b9bdc9", "#1c1e26"
-
-
-def plot_selection(summary: Summary) -> "Figure":
-    """Draw the budget curve beside the map of the pool; `.savefig(...)` writes it.
-
-    Costs O(k) and at most 4,000 points, whatever the pool.
-    """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4), dpi=160, layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
-    _curve(left, summary)
-    _map(right, summary)
-    left.spines[["top", "right"]].set_visible(False)
-    right.spines[:].set_visible(False)
-    return figure
+OURS, FLOOR = "#3d4fd1", "#0f766e"
 
 
-def _curve(axes: "Axes", summary: Summary) -> None:
-    labels = range(len(summary.left))
-    if summary.best:
-        axes.fill_between(labels, summary.best, summary.left, color=OURS, alpha=0.12, linewidth=0)
-        axes.plot(
-            labels, summary.best, "--", color=FLOOR, linewidth=1.2, label="no choice does better"
+def plot_curve(selection: Selection, ax: "Axes | None" = None) -> "Axes":
+    """Draw the mean variance left by number of labels, above the certificate's floor. O(k)."""
+    if not len(selection.variance_left):
+        raise PoolError(
+            "expected a selection with variance_left to plot, got one without; strategies other "
+            "than EV-GP do not compute it"
         )
-    if summary.left:
-        axes.plot(labels, summary.left, color=OURS, linewidth=2, label="these picks")
-        axes.legend(frameon=False)
-    axes.set(xlabel="labels", ylabel="mean variance left", xlim=(0, None), ylim=(0, None))
+    if ax is None:
+        import matplotlib.pyplot as plt
 
-
-def _map(axes: "Axes", summary: Summary) -> None:
-    picks = tuple(pick.at for pick in summary.picks)
-    for points, size, colour in ((summary.scatter.points, 4, POOL), (picks, 44, OURS)):
-        across, up = [a for a, _ in points], [b for _, b in points]
-        axes.scatter(across, up, s=size, color=colour, linewidths=0)
-    for pick in summary.picks[:60]:
-        axes.annotate(str(pick.rank), pick.at, color="white", size=5, ha="center", va="center")
-    first, second = summary.scatter.explained
-    axes.set_xlabel(f"first component ({first:.0%} of the spread)")
-    axes.set_ylabel(f"second component ({second:.0%})")
-    axes.set(xticks=[], yticks=[], aspect="equal", anchor="C")
+        _, ax = plt.subplots()
+    labels = range(len(selection) + 1)
+    left = [selection.start_variance, *selection.variance_left]
+    if selection.certificate is not None:
+        floor = [selection.start_variance, *selection.certificate.lowest]
+        ax.fill_between(labels, floor, left, color=OURS, alpha=0.12, linewidth=0)
+        ax.plot(labels, floor, "--", color=FLOOR, linewidth=1.2, label="no choice does better")
+    ax.plot(labels, left, color=OURS, linewidth=2, label="these picks")
+    ax.legend(frameon=False)
+    ax.set(xlabel="labels", ylabel="mean variance left", xlim=(0, len(selection)), ylim=(0, None))
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax

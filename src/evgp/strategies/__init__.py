@@ -10,10 +10,6 @@ from evgp.strategies.mlmoc import MLMOC as MLMOC
 from evgp.strategies.named import NAMES as NAMES
 from evgp.strategies.named import Setting as Setting
 from evgp.strategies.named import strategy_named as strategy_named
-from evgp.strategies.names import whole as whole
-from evgp.strategies.pick import pick as pick
-from evgp.strategies.plan import Plan as Plan
-from evgp.strategies.plan import plan as plan
 from evgp.strategies.random import Random as Random
 from evgp.strategies.spread import CoreSet as CoreSet
 from evgp.strategies.spread import KMeansPlusPlus as KMeansPlusPlus

@@ -15,9 +15,9 @@ from torch import Generator, Tensor, nn
 from evgp._errors import PoolError
 from evgp.ensembles import Recipe
 from evgp.pool import Pool, Selection
+from evgp.selection.names import whole
 from evgp.strategies._learnt import accurate, fits, labels_of, seed_from
 from evgp.strategies._penultimate import Penultimate, penultimate
-from evgp.strategies.names import whole
 from evgp.strategies.strategy import unlabelled
 
 # A share of the squared lengths below which a squared distance is what float32 networks round.

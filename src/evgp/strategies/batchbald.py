@@ -14,10 +14,10 @@ from torch import Generator, Tensor
 from evgp._errors import PoolError
 from evgp.ensembles import Recipe
 from evgp.pool import Pool, Selection
+from evgp.selection.names import whole
 from evgp.strategies._joint import Joint
 from evgp.strategies._learnt import fits, labels_of, seed_from
 from evgp.strategies._penultimate import outputs, penultimate
-from evgp.strategies.names import whole
 from evgp.strategies.strategy import unlabelled
 
 # Nats: what rounding makes of equal information, so that the lowest row of equals is picked.

@@ -17,11 +17,11 @@ from evgp._errors import PoolError
 from evgp.ensembles import Recipe
 from evgp.kernels import EmpiricalNTK
 from evgp.pool import Pool, Selection
+from evgp.selection.names import whole
+from evgp.selection.run import check_prior
 from evgp.strategies._learnt import fits, labels_of
 from evgp.strategies._penultimate import outputs
-from evgp.strategies.evgp import check_prior
 from evgp.strategies.look_ahead import LookAhead
-from evgp.strategies.names import whole
 from evgp.strategies.strategy import unlabelled
 
 _FEW = 256  # candidates looked at first, in the sequential form; then twice as many

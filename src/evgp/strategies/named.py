@@ -15,18 +15,18 @@ from evgp._errors import PoolError
 from evgp._plugins import plugin, plugin_names
 from evgp.criteria import Linearised
 from evgp.ensembles import Recipe
-from evgp.greedy import Exact
+from evgp.greedy import Exact, Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Features, Inducing, Kernel, Source
 from evgp.nets import Network, found_at
+from evgp.selection.features import inducing_points
+from evgp.selection.names import CRITERIA, GREEDIES, thinned_to
 from evgp.strategies.badge import BADGE
 from evgp.strategies.batchbald import BatchBALD
 from evgp.strategies.evgp import EVGP
 from evgp.strategies.hybrid import Hybrid
 from evgp.strategies.max_variance import MaxVariance
 from evgp.strategies.mlmoc import MLMOC
-from evgp.strategies.names import CRITERIA, GREEDIES, thinned_to
 from evgp.strategies.random import Random
-from evgp.strategies.reduce import inducing_points
 from evgp.strategies.spread import CoreSet, KMeansPlusPlus
 from evgp.strategies.strategy import Strategy
 from evgp.strategies.thinned import Thinned
@@ -47,7 +47,8 @@ class Setting:
     """What strategies are made for: a pool, the network that is meant, and how it is trained.
 
     `kernel` is the network whose NTK stands for it (an `mlp` has an exact one); `recipe` trains it.
-    `most` is the whole budget, and `batch` how many are picked in one round.
+    `most` is the whole budget, and `batch` how many are picked in one round. `search` and `noise`
+    are those of EV-GP, unless its name gives a search.
     """
 
     x: Shaped[Tensor, " n *d"]
@@ -57,6 +58,8 @@ class Setting:
     most: int = 100
     batch: int = 20
     seed: int = 0
+    search: Greedy = Exact()
+    noise: float = 1e-6
 
     def prior(self, *, empirical: bool = False) -> Kernel:
         """The exact NTK where there is one, else that of a finite network."""
@@ -139,7 +142,8 @@ def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
     made = EVGP(
         kernel,
         criterion,
-        GREEDIES[kinds[2][0]] if kinds[2] else Exact(),
+        GREEDIES[kinds[2][0]] if kinds[2] else setting.search,
+        noise=setting.noise,
         storage=torch.float32 if len(setting.x) > _THIN else torch.float64,
     )
     thin = thinned_to(None, criterion) or (_THIN if len(setting.x) > _LARGE else None)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from torch import Generator
 
 from evgp.pool import Pool, Selection
-from evgp.strategies.checks import thinned
-from evgp.strategies.names import whole
+from evgp.selection.checks import thinned
+from evgp.selection.names import whole
 from evgp.strategies.strategy import Strategy, is_ahead, learns, renewed
 
 

@@ -12,6 +12,7 @@ from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
 from evgp.strategies import Setting, strategy_named
+from evgp.studies import pinned
 from evgp.studies.contests import cells as contests
 from evgp.studies.contests import curves, losses, panels
 from evgp.studies.data import TITLES
@@ -59,7 +60,7 @@ def outlying(*, dataset: str, seed: int, budget: int) -> list[Record]:
     scale = kernel.diag(x).sqrt()
     made: list[Record] = []
     for way in _FREE:
-        setting = Setting(x, mlp(), Recipe(mlp()), 0, budget, 1, seed)
+        setting = Setting(x, mlp(), Recipe(mlp()), 0, budget, 1, seed, **pinned.SEARCH)
         generator = torch.Generator().manual_seed(seed)
         picks = strategy_named(way, setting)(Pool(x), budget, generator=generator).indices
         rows = torch.from_numpy(picks.copy())

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evgp.arena import MEASURES, Subject, Terms
+from evgp.arena import MEASURES, Subject
 from evgp.arena.cell import Cell as Played
 from evgp.arena.looks import looks
 from evgp.metrics import area
+from evgp.studies import pinned
 from evgp.studies.data import TITLES
 from evgp.studies.rows import Record, Rows, column, distinct, mean_by, where
 from evgp.studies.study import Cell, Settings
@@ -56,7 +57,7 @@ def play(*, dataset: str, strategy: str, seed: int, **terms: Any) -> list[Record
     """
     parts = {name: terms.pop(name) for name in ("pool", "test", "task") if name in terms}
     last_only = bool(terms.pop("last_only", False))
-    played = Played(Subject(dataset, **parts), strategy, seed, Terms(**terms))
+    played = Played(Subject(dataset, **parts), strategy, seed, pinned.terms(**terms))
     made = played.play(last_only=last_only)
     return [asdict(row) for row in made.rows]
 

@@ -11,7 +11,7 @@ from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
 from evgp.posterior import ntkgp
-from evgp.strategies import EVGP
+from evgp.studies import pinned
 from evgp.studies.data import TITLES, dataset
 from evgp.studies.rows import Record, Rows, column, distinct, mean_by, where
 from evgp.studies.study import Cell, Claim, Settings, Study
@@ -32,7 +32,7 @@ def left(*, dataset_name: str, seed: int, pool: int, sizes: list[int]) -> list[R
     for size in sizes:
         for way, greedy in (("greedy", Exact()), ("exchange", Exchange())):
             generator = torch.Generator().manual_seed(seed)
-            found = EVGP(kernel, greedy=greedy)(Pool(x), size, generator=generator)
+            found = pinned.evgp(kernel, greedy)(Pool(x), size, generator=generator)
             assert found.certificate is not None
             made.append(
                 {
@@ -47,7 +47,7 @@ def left(*, dataset_name: str, seed: int, pool: int, sizes: list[int]) -> list[R
             )
         random = np.random.default_rng(seed).permutation(len(x))[:size]
         some = x[torch.from_numpy(random)]
-        variance = ntkgp(kernel, some, torch.zeros(size), x).variance
+        variance = ntkgp(kernel, some, torch.zeros(size), x, noise=pinned.NOISE).variance
         made.append(
             {
                 "dataset": dataset_name,

@@ -13,7 +13,7 @@ from evgp.ensembles import Recipe
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
-from evgp.strategies import EVGP
+from evgp.studies import pinned
 from evgp.studies.rows import Record, Rows, column, distinct, where
 from evgp.studies.study import Cell, Claim, Settings, Study
 from evgp.studies.verdicts import Gap, clear, short
@@ -38,7 +38,8 @@ def curves(*, members: int, labels: int, width: int, steps: int, seed: int) -> l
     grid = torch.linspace(-2, 2, 81, dtype=torch.float64)[:, None]
     truth = target(grid)
     network = mlp(2, width, w_std=1.5, b_std=0.3)
-    picks = EVGP(NTK(network))(Pool(grid), labels, generator=torch.Generator()).indices.copy()
+    strategy = pinned.evgp(NTK(network))
+    picks = strategy(Pool(grid), labels, generator=torch.Generator()).indices.copy()
     middle = np.linspace(46, 56, labels).round().astype(np.int64)
     recipe = Recipe(network, {"optimiser": "adam", "lr": 0.01}, gentler=3)
     made: list[Record] = []

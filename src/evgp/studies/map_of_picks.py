@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from evgp.kernels import NNGP, NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
-from evgp.strategies import EVGP
+from evgp.studies import pinned
 from evgp.studies.data import dataset
 from evgp.studies.rows import Record, Rows, column
 from evgp.studies.study import Cell, Claim, Settings, Study, verdict
@@ -39,7 +39,8 @@ def placed(*, dataset_name: str, seed: int, pool: int, budget: int) -> list[Reco
         metric="precomputed", init="random", perplexity=min(30, len(x) // 4), random_state=seed
     )
     places = near.fit_transform(np.sqrt(apart))
-    picks = EVGP(NTK(mlp()))(Pool(x), budget, generator=torch.Generator().manual_seed(seed)).indices
+    strategy, generator = pinned.evgp(NTK(mlp())), torch.Generator().manual_seed(seed)
+    picks = strategy(Pool(x), budget, generator=generator).indices
     order = {int(row): rank for rank, row in enumerate(picks)}
     # How many others lie closer than the typical nearest neighbours do.
     crowd = (apart < np.quantile(apart, 0.05)).sum(1)

@@ -16,7 +16,7 @@ from evgp.ensembles import Recipe
 from evgp.kernels import NTK
 from evgp.nets import Network
 from evgp.pool import Pool
-from evgp.strategies import EVGP
+from evgp.studies import pinned
 from evgp.studies.data import dataset
 from evgp.studies.model_claims import FIRST, claims
 from evgp.studies.model_figures import WAYS, draw
@@ -50,7 +50,7 @@ class Trial:
         """Algorithm 1: data by the current network, then the network by all labels."""
         current, known = FIRST, torch.empty(0, dtype=torch.long)
         while len(known) < budget:
-            strategy = EVGP(NTK(self.networks[current]))
+            strategy = pinned.evgp(NTK(self.networks[current]))
             generator = torch.Generator().manual_seed(self.seed)
             made = strategy(Pool(self.data.x, labelled=known), self.batch, generator=generator)
             known = torch.cat([known, torch.from_numpy(made.indices.copy())])
@@ -71,7 +71,14 @@ class Trial:
     def scored(self, x: Tensor, y: Tensor, **rule: Any) -> Choice:
         """Every architecture by the paper's score."""
         return choose(
-            self.networks, x, y, folds=self.folds, standardise=False, seed=self.seed, **rule
+            self.networks,
+            x,
+            y,
+            folds=self.folds,
+            noise=pinned.CHOICE_NOISE,
+            standardise=False,
+            seed=self.seed,
+            **rule,
         )
 
     def trained(self, name: str, known: Int[Tensor, " l"]) -> Record:

@@ -9,7 +9,8 @@ from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
 from evgp.posterior import ntkgp
-from evgp.strategies import EVGP, Thinned
+from evgp.strategies import Thinned
+from evgp.studies import pinned
 from evgp.studies.contests import contest, curves, panels
 from evgp.studies.data import TITLES, dataset
 from evgp.studies.rows import Record, Rows, column, distinct, mean_by, where
@@ -47,13 +48,13 @@ def thinning(
     data = dataset(dataset_name, seed, pool=pool)
     made, kernel = [], NTK(mlp())
     for count in [*points, len(data.x)]:
-        strategy: Any = EVGP(kernel)
+        strategy: Any = pinned.evgp(kernel)
         if count < len(data.x):
             strategy = Thinned(strategy, count, seed)
         generator = torch.Generator().manual_seed(seed)
         picks = strategy(Pool(data.x), budget, generator=generator).indices
         x = data.x[torch.from_numpy(picks.copy())]
-        left = ntkgp(kernel, x, torch.zeros(len(x)), data.x).variance
+        left = ntkgp(kernel, x, torch.zeros(len(x)), data.x, noise=pinned.NOISE).variance
         made.append(
             {"dataset": dataset_name, "kind": "thin", "points": count, "left": float(left.mean())}
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evgp._errors import DatasetError
+from evgp._reading import read_text
 from evgp.datasets import write_text
 from evgp.studies import rows as table
 from evgp.studies.rows import Record, Rows
@@ -36,10 +37,12 @@ def versions() -> dict[str, str]:
 def read_record(folder: Path) -> dict[str, Any] | None:
     """How the rows of a folder were made; None where nothing was."""
     path = folder / RECORD
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return None
+    try:
+        found = json.loads(read_text(path))
+    except DatasetError:
+        raise
     except (ValueError, RecursionError) as error:
         raise _broken(path, f"a file that is broken ({error})") from error
     if not isinstance(found, dict):
@@ -93,7 +96,7 @@ def rows_of(folder: Path) -> list[Record]:
 
 def checksum(folder: Path) -> str:
     """Of the rows of a folder, whatever ends their lines."""
-    text = (folder / ROWS).read_text(encoding="utf-8")
+    text = read_text(folder / ROWS).replace("\r\n", "\n").replace("\r", "\n")
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

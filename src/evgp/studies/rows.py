@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from evgp._errors import DatasetError
+from evgp._reading import read_text
 from evgp.datasets import atomic
 
 Record: TypeAlias = dict[str, Any]
@@ -76,12 +77,12 @@ def write(path: Path, rows: Rows) -> None:
 
 def read(path: Path) -> list[Record]:
     """The rows of a file that `write` wrote; what is missing there is missing here."""
+    if not path.exists():
+        raise DatasetError(f"{path}: expected the rows of a study, got no file; run it")
+    text = read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
         lines = list(csv.reader(StringIO(text, newline=""), strict=True))
-    except FileNotFoundError as error:
-        raise DatasetError(f"{path}: expected the rows of a study, got no file; run it") from error
-    except (UnicodeDecodeError, csv.Error) as error:
+    except csv.Error as error:
         raise _damaged(path, str(error)) from error
     if len(lines) < 2:
         raise _damaged(path, "a head alone" if lines else "an empty file")

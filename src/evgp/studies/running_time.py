@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from evgp.arena import Terms
 from evgp.arena.looks import looks
 from evgp.kernels import EmpiricalNTK, Sketch
 from evgp.loop import run
 from evgp.pool import Pool
-from evgp.strategies import pick
+from evgp.selection import pick
+from evgp.studies import pinned
 from evgp.studies.contests import MLMOC, NAMES
 from evgp.studies.data import TITLES, dataset
 from evgp.studies.rows import Record, Rows, column, distinct, where
@@ -45,7 +45,7 @@ def timed(
     """Rounds of one strategy without training what comes after: seconds from the start."""
     data = dataset(dataset_name, seed, pool=sizes["pool"], test=10, task=sizes.get("task"))
     told = {name: sizes[name] for name in ("steps", "width") if name in sizes}
-    terms = Terms(budget=budget, batch=batch, network=network, **told)
+    terms = pinned.terms(budget=budget, batch=batch, network=network, **told)
     way = terms.strategy(strategy, data, seed)
     made: list[Record] = []
     begun = perf_counter()
@@ -67,7 +67,7 @@ def sketched(
 ) -> list[Record]:  # fmt: skip
     """Random features of the gradients of all points, then picks on these: seconds to n of them."""
     data = dataset(dataset_name, seed, pool=pool, test=10)
-    terms = Terms(budget=budget, batch=batch, network=network)
+    terms = pinned.terms(budget=budget, batch=batch, network=network)
     begun = perf_counter()
     kernel = EmpiricalNTK(terms.setting(data, seed).recipe.network, seed=seed)
     found = Sketch(kernel, features, seed).phi(data.x)
@@ -75,7 +75,15 @@ def sketched(
     made: list[Record] = []
     for n in range(batch, budget + 1, batch):
         begun = perf_counter()
-        pick(found, n, features="raw", greedy="exact", seed=seed)
+        pick(
+            found,
+            n,
+            features="raw",
+            greedy="exact",
+            noise=pinned.NOISE,
+            standardise=False,
+            seed=seed,
+        )
         seconds = passed + perf_counter() - begun
         made.append({"dataset": dataset_name, "labels": n, "seconds": seconds, "pool": pool})
     return made

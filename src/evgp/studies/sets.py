@@ -17,8 +17,9 @@ from evgp.ensembles import Recipe
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
+from evgp.selection.checks import thinned
 from evgp.strategies import Setting, strategy_named
-from evgp.strategies.checks import thinned
+from evgp.studies import pinned
 from evgp.studies.data import dataset
 from evgp.studies.rows import Record, Rows, column, distinct, where
 from evgp.studies.study import Cell
@@ -149,7 +150,9 @@ class Ground:
                 for _ in range(draws):
                     yield torch.randperm(len(x), generator=generator)[:size]
             return
-        setting = Setting(x, mlp(width=self.width), self.recipe, 0, max(sizes), 1, self.seed)
+        setting = Setting(
+            x, mlp(width=self.width), self.recipe, 0, max(sizes), 1, self.seed, **pinned.SEARCH
+        )
         generator = torch.Generator().manual_seed(self.seed)
         picks = strategy_named(how, setting)(Pool(x), max(sizes), generator=generator).indices
         for size in sizes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evgp._errors import DatasetError
+from evgp._reading import read_text
 from evgp.datasets import atomic
 from evgp.studies.rows import Record, Rows, plain
 from evgp.studies.study import Cell
@@ -63,18 +64,18 @@ class Store:
         """A cell if it is finished; one that is damaged is not."""
         try:
             return self._read(cell)
-        except (OSError, DatasetError):
+        except DatasetError:
             return None
 
     def damage(self, cells: Sequence[Cell]) -> list[str]:
         """A sentence for each cell whose file is there and cannot be used."""
         told = []
         for cell in cells:
+            if not self._path(cell).exists():
+                continue
             try:
                 self._read(cell)
-            except FileNotFoundError:
-                continue
-            except (OSError, DatasetError) as error:
+            except DatasetError as error:
                 told.append(str(error))
         return told
 
@@ -116,7 +117,7 @@ class Store:
     def _read(self, cell: Cell) -> Finished:
         path = self._path(cell)
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document: Any = json.loads(read_text(path))
             rows = [dict(row) for row in document["rows"]]
             seconds = float(document["seconds"])
             made = _made(document.get("made", {}))

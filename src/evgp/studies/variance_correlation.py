@@ -13,7 +13,8 @@ from evgp.ensembles import Recipe, by_the_paper
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.posterior import sntkgp
-from evgp.strategies.reduce import inducing_points
+from evgp.selection.features import inducing_points
+from evgp.studies import pinned
 from evgp.studies.contests import losses
 from evgp.studies.data import TITLES, dataset
 from evgp.studies.rows import Record, Rows, column, distinct, where
@@ -47,9 +48,9 @@ def subset(
     )
     made = recipe(x, y, members=how["members"], seed=seed, steps=how["steps"])
     observed = metrics.variances(made.predict(test))
-    predicted = audit(x, test, network, standardise=False)
+    predicted = audit(x, test, network, noise=pinned.NOISE, standardise=False)
     inducing = inducing_points(data.x, min(how["inducing"], len(data.x)), "kmeans", seed=seed)
-    sparse = sntkgp(NTK(network), x, torch.zeros(size), test, inducing).variance
+    sparse = sntkgp(NTK(network), x, torch.zeros(size), test, inducing, noise=pinned.NOISE).variance
     return [
         {
             "dataset": dataset_name,

@@ -12,7 +12,7 @@ from evgp.ensembles import by_the_paper
 from evgp.kernels import EmpiricalNTK
 from evgp.nets import mlp
 from evgp.pool import Pool
-from evgp.strategies import EVGP
+from evgp.studies import pinned
 from evgp.studies.data import dataset
 from evgp.studies.rows import Record, Rows, distinct, mean_by, where
 from evgp.studies.study import Cell, Claim, Settings, Study, Verdict
@@ -36,7 +36,7 @@ def chosen_and_trained(
         network = mlp(3, select, outputs=data.classes).standard("xavier")
         kernel = EmpiricalNTK(network, seed=1000 * seed + turn)
         generator = torch.Generator().manual_seed(seed)
-        picks = EVGP(kernel)(pool, batch, generator=generator).indices
+        picks = pinned.evgp(kernel)(pool, batch, generator=generator).indices
         rows = torch.cat([pool.labelled, torch.from_numpy(picks.copy())])
         pool = Pool(data.x, labelled=rows)
     known = pool.labelled

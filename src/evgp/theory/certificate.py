@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from evgp.pool import Certificate
+from evgp.pool import Certificate, Needed
 from evgp.posterior import TestCovariance
 
 SHARES = (0.5, 0.8, 0.9, 0.95)
@@ -142,7 +142,7 @@ def certify(
         goal = (1 - part) * prior
         enough = np.flatnonzero(left <= goal)
         ours = 0 if start <= goal else int(enough[0]) + 1 if len(enough) else None
-        needed[part] = (_fewest(bound, start - goal, most), ours)
+        needed[part] = Needed(_fewest(bound, start - goal, most), ours)
     return Certificate(np.maximum(start - falls, 0.0), share, needed)
 
 

@@ -1,22 +1,20 @@
 """What the page's script asks for; the same is open to other programs (see /openapi.json)."""
 
 import asyncio
-from io import BytesIO
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Request, Response
 from fastapi import Path as InPath
+from fastapi.concurrency import run_in_threadpool
+from starlette.requests import HTTPConnection
 
 from evgp.campaign import Item
-from evgp.report.pictures import bare
 from evgp.web import models
+from evgp.web.attempts import Attempts, address_of
 from evgp.web.desk import Desk
 from evgp.web.guard import SAFE
 from evgp.web.sessions import SECONDS, Keeper, Session
 
-_PATIENCE = 0.5  # seconds that a wrong token costs
-_SIDE = 1_600  # pixels of a picture's longest side
-_LOSSLESS = 256
 _SERVED = "x-evgp-campaign"  # by which a page knows that its answers are for another
 _REFUSALS: dict[int | str, dict[str, object]] = {
     code: {"model": models.Problem, "description": words}
@@ -25,6 +23,7 @@ _REFUSALS: dict[int | str, dict[str, object]] = {
         (401, "Nobody has signed in"),
         (403, "From another page, or without the session's CSRF token"),
         (413, "Too large"),
+        (415, "Compressed"),
         (422, "Cannot be taken; the sentence says why"),
     )
 }
@@ -32,6 +31,12 @@ _WRITES: dict[int | str, dict[str, object]] = _REFUSALS | {
     409: {"model": models.Problem, "description": "The key was used, or another campaign meant"},
     503: {"model": models.Problem, "description": "Not now; send the same again"},
     507: {"model": models.Problem, "description": "The disk is full; send the same again later"},
+}
+_GUESSES: dict[int | str, dict[str, object]] = {
+    429: {
+        "model": models.Problem,
+        "description": "Too many wrong tokens; wait, as Retry-After says",
+    }
 }
 router = APIRouter(prefix="/api")
 
@@ -54,30 +59,48 @@ TheDesk = Annotated[Desk, Depends(desk_of)]
 TheKeeper = Annotated[Keeper, Depends(keeper_of)]
 
 
+def session_of(connection: HTTPConnection, keeper: Keeper) -> Session:
+    """The session that the headers of a request tell; for a change with its CSRF token."""
+    session = keeper.read(connection.cookies.get(keeper.cookie))
+    if session is None:
+        raise HTTPException(401, "expected somebody who has signed in; open the page again")
+    if connection.scope["method"] not in SAFE and not keeper.is_csrf(
+        session, connection.headers.get("x-csrf-token")
+    ):
+        raise HTTPException(403, "expected the CSRF token of this session; open the page again")
+    return session
+
+
+async def admit(connection: HTTPConnection, keeper: Keeper) -> None:
+    """Let nobody but people who have signed in to `/api`, before what they send is read."""
+    path, method = connection.scope["path"], connection.scope["method"]
+    if path.startswith("/api/") and (path, method) != ("/api/session", "POST"):
+        session_of(connection, keeper)
+
+
 async def signed_in(
     request: Request,
     keeper: TheKeeper,
     x_csrf_token: Annotated[str | None, Header(description="Needed for changes.")] = None,
 ) -> Session:
-    """The session of a request; for a change its CSRF token too."""
-    session = keeper.read(request.cookies.get(keeper.cookie))
-    if session is None:
-        raise HTTPException(401, "expected somebody who has signed in; open the page again")
-    if request.method not in SAFE and not keeper.is_csrf(session, x_csrf_token):
-        raise HTTPException(403, "expected the CSRF token of this session; open the page again")
-    return session
+    """The session of a request, and in the schema what changes it needs."""
+    return session_of(request, keeper)
 
 
 Me = Annotated[Session, Depends(signed_in)]
 
 
-@router.post("/session", responses=_REFUSALS)
-async def sign_in(given: models.SignIn, keeper: TheKeeper, response: Response) -> models.Signed:
+@router.post("/session", responses=_REFUSALS | _GUESSES)
+async def sign_in(
+    given: models.SignIn, keeper: TheKeeper, request: Request, response: Response
+) -> models.Signed:
     """Say who you are, with the token where one is asked for."""
-    session = keeper.begin(given.name, given.token)
-    if session is None:
-        await asyncio.sleep(_PATIENCE)
-        raise HTTPException(401, "expected the token of this campaign, got another; ask for it")
+    if keeper.token is not None:
+        attempts = request.app.state.attempts
+        assert isinstance(attempts, Attempts)
+        if not await attempts.is_right(given.token or "", keeper.token, address_of(request)):
+            raise HTTPException(401, "expected the token of this campaign, got another; ask for it")
+    session = keeper.begin(given.name)
     response.set_cookie(
         keeper.cookie,
         keeper.written(session),
@@ -157,18 +180,16 @@ def progress(me: Me, desk: TheDesk) -> models.ProgressOut:
         404: {"model": models.Problem, "description": "No such picture"},
     },
 )
-def image(row: Annotated[int, InPath(ge=0, le=2**53)], me: Me, desk: TheDesk) -> Response:
+async def image(row: Annotated[int, InPath(ge=0, le=2**53)], me: Me, desk: TheDesk) -> Response:
     """The picture of a row, decoded and encoded again, at most 1,600 pixels wide and high."""
-    images = desk.campaign.source.images
-    if images is None or row >= len(images):
+    thumbnails = desk.thumbnails
+    if thumbnails is None or row >= desk.campaign.created.rows:
         raise HTTPException(404, "expected a row that is a picture")
-    made = bare(images.thumbnail(row, _SIDE))
-    stream = BytesIO()
-    kind = "PNG" if max(made.size) <= _LOSSLESS else "JPEG"
-    made.save(stream, kind, **({} if kind == "PNG" else {"quality": 90}))
+    making = await run_in_threadpool(thumbnails.of, row)
+    made = await asyncio.shield(asyncio.wrap_future(making))  # others may wait for it too
     return Response(
-        stream.getvalue(),
-        media_type=f"image/{kind.lower()}",
+        made.data,
+        media_type=f"image/{made.kind}",
         headers={"cache-control": "private, max-age=3600"},
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import partial
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -10,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from evgp._errors import CampaignError, Conflict, EvgpError, NoRoom
 from evgp.web import api, pages
+from evgp.web.attempts import Attempts
 from evgp.web.desk import Desk
 from evgp.web.guard import Guard
 from evgp.web.sessions import Keeper
@@ -40,10 +42,10 @@ def make_app(desk: Desk, keeper: Keeper, *, hosts: Collection[str] = LOOPBACK) -
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.state.desk, app.state.keeper = desk, keeper
+    app.state.desk, app.state.keeper, app.state.attempts = desk, keeper, Attempts()
     app.include_router(api.router)
     app.include_router(pages.router)
-    app.add_middleware(Guard, hosts=hosts)
+    app.add_middleware(Guard, hosts=hosts, admit=partial(api.admit, keeper=keeper))
     add_handlers(app)
     return app
 
@@ -82,4 +84,5 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"] if isinstance(part, str)) or "the request"
     where = where.encode("ascii", "backslashreplace").decode()[:100]
-    return JSONResponse({"detail": f"{where}: {first['msg']}"}, 422)
+    words = str(first["msg"]).removeprefix("Value error, ")
+    return JSONResponse({"detail": f"{where}: {words}"}, 422)

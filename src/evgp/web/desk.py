@@ -1,6 +1,6 @@
 """Where people take rows from and hand answers in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from evgp.web.ahead import Ahead
 from evgp.web.drawn import Chart
 from evgp.web.leases import Leases
 from evgp.web.sessions import Session
+from evgp.web.thumbnails import Thumbnails
 from evgp.web.writer import Writer
 
 _CARDS = 1_000
@@ -54,7 +55,12 @@ class Desk:
         self.ahead = Ahead(campaign, k, lambda: len(self.leases.held()))
         self._writer = Writer(campaign)
         self._recovers = 0.0
-        self.card = lru_cache(_CARDS)(self._card)  # pages ask for the same rows again and again
+        images = campaign.source.images
+        self.thumbnails = None if images is None else Thumbnails(images)
+        # Pages ask for the same rows again and again; the files of pictures may change meanwhile.
+        self.card: Callable[[int], tuple[Cell, ...]] = (
+            lru_cache(_CARDS)(self._card) if images is None else self._card
+        )
 
     def start(self) -> None:
         """Begin to write, and to pick ahead."""
@@ -70,6 +76,8 @@ class Desk:
         """Write what waits, and let go of the file."""
         self._writer.stop()
         self.ahead.stop()
+        if self.thumbnails is not None:
+            self.thumbnails.stop()
         self.campaign.close()
 
     def hand_out(self, session: Session, count: int, holding: Sequence[int] = ()) -> Handed:
@@ -117,7 +125,10 @@ class Desk:
 
     def _card(self, row: int) -> tuple[Cell, ...]:
         source = self.campaign.source
-        card = {} if source.images is not None else source.card(row)
+        if source.images is not None:
+            problem = source.images.problem(row)
+            return tuple(cells({} if problem is None else {"note": problem}))
+        card = source.card(row)
         card.pop(self.campaign.created.id or "", None)  # its name is shown already
         return tuple(cells(card))
 

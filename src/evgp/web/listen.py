@@ -1,5 +1,6 @@
 """A socket, the names it answers to, and the server on it."""
 
+import gc
 import socket
 from collections.abc import Sequence
 
@@ -9,6 +10,7 @@ from fastapi import FastAPI
 
 from evgp._errors import CampaignError
 from evgp.web.app import LOOPBACK
+from evgp.web.connections import Connection
 
 _EVERY = ("0.0.0.0", "::")
 
@@ -59,11 +61,13 @@ def names_of(host: str, further: Sequence[str] = ()) -> set[str]:
 
 
 def server_of(app: FastAPI) -> uvicorn.Server:
-    """A server that writes no request to any log."""
+    """A server that writes no request to any log, be it ever so broken."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            log_level="warning",
+            http=Connection,
+            backlog=128,  # so many are accepted at a time, before others make room for them
+            log_level="error",
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=3,
@@ -74,4 +78,8 @@ def server_of(app: FastAPI) -> uvicorn.Server:
 
 def serve_on(listening: socket.socket, app: FastAPI) -> None:
     """Serve until Ctrl-C or SIGTERM."""
+    # What is loaded by now stays: to look at all of it again and again, as large requests make the
+    # collector do, would stop every other request meanwhile.
+    gc.collect()
+    gc.freeze()
     server_of(app).run(sockets=[listening])

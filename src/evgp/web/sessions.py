@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evgp._errors import CampaignError
-from evgp.campaign.checks import checked_name
+from evgp.campaign.checks import checked_person
+from evgp.datasets import naming
 
 SECONDS = 30 * 86_400  # that a cookie is good for
 _SHORTEST = 16
@@ -30,7 +31,8 @@ class Session:
 class Keeper:
     """Signs and reads cookies; they stay good when the server is started again.
 
-    `secret` signs; `token`, where there is one, is what people must know to come in.
+    `secret` signs; `token`, where there is one, is what people must know to come in. The secret is
+    more than the token: else a forged cookie would be a way to try tokens.
 
     >>> keeper = Keeper("a secret of some length")
     >>> session = keeper.begin("Ann")
@@ -46,11 +48,9 @@ class Keeper:
         """The cookie's name, of its own for each campaign, as browsers do not part ports."""
         return f"evgp_{self._signed('cookie', '')[:8]}"
 
-    def begin(self, name: str, token: str | None = None) -> Session | None:
-        """A new session, or None where the token is wrong."""
-        if not self._admits(token):
-            return None
-        return Session(checked_name(name, "the name of a person"), secrets.token_urlsafe(12))
+    def begin(self, name: str) -> Session:
+        """A new session of a person."""
+        return Session(checked_person(name), secrets.token_urlsafe(12))
 
     def written(self, session: Session) -> str:
         """The cookie of a session."""
@@ -64,7 +64,7 @@ class Keeper:
         if not same(signature, self._signed("session", body)):
             return None
         who, id, at = json.loads(base64.urlsafe_b64decode(body))
-        return Session(who, id) if time.time() - at < SECONDS else None
+        return Session(checked_person(who), id) if time.time() - at < SECONDS else None
 
     def csrf(self, session: Session) -> str:
         """What a page of this session sends with each change, and no other page can know."""
@@ -73,9 +73,6 @@ class Keeper:
     def is_csrf(self, session: Session, given: str | None) -> bool:
         """Is it that?"""
         return same(given or "", self.csrf(session))
-
-    def _admits(self, token: str | None) -> bool:
-        return self.token is None or same(token or "", self.token)
 
     def _signed(self, purpose: str, text: str) -> str:
         key = hashlib.sha256(f"evgp {purpose} {self.secret}".encode()).digest()
@@ -91,26 +88,41 @@ def same(one: str, two: str) -> bool:
 def keeper_of(campaign: Path, *, asks: bool) -> tuple[Keeper, Path | None]:
     """The keeper of a campaign, and the file that holds its token if we made that up.
 
-    The token is $EVGP_TOKEN; or a random one in a file beside the campaign that its owner alone
-    can read. With `asks`, or where the variable is set, people are asked for it.
+    The token is $EVGP_TOKEN; or a random one in a file next to the campaign that its owner alone
+    can read. With `asks`, or where the variable is set, people are asked for it. Cookies are signed
+    with what is in the file in both cases, as a token that a person made up can be guessed.
     """
     given = os.environ.get(VARIABLE)
-    if given is not None:
-        if len(given) < _SHORTEST:
-            raise CampaignError(
-                f"expected {_SHORTEST} letters at least in ${VARIABLE}, got {len(given)}; take a "
-                "longer one, or unset it and evgp makes one up"
-            )
-        return Keeper(given, given), None
+    if given is not None and len(given) < _SHORTEST:
+        raise CampaignError(
+            f"expected {_SHORTEST} letters at least in ${VARIABLE}, got {len(given)}; take a "
+            "longer one, or unset it and evgp makes one up"
+        )
     place = campaign.with_name(campaign.name + "-token")
+    found = _token(place)
+    if given is not None:
+        return Keeper(f"{found} {given}", given), None
+    return Keeper(found, found if asks else None), place if asks else None
+
+
+def _token(place: Path) -> str:
+    """The token in a file, which is made if it is not there; its owner alone can read it."""
     try:
-        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with naming(place):
+            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         pass
     else:
-        with os.fdopen(handle, "w") as stream:
-            stream.write(secrets.token_urlsafe(32) + "\n")
-    found = place.read_text().strip()
-    if len(found) < _SHORTEST:
-        raise CampaignError(f"{place}: expected a token, got {len(found)} letters; remove the file")
-    return Keeper(found, found if asks else None), place if asks else None
+        try:
+            with naming(place), os.fdopen(handle, "w") as stream:
+                stream.write(secrets.token_urlsafe(32) + "\n")
+        except BaseException:
+            place.unlink()
+            raise
+    found = place.read_text(encoding="utf-8", errors="replace").strip()
+    if len(found) < _SHORTEST or not found.isprintable() or "\ufffd" in found:
+        got = f"{len(found)} letters" if len(found) < _SHORTEST else "a damaged file"
+        raise CampaignError(
+            f"{place}: expected a token, got {got}; remove the file, and evgp makes another one up"
+        )
+    return found

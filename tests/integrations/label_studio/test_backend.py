@@ -205,6 +205,17 @@ def test_people_are_called_by_name_where_names_can_be_had(spam, created, updated
     assert who == [f"user {number}", ANN, f"user {number}"] and len(asked) == 2
 
 
+def test_two_spellings_of_a_user_are_one_person(spam, created) -> None:
+    names = iter(["Zoe\u0308", "Zo\u00eb"])
+    for user in (1, 2):
+        created["annotation"] |= {"unique_id": f"a{user}", "completed_by": user}
+        answer = talking(spam, people=lambda user=user: {user: next(names)}).post(
+            "/webhook", json=created
+        )
+        assert answer.status_code == 201
+    assert [one.event.who for one in answers(spam)] == ["Zo\u00eb"] * 2
+
+
 @pytest.mark.parametrize("path", ["/setup", "/predict", "/webhook"])
 def test_the_secret_is_asked_for(spam, created, path, capfd) -> None:
     studio = talking(spam, token=SECRET)
@@ -243,7 +254,7 @@ def test_web_pages_and_other_hosts_are_refused(studio, spam, created) -> None:
 
 
 def test_large_bodies_are_refused(studio, monkeypatch) -> None:
-    large = b'{"tasks": [' + b" " * ours.MOST_BYTES + b"]}"
+    large = b'{"tasks": [' + b" " * ours.DOORS["/predict"].most + b"]}"
     answer = studio.post("/predict", content=large)
     assert answer.status_code == 413
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from evgp._errors import CampaignError
 from evgp.campaign import Campaign
-from evgp.campaign.checks import checked_name
+from evgp.campaign.checks import checked_person
 from evgp.campaign.events import Kind, Value
 from evgp.campaign.mirror import Mirrored, Told, mirror
 from evgp.integrations.label_studio.config import CANNOT_TELL, CONTROL, DOUBT, printable
@@ -168,7 +168,7 @@ def _person(given: object, names: Mapping[int, str]) -> str:
         known = names.get(number, known)
     with suppress(CampaignError):
         if known:
-            return checked_name(str(known), "the name of a person")
+            return checked_person(str(known))
     return f"user {number}" if isinstance(number, int) else "user unknown"
 
 

@@ -5,7 +5,7 @@ import binascii
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
 from evgp._errors import CampaignError, EvgpError
 from evgp._extras import lacking
@@ -16,18 +16,34 @@ from evgp.integrations.label_studio.answers import TOOL, row_of, shown, told_of
 from evgp.integrations.label_studio.config import check_config
 
 try:
-    from fastapi import Depends, FastAPI, HTTPException, Request
-    from pydantic import BaseModel, ConfigDict, Field
+    from fastapi import Depends, FastAPI, HTTPException
+    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+    from starlette.requests import HTTPConnection
 
+    from evgp.integrations.label_studio.bodies import body_of
     from evgp.web.app import LOOPBACK, add_handlers
-    from evgp.web.guard import Guard
-    from evgp.web.sessions import same
+    from evgp.web.attempts import Attempts, address_of
+    from evgp.web.guard import SAFE, Door, Guard
 except ImportError as error:
     raise ImportError(lacking("label-studio")) from error
 
-MOST_BYTES = 2**26  # tasks may carry pictures
+# Label Studio sends all tasks that were chosen in one body, with their pictures; an event has one
+# task or a few; and a project its label config.
+DOORS = {"/predict": Door(2**26, 1), "/webhook": Door(2**24, 2), "/setup": Door(2**20, 2)}
+MOST_TASKS = 10_000
+OPEN = ("/", "/health")
 _TAKEN = ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED")
 People = Callable[[], Mapping[int, str]]
+
+
+def _few(given: object) -> object:
+    """Refuse too many at once, before each of them is looked at."""
+    if isinstance(given, list) and len(given) > MOST_TASKS:
+        raise ValueError(f"expected at most {MOST_TASKS:,} at once, got {len(given):,}")
+    return given
+
+
+_Several = Annotated[list[dict[str, Any]], BeforeValidator(_few)]
 
 
 class Setup(BaseModel):
@@ -41,7 +57,7 @@ class Asked(BaseModel):
     """Tasks to score."""
 
     model_config = ConfigDict(extra="ignore")
-    tasks: list[dict[str, Any]]
+    tasks: _Several
 
 
 class Happened(BaseModel):
@@ -49,8 +65,8 @@ class Happened(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
     action: str
-    annotation: dict[str, Any] | list[dict[str, Any]] | None = None
-    task: dict[str, Any] | list[dict[str, Any]] | None = None
+    annotation: dict[str, Any] | _Several | None = None
+    task: dict[str, Any] | _Several | None = None
 
 
 class Names:
@@ -90,37 +106,40 @@ def make_backend(
     header `Authorization: Bearer ...`, as its webhooks can. `people` gives the names of users.
     `tell` hears what was refused, as Label Studio itself tells nobody.
     """
-    names = Names(people)
+    names, attempts = Names(people), Attempts()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         campaign.close()
 
-    def admitted(request: Request) -> None:
-        if token is not None and not same(_given(request.headers.get("authorization", "")), token):
+    async def admit(connection: HTTPConnection) -> None:
+        is_open = connection.scope["method"] in SAFE and connection.scope["path"] in OPEN
+        if token is None or is_open:
+            return
+        given = _given(connection.headers.get("authorization", ""))
+        if not await attempts.is_right(given, token, address_of(connection)):
             raise HTTPException(
                 401, "expected the token of this campaign", {"www-authenticate": "Basic"}
             )
 
-    app = FastAPI(title="evgp", version="1", docs_url=None, redoc_url=None, lifespan=lifespan)
-    guarded = [Depends(admitted)]
+    app = FastAPI(title="evgp", version="1", openapi_url=None, lifespan=lifespan)
 
     @app.get("/")
     @app.get("/health")
-    def health() -> dict[str, str]:
-        """It is there."""
+    async def health() -> dict[str, str]:
+        """It is there, however busy its threads are."""
         return {"status": "UP", "model_class": "evgp"}
 
-    @app.post("/setup", dependencies=guarded)
-    def setup(given: Setup) -> dict[str, str]:
+    @app.post("/setup")
+    def setup(given: Annotated[Setup, Depends(body_of(Setup, skim=False))]) -> dict[str, str]:
         """A project is connected, or connected again."""
         if given.config is not None:
             check_config(given.config, campaign.created.classes, "this project")
         return {"model_version": _version(campaign)}
 
-    @app.post("/predict", dependencies=guarded)
-    def predict(asked: Asked) -> dict[str, Any]:
+    @app.post("/predict")
+    def predict(asked: Annotated[Asked, Depends(body_of(Asked, skim=True))]) -> dict[str, Any]:
         """The gain of each task as its score; 0 for those that are none of ours."""
         rows = [_row(campaign, task) for task in asked.tasks]
         ours = sorted({row for row in rows if row is not None})
@@ -138,8 +157,10 @@ def make_backend(
             "model_version": version,
         }
 
-    @app.post("/webhook", status_code=201, dependencies=guarded)
-    def webhook(happened: Happened) -> dict[str, Any]:
+    @app.post("/webhook", status_code=201)
+    def webhook(
+        happened: Annotated[Happened, Depends(body_of(Happened, skim=True))],
+    ) -> dict[str, Any]:
         """An annotation was made or changed: it is on the disk when this answers."""
         if happened.action not in _TAKEN:
             return {"taken": 0, "ignored": shown(happened.action)}
@@ -152,7 +173,7 @@ def make_backend(
         return {"taken": made.new + made.changed, "known": made.known}
 
     add_handlers(app)
-    app.add_middleware(Guard, hosts=hosts, most=MOST_BYTES, pages=False)
+    app.add_middleware(Guard, hosts=hosts, admit=admit, doors=DOORS, pages=False)
     return app
 
 

@@ -1,0 +1,47 @@
+"""How results look in a notebook: a line, a small table and remarks, with everything escaped."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from math import floor, isnan
+
+
+def html_card(
+    title: str, columns: Mapping[str, Sequence[object]], remarks: Iterable[str] = ()
+) -> str:
+    """A title, a table by column and remarks below it, as one piece of HTML without style.
+
+    Notebooks bring their own style for tables, light or dark.
+
+    >>> html_card("One pick", {"row": ["7"]}, ["a < b"]).split("</table>")[1]
+    '<p>a &lt; b</p></div>'
+    """
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell_text(cell))}</td>' for cell in row)}</tr>"
+        for row in zip(*columns.values(), strict=True)
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    below = "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
+    return f"<div><p><b>{escape(title)}</b></p>{table}{below}</div>"
+
+
+def cell_text(value: object) -> str:
+    """A value as a table shows it: numbers short, missing ones as a dash.
+
+    >>> cell_text(0.123456), cell_text(12000), cell_text(None), cell_text(float("nan"))
+    ('0.1235', '12,000', '–', '–')
+    """
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def guaranteed(share: float) -> str:
+    """A guaranteed share in percent, rounded down: never more than is proved.
+
+    >>> guaranteed(0.81291), guaranteed(1.0)
+    ('81.2 %', '100.0 %')
+    """
+    return f"{floor(1000 * share) / 10:.1f} %"

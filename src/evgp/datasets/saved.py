@@ -1,0 +1,177 @@
+"""Selections as files: JSON with a version and a checksum, exact to the bit."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from math import inf, isfinite, isnan, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from evgp._errors import DatasetError, EvgpError
+from evgp.datasets.files import check_writable, write_text
+from evgp.datasets.tables import check_file
+from evgp.pool import Certificate, Needed, Selection
+
+FORMAT, VERSION = "evgp selection", 1
+_FLOATS = ("gains", "variance_left", "test_before", "test_after")
+_NUMBERS = ("prior_variance", "start_variance")
+_OTHERS = ("indices", "costs", "certificate", "settings", "warnings")
+# JSON has no numbers for these.
+_WORDS = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
+_MARK = "$float"
+
+
+def save_selection(selection: Selection, path: str | Path) -> None:
+    """Write a selection to one JSON file, whole or not at all.
+
+    Python writes a float with as many digits as tell it from every other, so that reading gives
+    the same bits.
+    """
+    check_writable(path, (".json",))
+    body = _body(selection)
+    head = json.dumps({"format": FORMAT, "version": VERSION, "sha256": _digest(body)})
+    lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in body.items()]
+    write_text(path, head[:-1] + ', "selection": {\n' + ",\n".join(lines) + "\n}}\n")
+
+
+def load_selection(path: str | Path) -> Selection:
+    """Read what `save_selection` wrote; anything else is refused in one sentence."""
+    path = Path(path)
+    check_file(path, "a selection")
+    try:
+        document = json.loads(path.read_bytes())
+        if document["format"] != FORMAT:
+            raise ValueError("another format")
+        version = document["version"]
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise _unreadable(path) from error
+    if isinstance(version, int) and version > VERSION:
+        raise DatasetError(
+            f"{path}: expected a selection in version {VERSION} of the format, got version "
+            f"{version}; install a newer evgp to read it"
+        )
+    try:
+        body = document["selection"]
+        if version != VERSION or document["sha256"] != _digest(body):
+            raise ValueError("other content than was written")
+        return _selection(body)
+    except (EvgpError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
+            ValueError) as error:  # fmt: skip
+        raise _unreadable(path) from error
+
+
+def _unreadable(path: Path) -> DatasetError:
+    return DatasetError(
+        f"{path}: expected a file written by Selection.save, got one that is cut short, damaged or "
+        "of another kind; save the selection again"
+    )
+
+
+def _digest(body: object) -> str:
+    """A checksum of the content, however it is spaced."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _body(selection: Selection) -> dict[str, object]:
+    """The selection in what JSON has."""
+    certificate, costs = selection.certificate, selection.costs
+    return {
+        "indices": selection.indices.tolist(),
+        **{name: _numbers(getattr(selection, name)) for name in _FLOATS},
+        **{name: _number(float(getattr(selection, name))) for name in _NUMBERS},
+        "costs": None if costs is None else _numbers(costs),
+        "certificate": certificate
+        and {
+            "lowest": _numbers(certificate.lowest),
+            "share": _numbers(certificate.share),
+            "needed": [
+                [_number(float(share)), int(low), None if high is None else int(high)]
+                for share, (low, high) in certificate.needed.items()
+            ],
+        },
+        "settings": {name: _setting(name, item) for name, item in selection.settings.items()},
+        "warnings": list(selection.warnings),
+    }
+
+
+def _selection(body: Mapping[str, Any]) -> Selection:
+    if set(body) != {*_FLOATS, *_NUMBERS, *_OTHERS}:
+        raise LookupError("other fields than those of a selection")
+    certificate = body["certificate"]
+    if certificate is not None:
+        needed = {_float(share): _needed(*labels) for share, *labels in certificate["needed"]}
+        lowest, share = _floats(certificate["lowest"]), _floats(certificate["share"])
+        certificate = Certificate(lowest, share, needed)
+    fields: dict[str, Any] = {name: _floats(body[name]) for name in _FLOATS}
+    fields |= {name: _float(body[name]) for name in _NUMBERS}
+    return Selection(
+        indices=np.array([_whole(row) for row in body["indices"]], dtype=np.int64),
+        costs=None if body["costs"] is None else _floats(body["costs"]),
+        certificate=certificate,
+        settings={name: _restored(item) for name, item in body["settings"].items()},
+        warnings=tuple(str(one) for one in body["warnings"]),
+        **fields,
+    )
+
+
+def _numbers(values: Float[np.ndarray, " n"]) -> list[float | str]:
+    return [_number(value) for value in values.tolist()]
+
+
+def _number(value: float) -> float | str:
+    if isfinite(value):
+        return value
+    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _floats(values: Any) -> Float[np.ndarray, " n"]:
+    return np.array([_float(value) for value in values], dtype=np.float64)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, str):
+        return _WORDS[value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("another kind than a number")
+    return float(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError("another kind than a whole number")
+    return value
+
+
+def _needed(low: Any, high: Any) -> Needed:
+    return Needed(_whole(low), None if high is None else _whole(high))
+
+
+def _setting(name: str, value: object) -> object:
+    """A setting in what JSON has, from which the same can be restored."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else {_MARK: _number(value)}
+    if isinstance(value, list):
+        return [_setting(name, item) for item in value]
+    if isinstance(value, dict) and _MARK not in value and all(isinstance(k, str) for k in value):
+        return {key: _setting(name, item) for key, item in value.items()}
+    raise DatasetError(
+        f"expected numbers, text, lists and dictionaries of these in settings, got "
+        f"{type(value).__name__} in {name!r}; replace it by its repr before saving"
+    )
+
+
+def _restored(value: Any) -> object:
+    if isinstance(value, list):
+        return [_restored(item) for item in value]
+    if isinstance(value, dict):
+        if _MARK in value:
+            return _WORDS[value[_MARK]]
+        return {key: _restored(item) for key, item in value.items()}
+    return value

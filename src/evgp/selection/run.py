@@ -1,0 +1,183 @@
+"""One search over one prior: picks with their gains, the variance after each, the certificate."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Generator, Tensor
+
+from evgp._capabilities import can
+from evgp._errors import PoolError
+from evgp.criteria import Criterion
+from evgp.greedy import Greedy, Progress, Purse, best_of, silent
+from evgp.kernels import Features, Kernel
+from evgp.pool import Certificate, Pool, Selection
+from evgp.posterior import DensePosterior, FeatureStart, Start
+from evgp.theory import Ceiling, ceiling, certify
+
+# What opens posteriors over candidates, and the mean prior variance over the test points.
+Opened = tuple[Start | FeatureStart, float]
+
+
+def searched(
+    opened: Opened,
+    search: Greedy,
+    criterion: Criterion,
+    candidates: Int[Tensor, " c"],
+    purse: Purse,
+    *,
+    generator: Generator,
+    progress: Progress = silent,
+) -> Selection:
+    """Picks among the candidates, within the purse, measured and certified.
+
+    Where rows have costs, the better of two searches: by gain, and by gain per cost. Either alone
+    can be arbitrarily bad; the better of both is not.
+    """
+    start, prior = opened
+    check_prior(prior)
+    purses = [purse] if purse.costs is None else [purse, replace(purse, by_rate=True)]
+    found = [
+        search(start, criterion, candidates, one, generator=generator, progress=progress)
+        for one in purses
+    ]
+    return measured(
+        criterion,
+        start,
+        best_of(found),
+        purse=purse,
+        prior=prior,
+        most=len(start),
+        progress=progress,
+    )
+
+
+def open_kernel(
+    kernel: Kernel, pool: Pool, noise: float, storage: torch.dtype, progress: Progress = silent
+) -> Opened:
+    """What opens posteriors of an exact kernel; `noise` is a fraction of the mean prior variance.
+
+    The mean is taken over the test points once per run, so that the scale of a kernel changes no
+    pick.
+    """
+    if tabulate := getattr(kernel, "tabulated", None):
+        progress("kernel", 0, 1)
+        kernel, pool = _by_row(tabulate, pool)
+        progress("kernel", 1, 1)
+    prior = float(pool.test_weights() @ kernel.diag(pool.test_points()).double())
+    return Start(kernel, pool, noise * prior, storage), prior
+
+
+def open_features(features: Features, pool: Pool, noise: float, storage: torch.dtype) -> Opened:
+    """The same for features in place of the kernel."""
+    start = FeatureStart.of(features, pool, noise, storage)
+    return start, start.prior
+
+
+def check_by_features(criterion: Criterion, what: str) -> None:
+    """Refuse a criterion that needs the test points one by one."""
+    if not can(criterion, "by_features"):
+        raise PoolError(
+            f"expected the expected variance as criterion with {what}, got {criterion!r}, which "
+            "needs the test points one by one"
+        )
+
+
+def measured(
+    criterion: Criterion,
+    start: Start | FeatureStart,
+    picks: Selection,
+    *,
+    purse: Purse,
+    prior: float,
+    most: int,
+    progress: Progress,
+) -> Selection:
+    """Replay picks in float64: the variance after each, and what was guaranteed.
+
+    `most` is the number of points that there are to pick from.
+    """
+    posterior = start(torch.from_numpy(picks.indices))
+    before = posterior.test_variance()
+    covariance = None
+    if can(criterion, "certifiable"):
+        progress("certifying", 0, 1)
+        covariance = start.test_covariance(posterior)
+    first, left = posterior.mean_variance(), []
+    for row in range(len(picks)):
+        posterior.observe_(row)
+        left.append(posterior.mean_variance())
+    single = isinstance(posterior, DensePosterior)  # features know the mean alone
+    picks = replace(
+        picks,
+        prior_variance=prior,
+        start_variance=first,
+        variance_left=np.array(left),
+        test_before=before.numpy() if single else np.empty(0),
+        test_after=posterior.test_variance().numpy() if single else np.empty(0),
+    )
+    if covariance is None:
+        return picks
+    guess = posterior.columns() if isinstance(posterior, DensePosterior) else None
+    bound = ceiling(covariance, len(picks), guess=guess)
+    certificate = _certify(picks, purse, bound, most)
+    progress("certifying", 1, 1)
+    return replace(picks, certificate=certificate)
+
+
+def _certify(picks: Selection, purse: Purse, bound: Ceiling, most: int) -> Certificate:
+    counts = None
+    if purse.costs is not None and picks.costs is not None:
+        cheapest = torch.cumsum(purse.costs.sort().values, 0).numpy()
+        spent = np.cumsum(picks.costs) * (1 + 1e-12)
+        counts = np.searchsorted(cheapest, spent, side="right").tolist()
+    return certify(
+        bound,
+        prior=picks.prior_variance,
+        start=picks.start_variance,
+        left=picks.variance_left,
+        counts=counts,
+        most=most,
+    )
+
+
+def check_prior(prior: float) -> None:
+    """Refuse points about which nothing is unknown."""
+    if not prior > 0:
+        raise PoolError(
+            f"expected test points with some variance, got a mean prior variance of {prior:g} (are "
+            "all features zero?), so no pick can lower it"
+        )
+
+
+def most_picks(k: int | None, free: int, prices: Float[Tensor, " c"] | None, budget: float) -> int:
+    """The number of picks to aim for, checked."""
+    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    if k is not None and not (whole and 1 <= k <= free):
+        raise PoolError(f"expected k from 1 to {free}, the rows that may be picked; got k={k!r}")
+    if prices is None:
+        if k is None:
+            raise PoolError("expected k, or costs and a budget; got neither")
+        return k
+    most = free if k is None else k
+    affordable = int((torch.cumsum(prices.sort().values, 0) <= budget * (1 + 1e-12)).sum())
+    if affordable == 0:
+        raise PoolError(
+            f"expected a budget that buys at least one item, the cheapest of which costs "
+            f"{float(prices.min()):g}; got budget={budget:g}"
+        )
+    return min(most, affordable)
+
+
+def _by_row(tabulate: Callable[[Tensor], Kernel], pool: Pool) -> tuple[Kernel, Pool]:
+    """The kernel between all points, once, and the pool as row numbers of it."""
+    parts = [part for part in (pool.x, pool.x_test, pool.x_labelled) if part is not None]
+    table = tabulate(torch.cat(parts))
+    rows = torch.arange(sum(len(part) for part in parts), dtype=torch.float64)[:, None]
+    places = iter(torch.split(rows, [len(part) for part in parts]))
+    x = next(places)
+    x_test = None if pool.x_test is None else next(places)
+    x_labelled = None if pool.x_labelled is None else next(places)
+    return table, replace(pool, x=x, x_test=x_test, x_labelled=x_labelled)

@@ -1,0 +1,404 @@
+"""The front door: what comes in, what comes out, and what is promised."""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evgp
+from evgp import NTK, ExpectedVariance, Pool, mlp
+from evgp._errors import DataWarning, MemoryPlanError, PoolError
+from tests.laws.posterior import Truth
+
+plan_room = import_module("evgp.selection.plan")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+
+
+def left(x: np.ndarray, picks, *, test=None, labelled=(), weights=None) -> float:
+    """Mean variance by one direct solve, for standardised inputs."""
+    pool = Pool(
+        torch.from_numpy(x),
+        None if test is None else torch.from_numpy(test),
+        weights=weights,
+        labelled=torch.tensor(list(labelled), dtype=torch.int64),
+    )
+    kernel = NTK(mlp())
+    noise = 1e-6 * float(pool.test_weights() @ kernel.diag(pool.test_points()))
+    return Truth(kernel, pool, noise).mean_variance([int(i) for i in picks])
+
+
+def standard(x: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
+    by = x if by is None else by
+    scale = np.where(by.std(0) > 0, by.std(0), 1)
+    return np.where(by.std(0) > 0, (x - by.mean(0)) / scale, 0.0)
+
+
+def test_three_lines_give_picks_with_their_story() -> None:
+    made = evgp.pick(X, k=8)
+    assert made.indices.shape == made.gains.shape == made.variance_left.shape == (8,)
+    assert len(set(made.indices.tolist())) == 8
+    assert made.prior_variance == made.start_variance == pytest.approx(0.7775, abs=1e-4)
+    assert np.allclose(made.start_variance - np.cumsum(made.gains), made.variance_left)
+    assert np.all(np.diff(made.variance_left) < 0)
+    for j in (1, 5, 8):
+        assert made.variance_left[j - 1] == pytest.approx(left(standard(X), made.indices[:j]))
+    assert made.test_before.mean() == pytest.approx(made.start_variance)
+    assert made.test_after.mean() == pytest.approx(made.variance_left[-1])
+    assert made.certificate is not None and np.all(made.certificate.share <= 1)
+    assert (
+        made.settings["network"]
+        == "Network(depth=2, width=512, activation=relu, w_std=1, b_std=0.1)"
+    )
+    assert "8 picks" in repr(made) and "of the best possible" in repr(made)
+
+
+def test_numpy_torch_float16_and_integers_come_in() -> None:
+    counts = RNG.integers(0, 16, size=(50, 4))
+    base = evgp.pick(counts.astype(float), 6).indices
+    kinds = ("f2", "u1", "u2", "u8", "i1", ">i4", ">f4")
+    others = [counts, torch.from_numpy(counts), counts.tolist(), *map(counts.astype, kinds)]
+    for other in others:
+        assert np.array_equal(evgp.pick(other, 6).indices, base)
+
+
+def test_standardising_is_what_a_person_would_do() -> None:
+    wild = X * [1e6, 1e-6, 1.0] + [5.0, -3.0, 0.0]
+    assert np.array_equal(evgp.pick(wild, 6).indices, evgp.pick(X, 6).indices)
+    by_hand = evgp.pick(standard(X), 6, standardise=False)
+    assert np.array_equal(by_hand.indices, evgp.pick(X, 6).indices)
+    constant = np.column_stack([X, np.full(60, 1e9 + 0.1)])
+    assert bool(np.isfinite(evgp.pick(constant, 6).gains).all())
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e200, 1e-170, 1e-300])
+def test_huge_and_tiny_columns_are_scaled_like_any_other(scale) -> None:
+    base = evgp.pick(X, 5).indices
+    assert np.array_equal(evgp.pick(X * scale, 5).indices, base)
+    assert np.array_equal(evgp.pick(X * [1.0, scale, 1.0], 5).indices, base)
+
+
+def test_an_offset_hides_nothing_that_the_numbers_hold() -> None:
+    far = np.round(X, 3) + 2.0**33
+    assert np.array_equal(evgp.pick(far, 5).indices, evgp.pick(far - 2.0**33, 5).indices)
+
+
+def test_all_rows_can_be_ranked() -> None:
+    made = evgp.pick(X, 60)
+    assert sorted(made.indices.tolist()) == list(range(60))
+    assert np.allclose(made.start_variance - np.cumsum(made.gains), made.variance_left, atol=1e-9)
+    for j in (1, 10, 40):
+        assert made.variance_left[j - 1] == pytest.approx(left(standard(X), made.indices[:j]))
+
+
+def test_copies_that_differ_in_the_last_digits_are_ties() -> None:
+    near = np.vstack([X, X + 1e-12 * np.random.default_rng(2).normal(size=X.shape)])
+    wide, single = (
+        evgp.pick(near, 25, greedy="exact", storage=storage) for storage in ("float64", "float32")
+    )
+    assert np.array_equal(wide.indices, single.indices) and wide.indices.max() < 60
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-10, 1e-9, 1e-8, 1e-6])
+@pytest.mark.parametrize(("k", "greedy", "noise"), [(6, "exact", 1e-6), (14, "exchange", 1e-2)])
+def test_storage_does_not_decide_between_near_copies(k, greedy, noise, apart) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        near = np.repeat(rng.normal(size=(9, 4)), 12, axis=0)
+        near = near + apart * rng.normal(size=near.shape)
+        wide, single = (
+            evgp.pick(near, k, greedy=greedy, noise=noise, storage=storage)
+            for storage in ("float64", "float32")
+        )
+        assert np.array_equal(wide.indices, single.indices)
+
+
+def test_test_points_and_weights() -> None:
+    test = RNG.normal(size=(10, 3)) + 1
+    made = evgp.pick(X, 5, x_test=test)
+    found = left(standard(X), made.indices, test=standard(test, X))
+    assert made.variance_left[-1] == pytest.approx(found)
+    # A weight of two is the point twice.
+    weights = RNG.integers(1, 4, size=10)
+    weighted = evgp.pick(X, 5, x_test=test, test_weights=weights)
+    repeated = evgp.pick(X, 5, x_test=np.repeat(test, weights, axis=0))
+    assert np.array_equal(weighted.indices, repeated.indices)
+    assert weighted.variance_left == pytest.approx(repeated.variance_left)
+    assert weighted.certificate.share == pytest.approx(repeated.certificate.share, rel=1e-6)
+    # A weight of zero is no point at all.
+    some = evgp.pick(X, 5, x_test=test, test_weights=[1] * 6 + [0] * 4)
+    assert np.array_equal(some.indices, evgp.pick(X, 5, x_test=test[:6]).indices)
+
+
+def test_labelled_points_are_known_and_never_picked() -> None:
+    made = evgp.pick(X, 5, labelled=[0, 7, 7])
+    assert not {0, 7} & set(made.indices.tolist())
+    assert made.start_variance == pytest.approx(left(standard(X), [], labelled=[0, 7]))
+    assert made.variance_left[-1] == pytest.approx(left(standard(X), made.indices, labelled=[0, 7]))
+    mask = np.zeros(60, dtype=bool)
+    mask[[0, 7]] = True
+    assert np.array_equal(evgp.pick(X, 5, labelled=mask).indices, made.indices)
+    outside = evgp.pick(X, 5, x_labelled=X[[0, 7]], candidates=np.setdiff1d(np.arange(60), [0, 7]))
+    assert np.array_equal(outside.indices, made.indices)
+
+
+def test_candidates_restrict_what_may_be_picked() -> None:
+    allowed = [3, 14, 15, 9, 26, 5]
+    made = evgp.pick(X, 4, candidates=allowed)
+    assert set(made.indices.tolist()) <= set(allowed)
+
+
+@pytest.mark.parametrize("criterion", ["ev", "p90"])
+def test_rounds_do_not_matter(criterion) -> None:
+    """Three rounds of four equal one of twelve."""
+    whole = evgp.pick(X, 12, greedy="exact", criterion=criterion).indices
+    done: list[int] = []
+    for _ in range(3):
+        done += evgp.pick(X, 4, greedy="exact", criterion=criterion, labelled=done).indices.tolist()
+    assert done == whole.tolist()
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), budget=st.floats(2.0, 30.0))
+def test_money_buys_the_better_of_two_greedies(seed, budget) -> None:
+    costs = np.random.default_rng(seed).uniform(0.5, 4.0, size=60)
+    made = evgp.pick(X, costs=costs, budget=budget)
+    assert made.costs == pytest.approx(costs[made.indices])
+    assert made.costs.sum() <= budget * (1 + 1e-9)
+    assert np.all(costs[np.setdiff1d(np.arange(60), made.indices)] > budget - made.costs.sum())
+    plain = evgp.pick(X, costs=costs, budget=budget, greedy="exact")
+    assert made.variance_left[-1] <= plain.variance_left[-1] + 1e-12
+    assert np.all(made.certificate.share <= 1)
+
+
+def test_equal_costs_are_no_costs() -> None:
+    made = evgp.pick(X, costs=np.full(60, 2.0), budget=10.0)
+    free = evgp.pick(X, 5)
+    assert np.array_equal(made.indices, free.indices)
+    assert made.certificate.share == pytest.approx(free.certificate.share)
+    assert len(evgp.pick(X, 3, costs=np.full(60, 2.0), budget=10.0)) == 3
+
+
+def test_thinning_keeps_pool_rows_as_test_points() -> None:
+    made = evgp.pick(X, 5, thin=20)
+    assert made.settings["test_points"] == 20 and made.test_before.shape == (20,)
+    assert np.array_equal(made.indices, evgp.pick(X, 5, thin=20).indices)
+    assert np.array_equal(evgp.pick(X, 5, thin=99).indices, evgp.pick(X, 5).indices)
+    assert evgp.pick(X, 3, x_test=X[:30] + 0.1, thin=10).test_before.shape == (10,)
+
+
+@pytest.mark.parametrize("criterion", ["ev", "max"])
+def test_a_test_point_that_is_kept_stands_for_those_around_it(criterion) -> None:
+    times = np.arange(1, 13)
+    crowd = np.repeat(X[:12] + 0.1, times, axis=0)
+    every = evgp.pick(X, 6, x_test=crowd, criterion=criterion)
+    few = evgp.pick(X, 6, x_test=crowd, criterion=criterion, thin=12)
+    assert few.test_before.shape == (12,)
+    assert np.array_equal(few.indices, every.indices)
+    assert few.gains == pytest.approx(every.gains)
+    weights = np.repeat(1 / times, times)  # each place as much as any other
+    told = evgp.pick(X, 6, x_test=crowd, test_weights=weights, criterion=criterion, thin=12)
+    plain = evgp.pick(X, 6, x_test=X[:12] + 0.1, criterion=criterion)
+    assert np.array_equal(told.indices, plain.indices)
+    assert told.gains == pytest.approx(plain.gains)
+
+
+def test_mutual_information_warns_when_gains_turn_negative() -> None:
+    close = np.linspace(0, 1, 12)[:, None]
+    with pytest.warns(DataWarning, match="negative gain"):
+        made = evgp.pick(close, 11, criterion="mi", noise=1e-2)
+    assert len(made) == 11 and any("negative gain" in text for text in made.warnings)
+    assert made.certificate is None
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("exact", evgp.Exact()), ("lazy", evgp.Lazy()), ("stochastic", evgp.Stochastic(1000)),
+     ("exchange", evgp.Exchange()), ("auto", evgp.Exchange())],
+)  # fmt: skip
+def test_other_greedies_by_name_or_object(name, meant) -> None:
+    made, wanted = evgp.pick(X, 4, greedy=name), evgp.pick(X, 4, greedy=meant)
+    assert made.settings["greedy"] == wanted.settings["greedy"] == repr(meant)
+    assert made.indices.tolist() == wanted.indices.tolist()
+    # Only swaps leave the greedy path here: the sample of the stochastic one is the whole pool.
+    swapped = made.indices.tolist() != evgp.pick(X, 4, greedy=evgp.Exact()).indices.tolist()
+    assert swapped == isinstance(meant, evgp.Exchange)
+
+
+@pytest.mark.parametrize(
+    ("name", "after"),
+    [("ev", np.mean), ("median", np.median), ("p90", lambda v: np.percentile(v, 90)),
+     ("max", np.max)],
+)  # fmt: skip
+def test_other_criteria_by_name(name, after) -> None:
+    """The first pick is the row that leaves least, each row tried by a direct solve."""
+    kernel, pool = NTK(mlp()), Pool(torch.from_numpy(standard(X)))
+    truth = Truth(kernel, pool, 1e-6 * float(kernel.diag(pool.test_points()).mean()))
+    lefts = [float(after(truth.test_variance([row]).numpy())) for row in range(60)]
+    made = evgp.pick(X, 1, criterion=name, greedy="exact")
+    assert made.indices.tolist() == [int(np.argmin(lefts))]
+    nothing = float(after(truth.test_variance([]).numpy()))
+    assert made.gains[0] == pytest.approx(nothing - min(lefts))
+
+
+def test_criteria_and_kernels_as_objects() -> None:
+    one = evgp.pick(X, 4, criterion=ExpectedVariance(), greedy=evgp.Exchange())
+    assert np.array_equal(one.indices, evgp.pick(X, 4).indices)
+    told = evgp.pick(X, 4, criterion=evgp.MutualInformation())
+    named = evgp.pick(X, 4, criterion="mi")
+    assert named.settings["criterion"] == told.settings["criterion"] == "MutualInformation()"
+    assert named.gains.tolist() == told.gains.tolist()
+    other = evgp.pick(X, 4, kernel=NTK(mlp(3, activation="sin")))
+    assert np.array_equal(other.indices, evgp.pick(X, 4, network=mlp(3, activation="sin")).indices)
+
+
+def test_same_picks_for_any_storage_and_threads() -> None:
+    x = np.concatenate([X, X[:20]])
+    base = evgp.pick(x, 12)
+    threads = torch.get_num_threads()
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            assert np.array_equal(evgp.pick(x, 12).indices, base.indices)
+            assert np.array_equal(evgp.pick(x, 12, storage="float32").indices, base.indices)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_permuting_the_pool_permutes_the_picks() -> None:
+    turned = np.random.default_rng(1).permutation(60)
+    made = evgp.pick(X[turned], 8)
+    assert turned[made.indices].tolist() == evgp.pick(X, 8).indices.tolist()
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[str, int, int]] = []
+    evgp.pick(X, 4, progress=lambda *step: told.append(step))
+    assert ("picking", 4, 4) in told and told[-1] == ("certifying", 1, 1)
+    assert any(stage == "exchanging" for stage, _, _ in told)
+
+
+def test_a_pool_of_one_row_and_of_equal_rows() -> None:
+    with pytest.warns(DataWarning) as told:
+        assert evgp.pick(np.ones((1, 2)), 1).indices.tolist() == [0]
+        made = evgp.pick(np.ones((5, 2)), 5)
+    assert [("every column" in str(one.message)) for one in told] == [True, True, False]
+    assert "the others add nothing" in str(told[2].message)
+    assert sorted(made.indices.tolist()) == [0, 1, 2, 3, 4]
+    assert made.indices[0] == 0
+
+
+def test_more_picks_than_distinct_points_is_said() -> None:
+    with pytest.warns(DataWarning, match="the others add nothing"):
+        evgp.pick(np.tile(X[:6], (5, 1)), 12)
+    huge = evgp.pick(X, 5, test_weights=np.full(60, 1e308))
+    assert np.array_equal(huge.indices, evgp.pick(X, 5).indices)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"k": 0}, "k from 1 to 60.*got k=0"),
+        ({"k": 61}, "k from 1 to 60.*got k=61"),
+        ({"k": 59, "labelled": [1, 2]}, "k from 1 to 58.*got k=59"),
+        ({"k": 5, "labelled": np.arange(60) % 2}, r"got 60 zeros and ones; .*astype\(bool\)"),
+        ({"k": 5, "candidates": [1] * 60}, "mask of booleans, got 60 zeros and ones"),
+        ({"k": None}, "k, or costs and a budget; got neither"),
+        ({"k": None, "budget": 3.0}, "costs with a budget"),
+        ({"costs": np.ones(60)}, "a budget with costs"),
+        ({"costs": np.ones(59), "budget": 3.0}, r"60 costs, one a row; got shape \(59,\)"),
+        ({"costs": -np.ones(60), "budget": 3.0}, "60 that are not .*-1 in row 0"),
+        ({"costs": np.ones(60), "budget": 0.5}, "cheapest of which costs 1; got budget=0.5"),
+        ({"costs": np.ones(60), "budget": -1.0}, "a budget above 0, got -1"),
+        ({"labelled": [60]}, "labelled from 0 to 59, got 1 outside .first: 60"),
+        ({"labelled": [-1]}, "labelled from 0 to 59"),
+        ({"labelled": [0.5]}, "list of row numbers"),
+        ({"labelled": range(60)}, "at least one row to pick, got none"),
+        ({"candidates": []}, "at least one row to pick"),
+        ({"x_test": np.ones((4, 2))}, r"features of shape \(3,\), as in x; got \(2,\)"),
+        ({"x_labelled": np.ones(3)}, "x_labelled of shape .rows, features."),
+        ({"test_weights": np.ones(3)}, "60 test_weights"),
+        ({"test_weights": np.zeros(60)}, "at least one above 0"),
+        ({"costs": ["a"] * 60, "budget": 3.0}, "numbers as costs"),
+        ({"seed": -1}, "seed as a whole number from 0"),
+        ({"test_weights": np.ones(60), "criterion": "mi"}, "no test_weights with mutual"),
+        ({"noise": -1e-6}, "noise >= 0"),
+        ({"criterion": "entropy"}, "ev, median, p90, max, mi; got 'entropy'"),
+        ({"greedy": "eager"}, "auto, exact, lazy, stochastic, exchange, two-rounds; got 'eager'"),
+        ({"storage": "float16"}, "float64, float32, auto; got 'float16'"),
+        ({"thin": 0}, "thin as a whole number from 1, got 0"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(change, words) -> None:
+    with pytest.raises(PoolError, match=words):
+        evgp.pick(X, **{"k": 5, **change})
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        (np.array([[1.0, np.nan], [np.inf, 2.0]]), "2 NaN or inf in 2 rows .first rows 0, 1"),
+        (np.array([["a", "b"]]), "numbers in x, got dtype <U1"),
+        (np.array([[1j, 2.0]]), "real numbers"),
+        (np.ones(5), "reshape one column"),
+        ([[1.0, 2.0], [3.0]], "rows of equal length"),
+        (np.ones((0, 3)), "at least one row"),
+        (np.ones((3, 0)), "at least one row and one feature"),
+        (np.full((4, 2), 1e200), "norm"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_inputs_that_are_no_pool(x, words) -> None:
+    with pytest.raises(PoolError, match=words):
+        evgp.pick(x, 1, standardise=False)
+
+
+def test_a_run_that_would_not_fit_is_refused_before_it_starts(monkeypatch) -> None:
+    monkeypatch.setattr(plan_room, "available_memory", lambda: 1_110_000_000)
+    x = np.zeros((2000, 2))
+    x[:, 0] = np.arange(2000)
+    with pytest.raises(MemoryPlanError, match=r"float32 storage would take 880\.3 MB"):
+        evgp.pick(x, 5, storage="float64")
+    with pytest.raises(MemoryError):
+        evgp.pick(x, 5, storage="float64")
+    assert evgp.pick(x, 5).settings["storage"] == "float32"
+    assert evgp.plan((2000, 2), 5, storage="float32").fits  # as advised
+    monkeypatch.setattr(plan_room, "available_memory", lambda: 1_098_000_000)
+    with pytest.raises(MemoryPlanError, match=r"float32 storage with thin=1000 .* 828\.4 MB"):
+        evgp.pick(x, 5, method="dense")
+    assert not evgp.plan((2000, 2), 5, storage="float32", method="dense").fits
+    assert evgp.plan((2000, 2), 5, storage="float32", thin=1000, method="dense").fits
+    monkeypatch.setattr(plan_room, "available_memory", lambda: 10_000_000)
+    with pytest.raises(MemoryPlanError, match="a sample of the rows"):
+        evgp.pick(x, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "plain"), [("kin8nm", 0.1748, 0.17781), ("optdigits", 0.2310, 0.23395)]
+)
+def test_the_figures_to_reach(name, most, plain, half) -> None:
+    x = half(name)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        made = evgp.pick(x, 100)
+        exact = evgp.pick(x, 100, greedy="exact")
+    finally:
+        torch.set_num_threads(threads)
+    assert made.variance_left[-1] <= most
+    assert exact.variance_left[-1] == pytest.approx(plain, abs=6e-6)
+    assert made.variance_left[-1] == pytest.approx(left(standard(x), made.indices), rel=1e-6)
+    assert made.certificate.share[-1] > 0.85
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", ["kin8nm", "optdigits"])
+def test_exchange_saves_one_percent_on_any_half(name, seed, half) -> None:
+    x = half(name, seed)
+    made, exact = (evgp.pick(x, 100, greedy=greedy) for greedy in ("exchange", "exact"))
+    assert made.variance_left[-1] <= 0.99 * exact.variance_left[-1]
