@@ -17,6 +17,8 @@ from evgp._errors import PoolError
 from evgp.posterior import Posterior
 
 BLOCK = 1 << 22  # numbers in one block of candidates x test points
+# Variances are computed to some 1e-14 of the prior variance; with what sums of them add, to this.
+_ROUNDING = 1e-12
 # A window that percentiles are a mean over: narrower ones would be lost in rounding.
 _NARROWEST = 1e-12
 
@@ -34,7 +36,9 @@ class Criterion(Protocol):
     - `pairwise`: each look at the candidates costs all pairs with the test points;
     - `ignores_weights`: weights of the test points have no place in it;
     - `test_points`: how many test points it can take, if not all of them;
-    - `extra_memory(n, m)`: bytes that it takes next to the matrix of n candidates x m test points.
+    - `extra_memory(n, m)`: bytes that it takes next to the matrix of n candidates x m test points;
+    - `rounding(posterior)`: how far a gain may be off by rounding alone, so that gains which are no
+      further apart are a tie.
     """
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
@@ -68,6 +72,10 @@ class ExpectedVariance:
         known = posterior.fall() + posterior.slack()
         return known / (posterior.variance() + posterior.noise())
 
+    def rounding(self, posterior: Posterior) -> float:
+        """How far a gain may be off by rounding alone."""
+        return _ROUNDING * posterior.scale()
+
 
 @dataclass(frozen=True)
 class Linearised:
@@ -89,6 +97,10 @@ class Linearised:
     def ceilings(self, posterior: Posterior) -> Float[Tensor, " c"]:
         """Gains from the running sums, plus what rounding may hide."""
         return (posterior.fall() + posterior.slack()) / posterior.noise()
+
+    def rounding(self, posterior: Posterior) -> float:
+        """How far a gain may be off by rounding alone."""
+        return _ROUNDING * posterior.scale()
 
 
 @dataclass(frozen=True)
@@ -126,6 +138,10 @@ class Percentile:
         """The gains themselves."""
         return self.gains(posterior, torch.arange(len(posterior.variance())))
 
+    def rounding(self, posterior: Posterior) -> float:
+        """How far a gain may be off by rounding alone."""
+        return _ROUNDING * posterior.scale()
+
     def extra_memory(self, n: int, m: int) -> int:
         """Bytes of the blocks whose percentiles are taken."""
         return 12 * 8 * BLOCK
@@ -153,6 +169,10 @@ class MutualInformation:
         noise = posterior.noise()
         informed = posterior.informed_variance() + noise
         return ((posterior.variance() + noise) / informed).log() / 2
+
+    def rounding(self, posterior: Posterior) -> float:
+        """How far a gain may be off by rounding alone: that of a variance, over the noise."""
+        return _ROUNDING / 100 * posterior.scale() / float(posterior.noise().min())
 
     def extra_memory(self, n: int, m: int) -> int:
         """Bytes of the test points' covariance, its factor, and what it is multiplied with."""

@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import mpmath as mp
 import numpy as np
 import pytest
 import torch
@@ -170,6 +171,47 @@ def test_equal_points_get_the_exact_diagonal_wherever_they_stand(x) -> None:
         assert torch.equal(kernel(x[5:9], x)[:, 5:9].diagonal(), kernel.diag(x[5:9]))
     zeros = torch.zeros(2, 3, dtype=torch.float64)
     assert torch.equal(NTK(mlp())(zeros, -zeros), NTK(mlp()).diag(zeros)[:, None].expand(2, 2))
+
+
+def _exact(x, y, depth: int, b_std: float, slope: float) -> float:
+    """The tangent kernel of a leaky ReLU network with sixty digits."""
+    with mp.workdps(60):
+        slope, bias, d = mp.mpf(slope), mp.mpf(b_std) ** 2, len(x)
+        x, y = ([mp.mpf(float(value)) for value in point] for point in (x, y))
+        k, v, u = (mp.fdot(*pair) / d for pair in ((x, y), (x, x), (y, y)))
+        c, half, ntk = (1 - slope) ** 2 / (2 * mp.pi), (1 + slope**2) / 2, mp.mpf(0)
+        for layer in range(depth + 1):
+            if layer:
+                size = mp.sqrt(v * u)
+                theta = mp.acos(min(k / size, mp.mpf(1)))
+                dot = c * (mp.pi - theta) + slope
+                k, ntk = size * (c * mp.sin(theta) + mp.cos(theta) * dot), ntk * dot
+                v, u = v * half, u * half
+            k, v, u = k + bias, v + bias, u + bias
+            ntk = k + ntk
+        return float(ntk)
+
+
+@pytest.mark.parametrize("apart", [1e-3, 1e-5, 1e-7, 1e-9, 1e-12, 1e-15])
+@pytest.mark.parametrize("b_std", [0.0, 0.1, 3.0])
+def test_points_that_nearly_coincide_keep_their_digits(b_std, apart) -> None:
+    rng = np.random.default_rng(0)
+    for depth, slope, size in product((1, 2, 5), (0.0, 0.3, -1.0), (1.0, 1e-6)):
+        x = rng.normal(size=(1, 4)) * size
+        y = x + apart * size * rng.normal(size=(1, 4))
+        found = NTK(mlp(depth, activation=LeakyRelu(slope), b_std=b_std))(x, y)[0, 0]
+        assert found == pytest.approx(_exact(x[0], y[0], depth, b_std, slope), rel=3e-13)
+
+
+@pytest.mark.parametrize("apart", [1e-4, 1e-6, 1e-8, 1e-10])
+def test_a_value_does_not_depend_on_what_else_is_asked_for(apart, x) -> None:
+    near = torch.cat([x + apart * torch.randn_like(x) for _ in range(4)])
+    kernel = NTK(mlp())
+    whole = kernel(near)
+    for rows in (slice(0, 1), slice(50, 53), slice(30, 160)):
+        assert torch.allclose(kernel(near[rows], near), whole[rows], rtol=1e-12, atol=1e-12)
+    turned = torch.randperm(160, generator=torch.Generator().manual_seed(1))
+    assert torch.allclose(kernel(near[turned]), whole[turned][:, turned], rtol=1e-12, atol=1e-12)
 
 
 def test_antipodal_and_zero_points() -> None:

@@ -175,6 +175,23 @@ def test_without_noise_a_twin_of_a_pick_gains_nothing() -> None:
     assert bool(torch.isfinite(posterior.fall()).all())
 
 
+@pytest.mark.parametrize("storage", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("copies", [20, 400])
+def test_no_gain_exceeds_its_ceiling_among_copies(copies, storage) -> None:
+    """Where terms of a sum are alike, their rounding adds up."""
+    kernel, rule = NTK(mlp()), ExpectedVariance()
+    pool = Pool(points(8).repeat_interleave(copies, 0))
+    every = torch.arange(len(pool))
+    for noise in (1e-2, 1e-6):
+        posterior = Start(kernel, pool, noise, storage)(every)
+        for row in range(0, len(pool), copies):
+            posterior.observe_(row)
+            ceilings = rule.ceilings(posterior)
+            gains = posterior.covariance(every).square() @ pool.test_weights()
+            gains = gains / (posterior.variance() + posterior.noise())
+            assert bool((ceilings >= gains * (1 - 1e-9)).all())
+
+
 def test_misuse_gets_a_sentence() -> None:
     posterior = condition(KERNEL, Pool(points(4)), torch.arange(4), noise=NOISE)
     posterior.observe_(1)

@@ -147,6 +147,18 @@ def test_storage_and_copies_change_no_pick(seed, n, p, k) -> None:
     assert len(set(exact.indices.tolist())) == k
 
 
+def test_rounding_stays_within_its_allowance_where_features_are_alike() -> None:
+    """Where terms of a sum are alike, their rounding adds up."""
+    values = torch.linspace(0.1, 1, 40)[:, None].double()
+    pool, every = Pool(values.expand(40, 4096).contiguous()), torch.arange(40)
+    posterior = FeatureStart.of(Raw(), pool, 1e-2, torch.float32)(every)
+    posterior.observe_(17)
+    below, near, slack = posterior.variance(), posterior.fall().clone(), posterior.slack().clone()
+    fall = posterior.fall(every)
+    assert bool((below <= posterior.variance() * (1 + 1e-9)).all())
+    assert bool(((near - fall).abs() <= slack + 1e-9 * fall).all())
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_compiled_pass_is_the_plain_one(monkeypatch, threads) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)

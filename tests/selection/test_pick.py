@@ -102,6 +102,20 @@ def test_copies_that_differ_in_the_last_digits_are_ties() -> None:
     assert np.array_equal(wide.indices, single.indices) and wide.indices.max() < 60
 
 
+@pytest.mark.parametrize("apart", [0.0, 1e-10, 1e-9, 1e-8, 1e-6])
+@pytest.mark.parametrize(("k", "greedy", "noise"), [(6, "exact", 1e-6), (14, "exchange", 1e-2)])
+def test_storage_does_not_decide_between_near_copies(k, greedy, noise, apart) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        near = np.repeat(rng.normal(size=(9, 4)), 12, axis=0)
+        near = near + apart * rng.normal(size=near.shape)
+        wide, single = (
+            evgp.pick(near, k, greedy=greedy, noise=noise, storage=storage)
+            for storage in ("float64", "float32")
+        )
+        assert np.array_equal(wide.indices, single.indices)
+
+
 def test_test_points_and_weights() -> None:
     test = RNG.normal(size=(10, 3)) + 1
     made = evgp.pick(X, 5, x_test=test)

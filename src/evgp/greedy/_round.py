@@ -20,7 +20,7 @@ from evgp._linalg import JITTER
 from evgp.criteria import Criterion
 from evgp.datasets import naming, reserve, verify
 from evgp.datasets.disk import KEPT
-from evgp.greedy.greedy import Purse, contenders
+from evgp.greedy.greedy import Purse, contenders, rounding
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.rows import FeatureRows, let_go, mapped
 from evgp.posterior.sums import Change, State, Sums
@@ -91,10 +91,14 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Rows of a shard that may be the best of all, by their number in the pool."""
+    """Rows of a shard that may be the best of all, by their number in the pool.
+
+    `lost` is how far each gain may be off by rounding.
+    """
 
     rows: list[int]
     gains: list[float]
+    lost: list[float]
     phi: Float[Tensor, "r p"]
     noise: Float[Tensor, " r"]
     costs: Float[Tensor, " r"]
@@ -139,10 +143,12 @@ class Place:
                 rows.append(row)
         if not rows:
             return None
-        at, prices = torch.tensor(rows), self.part.prices
+        at, prices, rates = torch.tensor(rows), self.part.prices, purse.rates()
+        lost = rounding(opening.criterion, self.posterior)
         return Found(
             [self.part.first + row for row in rows],
             [settled[row] for row in rows],
+            [lost if rates is None else lost / float(rates[row]) for row in rows],
             self.part.rows.take(at),
             self.posterior.noise()[at],
             torch.zeros(len(rows), dtype=torch.float64) if prices is None else prices[at].double(),

@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.greedy.exact import Exact
-from evgp.greedy.greedy import Opens, Purse, selection, winner
+from evgp.greedy.greedy import Opens, Purse, best_of, rounding, selection, winner
 from evgp.pool import Selection
 from evgp.posterior import Posterior
 
@@ -56,7 +56,8 @@ class Exchange:
             if swaps == 0:
                 break
         ranked = _rank(start, criterion, candidates, rows, purse)
-        return ranked if ranked.gains.sum() >= plain.gains.sum() else plain
+        # What is better by rounding alone is no better.
+        return best_of([plain, ranked])
 
     def _pass_(
         self,
@@ -73,7 +74,8 @@ class Exchange:
             posterior.forget_(row)
             own = float(criterion.gains(posterior, torch.tensor([row])))
             best = winner(posterior, criterion, purse.allowed(free, spent))
-            if best is not None and best[1] > own + _PAYS * abs(own):
+            least = own + _PAYS * abs(own) + rounding(criterion, posterior)
+            if best is not None and best[1] > least:
                 posterior.observe_(best[0])
                 free[row], free[best[0]] = True, False
                 rows[place] = best[0]

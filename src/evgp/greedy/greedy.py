@@ -17,8 +17,8 @@ from evgp.posterior import Posterior
 
 Opens = Callable[[Int[Tensor, " c"]], Posterior]
 
-# Gains closer than this are a tie, and the lowest index wins. Kernel values of nearly equal points
-# carry noise of 1e-8 (arccos near 1), which must not decide between them.
+# Gains that differ by less than this share of the best, or by no more than rounding may make of
+# them, are a tie, and the lowest index wins: rounding must not decide.
 TIE = 1e-7
 
 
@@ -96,12 +96,14 @@ def contenders(
     """The rows whose gains (by cost, with `per`) are the best up to a tie, with these gains.
 
     Running sums may be rounded (float32 storage), so ceilings only say who is worth a look: rows
-    are settled exactly, a few at a time, until no other row can reach the best. Among gains within
-    1e-7 of it the lowest row wins, so that storage, threads and chunks change nothing.
+    are settled exactly, a few at a time, until no other row can reach the best. A gain ties with
+    the best if it reaches all but 1e-7 of it, or would but for rounding; the lowest row of these
+    wins, so that storage, threads and chunks change nothing.
     """
     if not bool(allowed.any()):
         return {}
-    ceilings = criterion.ceilings(posterior)
+    lost = rounding(criterion, posterior)
+    ceilings = criterion.ceilings(posterior) + lost
     ceilings = torch.where(allowed, ceilings if per is None else ceilings / per, -inf)
     settled: dict[int, float] = {}
     look, best, floor = 1, -inf, -inf
@@ -115,10 +117,25 @@ def contenders(
         gains = gains if per is None else gains / per[rows]
         settled.update(zip(rows.tolist(), gains.tolist(), strict=True))
         best = max(settled.values())
-        floor = best - TIE * abs(best)
+        floor = tie_of(best)
         ceilings[rows] = -inf
         look = min(2 * look, 512)
-    return {row: gain for row, gain in settled.items() if gain >= floor}
+    return {
+        row: gain
+        for row, gain in settled.items()
+        if gain + (lost if per is None else lost / float(per[row])) >= floor
+    }
+
+
+def tie_of(best: float) -> float:
+    """The least that ties with the best, rounding aside."""
+    return best - TIE * abs(best)
+
+
+def rounding(criterion: Criterion, posterior: Posterior) -> float:
+    """How far a gain may be off by rounding alone, as far as the criterion says."""
+    found = getattr(criterion, "rounding", None)
+    return 0.0 if found is None else float(found(posterior))
 
 
 @runtime_checkable
@@ -144,7 +161,7 @@ def best_of(made: Sequence[Picks]) -> Picks:
     array([3, 4])
     """
     sums = [float(sum(one.gains)) for one in made]
-    floor = max(sums) - TIE * abs(max(sums))
+    floor = tie_of(max(sums))
     return next(one for one, gain in zip(made, sums, strict=True) if gain >= floor)
 
 

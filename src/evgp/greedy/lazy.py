@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
-from evgp.greedy.greedy import TIE, Opens, Purse, selection
+from evgp.greedy.greedy import Opens, Purse, rounding, selection, tie_of
 from evgp.pool import Selection
 
 _LOOK = 16
@@ -45,7 +45,8 @@ class Lazy:
         posterior = start(candidates)
         per = purse.rates()
         scale = torch.ones(len(candidates), dtype=torch.float64) if per is None else per
-        stale = (criterion.ceilings(posterior) / scale).tolist()
+        lost = rounding(criterion, posterior) / scale
+        stale = (criterion.ceilings(posterior) / scale + lost).tolist()
         heap = [(-gain, row) for row, gain in enumerate(stale)]
         heapq.heapify(heap)
         rows: list[int] = []
@@ -54,7 +55,7 @@ class Lazy:
         while len(rows) < purse.k:
             fresh: dict[int, float] = {}
             best = -inf
-            while heap and -heap[0][0] >= best - TIE * abs(best):
+            while heap and -heap[0][0] >= tie_of(best):
                 # A few at a time: the rows behind the top are likely to be asked for next.
                 top = [heapq.heappop(heap)[1] for _ in range(min(_LOOK, len(heap)))]
                 # Money only shrinks, so what it does not buy now stays out.
@@ -66,12 +67,12 @@ class Lazy:
                     best = max(best, *answers)
             if not fresh:
                 break
-            row = min(row for row, gain in fresh.items() if gain >= best - TIE * abs(best))
+            row = min(row for row, gain in fresh.items() if gain + float(lost[row]) >= tie_of(best))
             posterior.observe_(row)
             spent += purse.price([row])
             rows.append(row)
             gains.append(fresh.pop(row) * float(scale[row]))
             for other, gain in fresh.items():
-                heapq.heappush(heap, (-gain, other))
+                heapq.heappush(heap, (-gain - float(lost[other]), other))
             progress("picking", len(rows), purse.k)
         return selection(candidates, rows, gains, purse)

@@ -17,7 +17,7 @@ from evgp._errors import PoolError
 from evgp._executor import Executor, Here, Progress, silent
 from evgp.criteria import Criterion
 from evgp.greedy._round import Call, Found, Opening, Part, Step, advance, close
-from evgp.greedy.greedy import TIE, Opens, Purse, selection
+from evgp.greedy.greedy import Opens, Purse, selection, tie_of
 from evgp.pool import Selection
 from evgp.posterior import FeaturePosterior, FeatureStart
 from evgp.posterior.rows import Some, Stored
@@ -220,13 +220,12 @@ def _best(found: Sequence[Found]) -> tuple[Found, int] | None:
     gains = [gain for one in found for gain in one.gains]
     if not gains:
         return None
-    best = max(gains)
-    floor = best - TIE * abs(best)
+    floor = tie_of(max(gains))
     every = [
         (row, one, at)
         for one in found
         for at, (row, gain) in enumerate(zip(one.rows, one.gains, strict=True))
-        if gain >= floor
+        if gain + one.lost[at] >= floor
     ]
     _, one, at = min(every, key=lambda entry: entry[0])
     return one, at
@@ -240,5 +239,5 @@ def _looked_up(parts: Sequence[Part], row: int, opening: Opening) -> Found:
             noise = opening.noise_of_(part.rest()[at].clone())
             costs = torch.zeros(1, dtype=torch.float64)
             costs = costs if part.prices is None else part.prices[at]
-            return Found([row], [0.0], part.rows.take(at), noise, costs)
+            return Found([row], [0.0], [0.0], part.rows.take(at), noise, costs)
     raise PoolError(f"expected a pick among the rows of the pool, got {row}")

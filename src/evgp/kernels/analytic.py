@@ -5,7 +5,9 @@ $$ K^{(0)}(x, x') = x \cdot x' / d, \qquad \Theta^{(0)} = 0 $$
 pushed through the layers (`evgp.nets`). Everything is computed in float64 in tiles that stay in
 the cache, and stored in the type asked for: in float32 the ReLU angle at coinciding points would
 lose half its digits. Points that are equal to the bit get the exact diagonal value, wherever they
-stand.
+stand. The tangent kernel of ReLU has a kink where points coincide: $\arccos$ of a correlation near
+one would turn rounding of $10^{-16}$ into $10^{-8}$. There the angle comes from the difference of
+the points, so that rounding changes no value by more than some $10^{-15}$.
 """
 
 import warnings
@@ -15,17 +17,21 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from evgp._errors import NumericalWarning, PoolError
 from evgp._linalg import as_tensor, like, mirror_, tiles
 from evgp._typing import AnyArray, Array
-from evgp.nets import Erf, Network, Sin
+from evgp.nets import Dense, Erf, Layer, LeakyRelu, Network, Sin
 
 # Beyond this input variance erf and sin have fewer than six correct digits in float64.
 _DELICATE = 1e9
+# Where one less the correlation is below this, the angle is computed from the points themselves.
+_NEAR = 1e-6
+# Numbers in one block of differences.
+_DIFFERENCES = 1 << 20
 _VARIANCES: MutableMapping[Tensor, tuple[int, Tensor]] = WeakIdKeyDictionary()
 
 
@@ -149,18 +155,27 @@ def _matrix(
     out = torch.empty(len(a), len(b), dtype=storage or a.dtype)
     exact = network.diagonal(va)[int(ntk)]
     twins = _twins(a, b, va, vb, symmetric)
+    kinked = ntk and any(isinstance(layer, LeakyRelu) for layer in network.layers)
     # Few rows, as for one column of a greedy, go in one long tile.
     wide = max(1024, 512 * 1024 // max(1, min(len(a), 512)))
     for rows, columns in tiles(len(a), len(b), 512, wide):
         if symmetric and columns.stop <= rows.start:
             continue
-        cov = _products(a[rows].double(), b[columns].double()).div_(a.shape[1])
-        moments = network.propagate(cov, va[rows], vb[columns])
+        left, right = a[rows].double(), b[columns].double()
+        cov = _products(left, right).div_(a.shape[1])
+        same = None if twins is None else twins[0][rows, None] == twins[1][None, columns]
+        apart = None
+        if kinked:
+            near = _near(network.layers[0], cov, va[rows], vb[columns])
+            if same is not None:
+                near &= ~same
+            elif symmetric:
+                near.diagonal(rows.start - columns.start).fill_(False)
+            if bool(near.any()):
+                apart = _apart(left, right, cov, va[rows], vb[columns])
+        moments = network.propagate(cov, va[rows], vb[columns], apart)
         tile = moments.ntk if ntk else moments.nngp
-        if twins is not None:
-            same = twins[0][rows, None] == twins[1][None, columns]
-            tile = torch.where(same, exact[rows, None], tile)
-        out[rows, columns] = tile
+        out[rows, columns] = tile if same is None else torch.where(same, exact[rows, None], tile)
     if symmetric:
         out.diagonal().copy_(exact)
         mirror_(out)
@@ -170,6 +185,39 @@ def _matrix(
 def _products(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
     """Inner products; for a few rows one by one, which is several times faster than thin blocks."""
     return torch.stack([b @ row for row in a]) if 0 < len(a) <= 4 else a @ b.T
+
+
+def _near(
+    first: Layer, cov: Float[Tensor, "n m"], va: Float[Tensor, " n"], vb: Float[Tensor, " m"]
+) -> Bool[Tensor, "n m"]:
+    """Which pairs nearly coincide behind the first layer, whose bias may bring them together."""
+    w2, b2 = (first.w_std**2, first.b_std**2) if isinstance(first, Dense) else (1.0, 0.0)
+    s1, s2 = (va * w2 + b2).sqrt(), (vb * w2 + b2).sqrt()
+    return cov > torch.outer(s1 * ((1 - _NEAR) / w2), s2).sub_(b2 / w2)
+
+
+def _apart(
+    a: Float[Tensor, "n d"],
+    b: Float[Tensor, "m d"],
+    cov: Float[Tensor, "n m"],
+    va: Float[Tensor, " n"],
+    vb: Float[Tensor, " m"],
+) -> Float[Tensor, "n m"]:
+    r"""One less the correlation; of near points $|u - u'|^2 / 2$ for $u$, $u'$ of length one.
+
+    O(d) for each pair of near points.
+    """
+    s1, s2 = va.sqrt()[:, None], vb.sqrt()
+    product = s1 * s2
+    apart = torch.where(product > 0, 1 - cov / product, 1.0)
+    i, j = ((apart < _NEAR) & (product > 0)).nonzero(as_tuple=True)
+    if len(i) == 0:
+        return apart
+    a, b = a / s1, b / s2[:, None]
+    size = max(1, _DIFFERENCES // a.shape[1])
+    for some, others in zip(torch.split(i, size), torch.split(j, size), strict=True):
+        apart[some, others] = (a[some] - b[others]).square_().mean(1).div_(2)
+    return apart
 
 
 def _twins(

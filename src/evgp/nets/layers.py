@@ -21,12 +21,14 @@ class Moments:
     r"""Covariances between two batches at some depth, float64, changed in place.
 
     `nngp` is $K$, `ntk` is $\Theta$; `var1` and `var2` are the variances of the two batches.
+    `apart` is $1 - \rho$ with all its digits, kept only where some points nearly coincide.
     """
 
     nngp: Float[Tensor, "n m"]
     ntk: Float[Tensor, "n m"]
     var1: Float[Tensor, " n"]
     var2: Float[Tensor, " m"]
+    apart: Float[Tensor, "n m"] | None = None
 
 
 @runtime_checkable
@@ -90,6 +92,8 @@ class Dense:
 
     def propagate_(self, moments: Moments) -> None:
         w2, b2 = self.w_std**2, self.b_std**2
+        if moments.apart is not None:
+            moments.apart = self._apart(moments.apart, moments.var1, moments.var2)
         if w2 != 1:
             moments.nngp.mul_(w2)
         if b2 != 0:
@@ -98,6 +102,22 @@ class Dense:
         moments.ntk = torch.add(moments.nngp, moments.ntk, alpha=w2)
         moments.var1 = moments.var1 * w2 + b2
         moments.var2 = moments.var2 * w2 + b2
+
+    def _apart(
+        self, apart: Float[Tensor, "n m"], var1: Float[Tensor, " n"], var2: Float[Tensor, " m"]
+    ) -> Float[Tensor, "n m"]:
+        r"""$1 - \rho$ behind the layer, as a sum of two terms that are not negative.
+
+        With $V = \sigma_w^2 v + \sigma_b^2$ and $c = \sigma_w^2 \sqrt{v v'}$ it is $c (1 - \rho) +
+        \sqrt{V V'} - c - \sigma_b^2$ over $\sqrt{V V'}$, and the last three are $\sigma_w^2
+        \sigma_b^2 (\sqrt v - \sqrt{v'})^2$ over $\sqrt{V V'} + c + \sigma_b^2$.
+        """
+        w2, b2 = self.w_std**2, self.b_std**2
+        s1, s2 = var1.sqrt()[:, None], var2.sqrt()
+        scale = (var1 * w2 + b2).sqrt()[:, None] * (var2 * w2 + b2).sqrt()
+        inner = w2 * s1 * s2
+        radial = (s1 - s2).square_().mul_(w2 * b2).div_(scale + inner + b2)
+        return torch.where(scale > 0, (inner * apart + radial) / scale, 1.0)
 
     def diagonal(
         self, variance: Float[Tensor, " n"], ntk: Float[Tensor, " n"]
@@ -131,6 +151,7 @@ class Activation(ABC):
     def propagate_(self, moments: Moments) -> None:
         slope = self.dual_(moments.nngp, moments.var1, moments.var2)
         moments.ntk = moments.ntk.mul_(slope)
+        moments.apart = None
         moments.var1 = self.dual_diagonal(moments.var1)[0]
         moments.var2 = self.dual_diagonal(moments.var2)[0]
 
@@ -167,6 +188,21 @@ class LeakyRelu(Activation):
 
     def forward(self, z: Tensor) -> Tensor:
         return nn.functional.leaky_relu(z, self.slope)
+
+    def propagate_(self, moments: Moments) -> None:
+        if moments.apart is None:
+            super().propagate_(moments)
+            return
+        c, half = (1 - self.slope) ** 2 / (2 * pi), (1 + self.slope**2) / 2
+        apart = moments.apart.clamp_(0, 2)
+        theta = (apart / 2).sqrt_().asin_().mul_(2)
+        bulge = _bulge(theta, apart)
+        # The same duals, written with c pi + a = (1 + a²) / 2.
+        moments.ntk = moments.ntk.mul_(theta.mul_(-c).add_(half))
+        s1, s2 = moments.var1.sqrt()[:, None], moments.var2.sqrt()
+        moments.nngp = (1 - apart).mul_(half).add_(bulge, alpha=c).mul_(s1).mul_(s2)
+        moments.apart = apart.sub_(bulge, alpha=c / half)
+        moments.var1, moments.var2 = moments.var1 * half, moments.var2 * half
 
     def dual_(
         self, cov: Float[Tensor, "n m"], var1: Float[Tensor, " n"], var2: Float[Tensor, " m"]
@@ -300,6 +336,13 @@ class Identity(Activation):
 
     def __str__(self) -> str:
         return "identity"
+
+
+def _bulge(theta: Float[Tensor, "n m"], apart: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
+    r"""$\sin\theta - \theta \cos\theta$, by its series where the difference would cancel."""
+    square = theta.square()
+    series = theta * square * (1 / 3 - square * (1 / 30 - square * (1 / 840 - square / 45360)))
+    return torch.where(theta < 0.1, series, (apart * (2 - apart)).sqrt() - theta * (1 - apart))
 
 
 def _inverse(scale: Tensor) -> Tensor:

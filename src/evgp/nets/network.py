@@ -85,12 +85,14 @@ class Network:
         cov: Float[Tensor, "n m"],
         var1: Float[Tensor, " n"],
         var2: Float[Tensor, " m"],
+        apart: Float[Tensor, "n m"] | None = None,
     ) -> Moments:
         """Output covariances from those of the inputs; overwrites `cov`.
 
-        O(n m depth) time, a few n x m buffers of memory.
+        `apart`, one less the correlation of the inputs, keeps the digits of points that nearly
+        coincide. O(n m depth) time, a few n x m buffers of memory.
         """
-        moments = Moments(cov, torch.zeros_like(cov), var1, var2)
+        moments = Moments(cov, torch.zeros_like(cov), var1, var2, apart)
         for layer in self.layers:
             layer.propagate_(moments)
         return moments

@@ -49,7 +49,7 @@ def _compiled() -> Fused | None:
     except ImportError:
         return None
 
-    def apply(block, u, w, size, sign, a, b, norm, f, v, f_slack, v_slack):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    def apply(block, u, w, size, sign, a, b, exact, norm, f, v, f_slack, v_slack):  # type: ignore[no-untyped-def]  # noqa: PLR0917
         for i in range(block.shape[0]):
             s0 = np.float32(0)
             s1 = np.float32(0)
@@ -59,7 +59,10 @@ def _compiled() -> Fused | None:
                 s1 += x * w[j]
             q0 = np.float64(s0)
             q1 = np.float64(s1)
-            f[i] += q0 * (size * q0 + 2 * sign * q1)
+            change = q0 * (size * q0 + 2 * sign * q1)
+            f_slack[i] += exact * (abs(f[i]) + abs(change))
+            v_slack[i] += exact * (abs(v[i]) + q0 * q0)
+            f[i] += change
             v[i] += sign * q0 * q0
             q0 = abs(q0)
             q1 = abs(q1)

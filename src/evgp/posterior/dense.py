@@ -29,8 +29,8 @@ from evgp.kernels import Kernel, Wide
 from evgp.posterior.informed import Informed
 
 _TILE = 512
-# Rounding of one float32 product, relative to the norms that enter it.
-_EPS = {torch.float32: 2.4e-7, torch.float64: 4e-16}
+# Rounding of a few operations in float64, relative to what enters them.
+_EXACT = 4e-16
 
 
 @dataclass
@@ -77,12 +77,16 @@ class DensePosterior:
         self._tv = (self._v if shared else self._kernel.diag(x_test)).clone()
         # Jitter keeps a noiseless twin of a pick from dividing by zero.
         self._s = max(noise, JITTER * float(self._tv.mean()))
+        self._scale = float(weights @ self._tv)
         self._base_c, self._base_t = self._condition(known)
         self._v -= self._base_c.square().sum(0)
         self._tv -= self._base_t.square().sum(0)
-        self._eps = _EPS[cross.dtype]
+        unit = torch.finfo(cross.dtype).eps / 2
+        # Rounding of one product with a row of the matrix. Where its terms are alike, as in a pool
+        # of copies, their rounding adds up; a product runs over eight sums side by side, or more.
+        self._eps = unit * (4 + len(x_test) / 8)
         self._f, self._norm = self._start()
-        stored = self._eps * self._norm
+        stored = 2 * unit * self._norm
         self._slack = stored * (2 * self._f.sqrt() + stored)
         self._since = torch.zeros(len(x), dtype=torch.int64)
         self._rows: list[int] = []
@@ -117,6 +121,10 @@ class DensePosterior:
         """Weighted mean over the test points."""
         return float(self._w @ self.test_variance())
 
+    def scale(self) -> float:
+        """Weighted mean variance of the test points before any label."""
+        return self._scale
+
     def slack(self) -> Float[Tensor, " c"]:
         """How far `fall()` may be from the truth, by rounding in the stored matrix."""
         self._fold()
@@ -130,7 +138,7 @@ class DensePosterior:
         columns = self.covariance(rows)
         exact = columns.square() @ self._w
         self._f[rows] = exact
-        self._slack[rows] = exact * _EPS[torch.float64]
+        self._slack[rows] = exact * _EXACT
         self._since[rows] = len(self._rows)
         if len(rows) <= _TILE:
             self._cache.update(zip(rows.tolist(), columns, strict=True))
@@ -220,8 +228,9 @@ class DensePosterior:
         size = float(self._w @ a_t.square())
         saved = tuple(t.clone() for t in (self._f, self._slack, self._since, self._v, self._tv))
         self._gap = _Gap(row, u, a_c, a_t, saved)
-        self._f += a_c * (2 * product + a_c * size)
-        self._slack += self._rounding(a_c, size)
+        change = a_c * (2 * product + a_c * size)
+        self._slack += self._rounding(a_c, size, change)
+        self._f += change
         self._v += a_c.square()
         self._tv += a_t.square()
         self._cache.clear()
@@ -263,8 +272,12 @@ class DensePosterior:
         column = column - self._base_c[:, row] @ self._base_c
         return column - self._b_c[:k, row] @ self._b_c[:k]
 
-    def _rounding(self, a_c: Float[Tensor, " c"], size: float) -> Float[Tensor, " c"]:
-        return (2 * self._eps * size**0.5) * a_c.abs() * self._norm
+    def _rounding(
+        self, a_c: Float[Tensor, " c"], size: float, change: Float[Tensor, " c"]
+    ) -> Float[Tensor, " c"]:
+        """Of the product that a change to the sums is made of, and of adding it to them."""
+        product = (2 * self._eps * size**0.5) * a_c.abs() * self._norm
+        return product + _EXACT * (self._f.abs() + change.abs())
 
     def _fold(self) -> None:
         """Bring the running sums up to the last pick: one read of the large matrix."""
@@ -283,8 +296,8 @@ class DensePosterior:
             inner = self._h[k] - (self._b_t[:k] @ weighted[k - start]) @ self._b_c[:k]
             change = a_c * (a_c * size - 2 * inner)
             fresh = self._since <= k  # rows settled later already know of this pick
+            self._slack += torch.where(fresh, self._rounding(a_c, size, change), 0.0)
             self._f += torch.where(fresh, change, 0.0)
-            self._slack += torch.where(fresh, self._rounding(a_c, size), 0.0)
         self._folded = stop
 
     def _restore(self) -> None:

@@ -57,7 +57,8 @@ class FeaturePosterior:
         sums: Sums | None = None,
     ) -> None:
         self._phi, self._state, self._rest = rows, state, rest
-        least = JITTER * (float(state.m.trace()) + rest)
+        self._scale = float(state.m.trace()) + rest
+        least = JITTER * self._scale
         self._s = noise.clamp(min=least) if bool((noise < least).any()) else noise
         self._sums = Sums.of(rows, state) if sums is None else sums
         self._waiting: list[Change] = []
@@ -81,6 +82,10 @@ class FeaturePosterior:
     def mean_variance(self) -> float:
         """Over the test points."""
         return self._state.mean_variance() + self._rest
+
+    def scale(self) -> float:
+        """Mean variance of the test points before any label."""
+        return self._scale
 
     def weights(self) -> Float[Tensor, " q"]:
         """One for each direction that stands for the test points, and for their rest."""

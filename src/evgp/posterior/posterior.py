@@ -30,6 +30,10 @@ class Posterior(Protocol):
         """Weighted mean over the test points."""
         ...
 
+    def scale(self) -> float:
+        """Weighted mean variance of the test points before any label."""
+        ...
+
     def fall(self, rows: Int[Tensor, " r"] | None = None) -> Float[Tensor, " r"]:
         """Weighted sum over test points of cov²: exact for given rows, running sums for all."""
         ...

@@ -1,7 +1,6 @@
 """What is kept in feature space: P and M for all, and a few sums for every row."""
 
 from dataclasses import dataclass
-from math import sqrt
 
 import torch
 from jaxtyping import Float
@@ -111,8 +110,8 @@ class Sums:
             pass
         v_slack.zero_()
         f_slack.zero_()
-        # Rounding of one product of length p, with the running sums that BLAS keeps side by side.
-        eps = EXACT if dtype == torch.float64 else 6e-8 * max(4.0, sqrt(rows.shape[1]))
+        # Rounding of one product of length p, which runs over eight sums side by side, or more.
+        eps = torch.finfo(dtype).eps / 2 * (4 + rows.shape[1] / 8)
         return cls(v, f, norm, v_slack, f_slack, eps)
 
     def apply_(self, change: Change, block: Float[Tensor, "b p"], start: int, n: int) -> None:
@@ -129,13 +128,16 @@ class Sums:
 
             def work(low: int, high: int) -> None:
                 parts = [one[low:high] for one in sums]
-                compiled(rows[low:high], *uw, size, float(sign), a, b, *parts)
+                compiled(rows[low:high], *uw, size, float(sign), a, b, EXACT, *parts)
 
             in_parallel(work, len(rows))
             return
         norm, f, v, f_slack, v_slack = kept
         q0, q1 = (block @ u).double(), (block @ w).double()
-        f.addcmul_(q0, q0 * size + q1 * (2 * sign))
+        change = q0 * (q0 * size + q1 * (2 * sign))
+        f_slack.add_(f.abs() + change.abs(), alpha=EXACT)
+        v_slack.add_(v.abs() + q0.square(), alpha=EXACT)
+        f.add_(change)
         v.addcmul_(q0, q0, value=sign)
         q0, q1 = q0.abs(), q1.abs()
         v_slack.addcmul_(norm, q0 * (2 * a) + norm * (a * a))
