@@ -38,7 +38,7 @@ def finished(pools, tmp_path_factory) -> tuple[Path, list[evgp.Selection]]:
     """The caches of a run on each, and what was picked."""
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evgp.strategies.rules.SHARD", BLOCK)
+        patch.setattr("evgp.selection.request.SHARD", BLOCK)
         made = [evgp.pick(pool, 8, cache=folder / pool.stem, **RULES) for pool in pools]
     return folder, made
 
@@ -46,7 +46,7 @@ def finished(pools, tmp_path_factory) -> tuple[Path, list[evgp.Selection]]:
 @pytest.fixture
 def kept(finished, tmp_path, monkeypatch) -> Path:
     """A copy to damage, without the picks that would hide what the damage does to new ones."""
-    monkeypatch.setattr("evgp.strategies.rules.SHARD", BLOCK)
+    monkeypatch.setattr("evgp.selection.request.SHARD", BLOCK)
     gone = shutil.ignore_patterns("*.picks")
     return Path(shutil.copytree(finished[0], tmp_path / "copy", ignore=gone))
 
@@ -171,7 +171,7 @@ def test_a_cache_of_an_earlier_version_is_rebuilt(pools, finished, kept, picks) 
 
 
 def test_test_points_and_raw_features_are_verified_too(pools, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("evgp.strategies.rules.SHARD", BLOCK)
+    monkeypatch.setattr("evgp.selection.request.SHARD", BLOCK)
     rules = {"features": "raw", "method": "sharded", "x_test": pools[1], "cache": tmp_path / "kept"}
     whole = evgp.pick(pools[0], 5, **rules)
     for name in ("sums-1-000001.npy", "test-*/sums-1-000001.npy", "test-*/sums-of-*.npy"):
