@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 
 from evgp.web.listen import bound, server_of
 
+SOON = 2.0  # seconds: a moment, on a machine that is busy with other tests
+
 
 @contextmanager
 def served(app, port=0):

@@ -165,6 +165,18 @@ def test_who_leaves_leaves_the_rows_to_others(app) -> None:
     assert bob.rows(3) == mine
 
 
+def test_rows_that_are_let_go_are_for_others(app, desk) -> None:
+    ann, bob = person_of(app), person_of(app, "bob")
+    mine, theirs = ann.rows(3), bob.rows(3)
+    assert ann.post("/api/release", json={"rows": [*mine[:2], theirs[0]]}).status_code == 204
+    assert desk.leases.held() == {mine[2], *theirs}  # nobody lets go of the rows of others
+    assert bob.rows(20)[:5] == [*theirs, *mine[:2]] or set(mine[:2]) < set(bob.rows(20))
+    other = ann.post("/api/release", json={"rows": mine, "campaign": "another"})
+    assert other.status_code == 409 and mine[2] in desk.leases.held()
+    for rows in ([1] * 41, ["1"], None, 3):
+        assert ann.post("/api/release", json={"rows": rows}).status_code == 422
+
+
 def test_a_second_person_labels_some_rows_too_and_agreement_is_told(spam) -> None:
     spam.next(12)
     with running(Desk(spam, k=4, twice=100)) as app:

@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from playwright.sync_api import sync_playwright
 from evgp.campaign import Campaign
 from evgp.campaign.events import Answered
 from evgp.web import Desk, Keeper, make_app
-from evgp.web.listen import bound, server_of
+from tests import serving
 from tests.conftest import chromium
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -25,16 +24,14 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 @contextmanager
 def served(campaign, port=0, secret="a secret for tests", **more):
     """A server in a thread of this process."""
-    listening = bound("127.0.0.1", port)
-    server = server_of(make_app(Desk(campaign, **more), Keeper(secret)))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
+    with served_desk(Desk(campaign, **more), port, secret) as address:
+        yield address
+
+
+@contextmanager
+def served_desk(desk, port=0, secret="a secret for tests"):
+    with serving.served(make_app(desk, Keeper(secret)), port) as at:
+        yield f"http://127.0.0.1:{at}"
 
 
 @contextmanager
@@ -207,6 +204,68 @@ def test_fifty_items_two_browsers_and_a_kill(spam) -> None:
         assert {one.row: one.value for one in answers if one.who == name} == rows
 
 
+def held(desk):
+    """The rows that are on screens or ahead."""
+    return desk.leases.held()
+
+
+def soon(true):
+    """Wait until something is true."""
+    until = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_a_page_that_is_left_lets_its_rows_go(spam) -> None:
+    picked = [one.row for one in spam.next(60)]
+    desk = Desk(spam, k=60)
+    with served_desk(desk) as address, browsers() as (browser,):
+        ann = Labeller(browser, address, "ann")
+        soon(lambda: held(desk) == set(picked[:3]))  # the one that is shown, and two ahead
+        for _ in range(4):
+            ann.says("1", "spam")
+        ann.saved(4)
+        soon(lambda: held(desk) == set(picked[4:7]))
+        bob = Labeller(browser, address, "bob")
+        assert bob.row() == picked[7]
+        ann.page.goto("about:blank")
+        soon(lambda: held(desk) == set(picked[7:10]))
+        bob.page.close(run_before_unload=True)
+        soon(lambda: not held(desk))
+        ann.page.goto(address)
+        ann.ready()
+        assert ann.row() == picked[4] and not ann.wrong
+
+
+def test_a_page_that_comes_back_asks_again(spam) -> None:
+    """As browsers keep a page that was left, to show it again as it was."""
+    picked = [one.row for one in spam.next(60)]
+    desk = Desk(spam, k=60)
+    with served_desk(desk) as address, browsers() as (browser,):
+        ann = Labeller(browser, address, "ann")
+        ann.says("1", "spam")
+        ann.saved(1)
+        ann.page.evaluate(
+            "window.dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))"
+        )
+        soon(lambda: not held(desk))
+        bob = Labeller(browser, address, "bob")
+        assert bob.row() == picked[1]
+        ann.page.evaluate(
+            "window.dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))"
+        )
+        ann.ready()
+        soon(lambda: ann.row() == picked[4])
+        ann.says("2", "ham")
+        ann.saved(2)
+        ann.page.keyboard.press("u")
+        ann.page.wait_for_selector("text=Taken back")
+        assert ann.row() == picked[4] and not ann.wrong and not bob.wrong
+    assert [(one.row, one.value) for one in given(spam.path)][:1] == [(picked[0], "spam")]
+    assert Campaign.open(spam.path).state.labels == {picked[0]: "spam"}
+
+
 @pytest.mark.slow
 def test_a_reload_keeps_what_was_not_acknowledged(spam) -> None:
     spam.close()
@@ -217,11 +276,14 @@ def test_a_reload_keeps_what_was_not_acknowledged(spam) -> None:
         server.kill()
         ann.says("2", "ham")
         ann.page.wait_for_selector("#alert:not([hidden])")
+        # The answer must outlive the reload: it is not to be sent before.
+        ann.page.route("**/api/answers", lambda route: route.abort())
         server.start()
+        ann.page.unroute("**/api/answers")
         ann.page.reload()
         ann.ready()
         ann.says("1", "spam")
-        ann.page.wait_for_selector('body[data-saved="2"]', state="attached")
+        soon(lambda: len(given(spam.path)) == 3)
         server.stop()
     assert {one.row: one.value for one in given(spam.path)} == ann.gave
 

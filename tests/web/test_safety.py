@@ -324,7 +324,7 @@ def test_the_schema_is_told(app) -> None:
     told = TestClient(app, base_url=HERE).get("/openapi.json").json()
     assert set(told["paths"]) == {
         "/api/session", "/api/campaign", "/api/next", "/api/answers", "/api/undo", "/api/progress",
-        "/api/images/{row}",
+        "/api/release", "/api/images/{row}",
     }  # fmt: skip
     assert {"409", "507", "503", "401", "403"} <= set(
         told["paths"]["/api/answers"]["post"]["responses"]

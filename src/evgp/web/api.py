@@ -148,6 +148,14 @@ def hand_out(wish: models.Wish, me: Me, desk: TheDesk) -> models.HandedOut:
     )
 
 
+@router.post("/release", status_code=204, responses=_WRITES)
+async def release(given: models.LeftIn, me: Me, desk: TheDesk) -> None:
+    """Let rows go that were yours, as when a page is closed."""
+    _ours(desk, given)
+    for row in given.rows:
+        desk.leases.release(me.id, row)
+
+
 @router.post("/answers", responses=_WRITES)
 async def answer(given: models.AnswerIn, me: Me, desk: TheDesk) -> models.Taken:
     """Hand in an answer; it is on the disk when this answers."""

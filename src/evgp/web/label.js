@@ -6,7 +6,7 @@
   const form = el("answer"), number = el("number");
   // By campaign too: tomorrow another one may stand at this address, and must not get these answers.
   const store = `evgp outbox ${campaign} ${person}`;
-  const KEEP = 4, WANT = 8;
+  const WANT = 3;            // rows at hand: the one on the screen and two ahead; others want some too
 
   let items = [];            // rows at hand, the first is on the screen
   const answered = new Set(); // rows this page has answered, whatever the server still thinks
@@ -14,14 +14,19 @@
   for (const one of outbox) if (one.body.row !== undefined) answered.add(one.body.row);
   let sending = false, fetching = false, undoing = outbox.some((one) => one.path === "/api/undo");
   let over = null;           // why there are no rows
-  let progress = null, zoom = 0, wait = 0;
+  let gone = false;          // the page was left, and may come back
+  let progress = null, zoom = 0, wait = 0, retry = 0, leaving = false;
 
   async function call(path, body, method = "POST") {
     const answer = await fetch(path, {
       method, headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf },
       body: body === undefined ? undefined : JSON.stringify(body),
     });
-    if (answer.status === 401) location.reload();
+    if (answer.status === 401 && !leaving) { // once, though several requests are refused together
+      leaving = true;
+      setTimeout(() => { leaving = false; }, 5000);
+      location.reload();
+    }
     return answer;
   }
   const sentence = async (answer) => (await answer.json().catch(() => ({}))).detail || `error ${answer.status}`;
@@ -112,11 +117,13 @@
   }
 
   async function fetchItems(always = false) {
-    if (fetching || (!always && items.length > KEEP)) return;
+    if (gone || fetching || (!always && items.length >= WANT)) return;
     fetching = true;
     let again = 0;
     try {
-      const answer = await call("/api/next", { campaign, count: WANT, holding: items.map((item) => item.row) });
+      // To the server, rows whose answers are on their way are still at hand.
+      const wanted = Math.min(20, WANT + outbox.filter((one) => one.body.row !== undefined).length);
+      const answer = await call("/api/next", { campaign, count: wanted, holding: items.map((item) => item.row) });
       if (answer.ok) {
         const told = await answer.json();
         // What others have by now goes, but never from under the eyes of whoever reads it.
@@ -142,7 +149,8 @@
     }
     fetching = false;
     if (!again && !outbox.length && el("alert").textContent.startsWith("The server")) warn("");
-    if (again) setTimeout(() => fetchItems(true), 1000 * again);
+    clearTimeout(retry); // one at a time, however many have failed
+    if (again) retry = setTimeout(() => fetchItems(true), 1000 * again);
     show();
   }
 
@@ -274,6 +282,25 @@
     if (deed && (key !== "z" || !el("picture").hidden)) { event.preventDefault(); deed(); }
   });
   window.addEventListener("beforeunload", (event) => { if (outbox.length) event.preventDefault(); });
+  window.addEventListener("pagehide", () => { // others need not wait until the leases end
+    gone = true;
+    const rows = items.map((item) => item.row);
+    items = [];
+    over = null;
+    show();
+    if (rows.length) {
+      fetch("/api/release", {
+        method: "POST", keepalive: true, headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf },
+        body: JSON.stringify({ campaign, rows }),
+      }).catch(() => {});
+    }
+  });
+  window.addEventListener("pageshow", (event) => {
+    if (!event.persisted) return;
+    gone = false;
+    flush();
+    fetchItems(true);
+  });
   setInterval(() => { if (!document.hidden) fetchItems(true); }, 60000); // keeps the leases
 
   const others = Object.keys(sessionStorage).filter((key) => key.startsWith("evgp outbox ") && key !== store);

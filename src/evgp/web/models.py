@@ -59,6 +59,12 @@ class Wish(Change):
     holding: list[StrictInt] = Field(default_factory=list, max_length=40)
 
 
+class LeftIn(Change):
+    """Rows that a page had at hand, and that are for others now."""
+
+    rows: list[StrictInt] = Field(max_length=40)
+
+
 class CellOut(BaseModel):
     """A column of a row, as text."""
 
