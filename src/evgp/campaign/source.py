@@ -3,7 +3,8 @@
 import hashlib
 import io
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped
 
-from evgp._errors import CampaignError, DatasetError
+from evgp._errors import CampaignError, DamageWarning, DatasetError
 from evgp.datasets import Encoder, Images, Table, atomic, ids, plain, read_images, read_table
 from evgp.datasets.images import image_files
 
@@ -91,21 +92,39 @@ def _of_file(path: Path) -> "hashlib._Hash":
 
 def keep_array(folder: Path, array: Shaped[np.ndarray, "..."]) -> str:
     """Write an array to a file that is named by its content; give the name."""
-    buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
-    content = buffer.getbuffer()
-    name = f"{hashlib.sha256(content).hexdigest()[:32]}.npy"
+    content, name = _as_file(array)
     folder.mkdir(parents=True, exist_ok=True)
     with atomic(folder / name) as part:
         part.write_bytes(content)
     return name
 
 
-def kept_array(folder: Path, name: str) -> Shaped[np.ndarray, "..."]:
-    """The array of a name, mapped; refused where it is not what the name says."""
-    path = folder / name
-    if not path.exists():
-        raise CampaignError(f"{path}: expected the encoded pool, got no file; restore it")
-    if _of_file(path).hexdigest()[:32] != path.stem:
-        raise CampaignError(f"{path}: expected the encoded pool, got a damaged file; restore it")
+def kept_array(
+    folder: Path, name: str, again: Callable[[], Shaped[np.ndarray, "..."]]
+) -> Shaped[np.ndarray, "..."]:
+    """The array of a name, mapped; made again where the file is not what its name says.
+
+    Refused where `again` gives another array than the one that was named. O(bytes).
+    """
+    path, why = folder / name, "missing"
+    if path.exists():
+        if _of_file(path).hexdigest()[:32] == path.stem:
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        why = "damaged"
+    array = again()
+    if _as_file(array)[1] != name:
+        raise CampaignError(
+            f"{path}: expected the encoded pool, got a file that is {why}, and the pool gives "
+            "other numbers now (was it made by another version?); restore the file from a copy"
+        )
+    keep_array(folder, array)
+    warnings.warn(f"{path} was {why} and was made again from the pool", DamageWarning, stacklevel=2)
     return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _as_file(array: Shaped[np.ndarray, "..."]) -> tuple[memoryview, str]:
+    """The bytes of an npy file, and its name."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    content = buffer.getbuffer()
+    return content, f"{hashlib.sha256(content).hexdigest()[:32]}.npy"
