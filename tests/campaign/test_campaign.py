@@ -11,12 +11,13 @@ import torch
 from PIL import Image
 
 import evgp
-from evgp._errors import CampaignError, EvgpError
+from evgp._errors import CampaignError, DamageWarning, EvgpError
 from evgp.architectures import candidates, choose, losses
 from evgp.architectures.folds import split
 from evgp.campaign import Campaign, campaign_path, export
 from evgp.campaign.events import Answered
 from evgp.campaign.hint import Hint, hint
+from evgp.campaign.source import encoded
 from evgp.campaign.state import resolved
 
 
@@ -140,13 +141,32 @@ def test_a_changed_pool_is_noticed(spam, mails) -> None:
         Campaign.open(spam.path)
 
 
-def test_a_damaged_array_is_refused(spam) -> None:
+@pytest.mark.parametrize("harm", ["flip", "cut", "empty", "gone"])
+def test_a_damaged_array_is_made_again(spam, harm, mails, tmp_path) -> None:
+    whole = Campaign.create(tmp_path / "twin", mails, id="key", classes=["spam", "ham"]).next(4)
     (array,) = spam.path.with_name("spam.evgp-arrays").iterdir()
     content = bytearray(array.read_bytes())
     content[-3] ^= 4
-    array.write_bytes(content)
-    with pytest.raises(CampaignError, match="expected the encoded pool, got a damaged file"):
+    if harm == "gone":
+        array.unlink()
+    else:
+        array.write_bytes({"flip": content, "cut": content[:90], "empty": b""}[harm])
+    with pytest.warns(DamageWarning, match=rf"{array.name} was .* and was made again from the poo"):
+        made = spam.next(4)
+    assert made == whole
+    spam.answer(made[0].row, "label", "ham")
+    assert len(spam.next(5)) == 5  # with nothing to say
+
+
+def test_an_array_that_the_pool_no_longer_gives_is_refused(spam, monkeypatch) -> None:
+    (array,) = spam.path.with_name("spam.evgp-arrays").iterdir()
+    before = array.read_bytes()[:-1]
+    array.write_bytes(before)
+    room = "evgp.campaign.campaign.encoded"
+    monkeypatch.setattr(room, lambda *args, **how: encoded(*args, **how) + 1e-9)
+    with pytest.raises(CampaignError, match=r"file that is damaged, and .* restore the file from"):
         spam.next(2)
+    assert array.read_bytes() == before and len(list(array.parent.iterdir())) == 1
 
 
 def test_it_moves_with_its_pool(spam, mails, tmp_path) -> None:

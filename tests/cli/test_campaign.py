@@ -2,6 +2,7 @@
 
 import csv
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -135,3 +136,16 @@ def test_what_cannot_be_done_is_one_sentence(run, mails, call, words) -> None:
     ran = run(*call)
     assert ran.code == 1 and words in ran.err and len(ran.err.strip().splitlines()) == 1
     assert json.loads(run("status", "spam", "--json").out)["labelled"] == 0
+
+
+def test_what_was_repaired_is_a_note(run, tmp_path) -> None:
+    (tmp_path / "pool.csv").write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(20)))
+    assert run("new", tmp_path / "c", tmp_path / "pool.csv", "--number", "-q").code == 0
+    (array,) = (tmp_path / "c.evgp-arrays").iterdir()
+    array.write_bytes(array.read_bytes()[:-9])
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        ran = run("next", tmp_path / "c", "-k", 3, "-q")
+    assert ran.code == 0
+    assert ran.err == f"note: {array} was damaged and was made again from the pool\n"
+    assert run("next", tmp_path / "c", "-k", 5, "-q").err == ""

@@ -36,7 +36,9 @@ def out(ran, tmp_path):
 
 
 def edit(path: Path, **told) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), **told}))
+    """Change a document, and leave out its digest, as those of an earlier version have none."""
+    document = {**json.loads(path.read_text()), **told}
+    path.write_text(json.dumps({key: one for key, one in document.items() if key != "digest"}))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -95,13 +97,15 @@ def test_drawing_keeps_what_the_run_recorded(out) -> None:
     edit(path, drawn_with="matplotlib 0")
     reproduce(NAME, scale="smoke", out=out, draw_only=True, command="evgp reproduce it --draw")
     reproduce(NAME, scale="smoke", out=out, jobs=1, command="nothing was left to run")
-    assert json.loads(path.read_text()) == {**told, "cores": 96, "versions": {"torch": "1.0"}}
+    again = json.loads(path.read_text())
+    assert again.pop("digest") != told.pop("digest")
+    assert again == {**told, "cores": 96, "versions": {"torch": "1.0"}}
 
 
 def test_what_older_cells_do_not_say_is_taken_from_the_record(out) -> None:
     path, cell = out / NAME / "study.json", next((out / "cells").iterdir())
     document = json.loads(cell.read_text())
-    del document["made"]
+    del document["made"], document["digest"]
     cell.write_text(json.dumps(document))
     edit(path, cores=7, versions={"torch": "1.0"})
     reproduce(NAME, scale="smoke", out=out, draw_only=True)
@@ -211,6 +215,8 @@ def test_a_cell_is_what_was_asked_for_or_it_is_run_again(out) -> None:
         ({"seconds": float("nan")}, "one that took nan s"),
         ({"made": {"versions": 3}}, "a file that is broken"),
         ({"made": 3}, "a file that is broken"),
+        ({"seconds": 7.5}, "one that was altered (its content was changed)"),
+        ({"checksun": 7}, "one that was altered (it has an unknown entry 'checksun')"),
     ):
         cell.write_text(json.dumps({**whole, **damage}))
         with pytest.warns(DataWarning) as caught:
@@ -221,7 +227,7 @@ def test_a_cell_is_what_was_asked_for_or_it_is_run_again(out) -> None:
     with pytest.warns(DataWarning, match="; it is run again"):
         reproduce(NAME, scale="smoke", out=out, jobs=1)
     again = json.loads(cell.read_text())
-    measured = {"made": 0, "seconds": 0, "checksum": ""}
+    measured = {"made": 0, "seconds": 0, "checksum": "", "digest": ""}
     assert {**again, **measured, "rows": len(again["rows"])} == {
         **whole, **measured, "rows": len(rows)
     }  # fmt: skip
@@ -230,7 +236,7 @@ def test_a_cell_is_what_was_asked_for_or_it_is_run_again(out) -> None:
 def test_cells_from_before_checksums_stay_valid(out) -> None:
     cell = next((out / "cells").iterdir())
     document = json.loads(cell.read_text())
-    del document["checksum"]
+    del document["checksum"], document["digest"]
     cell.write_text(json.dumps(document))
     assert reproduce(NAME, scale="smoke", out=out, draw_only=True).cells == 1
     document["rows"][0]["left"] = [0.5]
@@ -309,6 +315,8 @@ def test_damaged_records_are_told(out) -> None:
         (json.dumps({**whole, "versions": 3}), "versions: 3"),
         (json.dumps({**whole, "taken_over": 3}), "taken_over: 3"),
         (json.dumps({k: v for k, v in whole.items() if k != "cells"}), "cells: None"),
+        (json.dumps({**whole, "finished": 7}), "one that was altered (its content was changed)"),
+        (json.dumps({**whole, "digesu": 7}), "one that was altered (it has an unknown entry"),
     ):
         path.write_text(text)
         for tried in (lambda: page(out), lambda: reproduce(NAME, scale="smoke", out=out)):

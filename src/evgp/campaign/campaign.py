@@ -313,7 +313,13 @@ class Campaign:
 
     def x(self) -> Shaped[np.ndarray, " n *d"]:
         """The encoded rows."""
-        return kept_array(_arrays(self.path), self.created.array, self.created.rows)
+
+        def again() -> Shaped[np.ndarray, " n *d"]:
+            self.check_pool()
+            how = self.created.settings
+            return encoded(self.source, id=self.created.id, drop=how["drop"], impute=how["impute"])
+
+        return kept_array(_arrays(self.path), self.created.array, self.created.rows, again)
 
     def points(self, rows: Sequence[int]) -> Float[torch.Tensor, "r d"]:
         """Encoded rows as networks see them: images on the scale of the pool, as in `pick`."""

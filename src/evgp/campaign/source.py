@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Shaped
 
-from evgp._errors import CampaignError, DatasetError
+from evgp._errors import CampaignError, DamageWarning, DatasetError
 from evgp._reading import check_memory, opened
 from evgp.datasets import Encoder, Images, Table, atomic, ids, plain, read_images, read_table
 from evgp.datasets.arrays import npy_header
@@ -96,9 +97,8 @@ def _of_file(path: Path) -> "hashlib._Hash":
 
 def keep_array(folder: Path, array: Shaped[np.ndarray, "..."]) -> str:
     """Write an array to a file that is named by its content; give the name."""
-    array, total = np.ascontiguousarray(array), _Total()
-    np.lib.format.write_array(total, array, allow_pickle=False)
-    name = f"{total.hash.hexdigest()[:32]}.npy"
+    array = np.ascontiguousarray(array)
+    name = _name_of(array)
     folder.mkdir(parents=True, exist_ok=True)
     with atomic(folder / name) as part, part.open("wb") as stream:
         np.lib.format.write_array(stream, array, allow_pickle=False)
@@ -116,17 +116,41 @@ class _Total:
         self.hash.update(data)
 
 
-def kept_array(folder: Path, name: str, rows: int) -> Shaped[np.ndarray, "..."]:
-    """The array of a name, mapped; refused where its content or its rows are others."""
-    path = folder / name
-    if not path.exists():
-        raise CampaignError(f"{path}: expected the encoded pool, got no file; restore it")
-    if _of_file(path).hexdigest()[:32] != path.stem:
-        raise CampaignError(f"{path}: expected the encoded pool, got a damaged file; restore it")
+def kept_array(
+    folder: Path, name: str, rows: int, again: Callable[[], Shaped[np.ndarray, "..."]]
+) -> Shaped[np.ndarray, "..."]:
+    """The array of a name, mapped; made again where the file is not what its name says.
+
+    Refused where it has other rows, or `again` gives another array than was named. O(bytes).
+    """
+    path, why = folder / name, "missing"
+    if path.exists():
+        if _of_file(path).hexdigest()[:32] == path.stem:
+            _check_rows(path, rows)
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        why = "damaged"
+    array = again()
+    if _name_of(array) != name:
+        raise CampaignError(
+            f"{path}: expected the encoded pool, got a file that is {why}, and the pool gives "
+            "other numbers now (was it made by another version?); restore the file from a copy"
+        )
+    keep_array(folder, array)
+    warnings.warn(f"{path} was {why} and was made again from the pool", DamageWarning, stacklevel=2)
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _name_of(array: Shaped[np.ndarray, "..."]) -> str:
+    """The name of the file of an array: a checksum of its content."""
+    total = _Total()
+    np.lib.format.write_array(total, np.ascontiguousarray(array), allow_pickle=False)
+    return f"{total.hash.hexdigest()[:32]}.npy"
+
+
+def _check_rows(path: Path, rows: int) -> None:
     with opened(path, CampaignError) as stream:
         found = npy_header(stream, str(path)).shape[0]
     if found != rows:
         raise CampaignError(
             f"{path}: expected the {rows:,} rows of the campaign, got {found:,}; restore both files"
         )
-    return np.load(path, mmap_mode="r", allow_pickle=False)

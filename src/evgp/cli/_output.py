@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,11 +13,11 @@ from functools import wraps
 from io import TextIOWrapper
 from math import floor, isfinite
 from time import perf_counter
-from typing import NoReturn, ParamSpec, TextIO
+from typing import Any, NoReturn, ParamSpec, TextIO
 
 import typer
 
-from evgp._errors import EvgpError
+from evgp._errors import EvgpError, EvgpWarning
 from evgp._executor import Progress, silent
 from evgp._progress import tenths, terminal_bar
 
@@ -30,7 +31,8 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with _noting():
+                command(*args, **kwargs)
             # What stays in the buffer would fail where nobody can be told.
             sys.stdout.flush()
         except EvgpError as error:
@@ -50,6 +52,22 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             fail(f"{error.filename or nameless}: {error.strerror or error}")
 
     return run
+
+
+@contextmanager
+def _noting() -> Iterator[None]:
+    """What this package warns of, and nobody has taken, is a note, not a line of its code."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, EvgpWarning):
+                tell(f"note: {message}")
+            else:
+                shown(message, category, *rest, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def fail(message: str, code: int = 1) -> NoReturn:

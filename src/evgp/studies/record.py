@@ -8,9 +8,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from evgp._errors import DatasetError
+from evgp._errors import DamagedFile, DatasetError
 from evgp._reading import read_text
-from evgp.datasets import write_text
+from evgp.datasets import check_document, signed, write_text
 from evgp.studies import rows as table
 from evgp.studies.rows import Record, Rows
 from evgp.studies.store import Finished
@@ -53,13 +53,16 @@ def read_record(folder: Path) -> dict[str, Any] | None:
             raise _broken(path, f"{name}: {found.get(name)!r}")
     if found["scale"] not in SCALES or found["study"] != folder.name:
         raise _broken(path, f"one of {found['study']!r} at scale {found['scale']!r}")
-    return found
+    try:
+        return check_document(path, found, (*kinds, *_KNOWN_SINCE, "settings"))
+    except DamagedFile as error:
+        raise _broken(path, f"one that was altered ({error.why})") from error
 
 
 def write_record(folder: Path, document: Mapping[str, Any]) -> None:
     """Keep it, whole or not at all; what is not known is left out."""
     known = {name: value for name, value in document.items() if value is not None}
-    write_text(folder / RECORD, json.dumps(known, indent=2) + "\n")
+    write_text(folder / RECORD, json.dumps(signed(known), indent=2) + "\n")
 
 
 def check_scale(folder: Path, scale: Scale, *, draw_only: bool = False) -> None:
