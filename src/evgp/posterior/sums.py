@@ -134,10 +134,10 @@ class Sums:
             return
         norm, f, v, f_slack, v_slack = kept
         q0, q1 = (block @ u).double(), (block @ w).double()
-        change = q0 * (q0 * size + q1 * (2 * sign))
-        f_slack.add_(f.abs() + change.abs(), alpha=EXACT)
+        moved = q0 * (q0 * size + q1 * (2 * sign))
+        f_slack.add_(f.abs() + moved.abs(), alpha=EXACT)
         v_slack.add_(v.abs() + q0.square(), alpha=EXACT)
-        f.add_(change)
+        f.add_(moved)
         v.addcmul_(q0, q0, value=sign)
         q0, q1 = q0.abs(), q1.abs()
         v_slack.addcmul_(norm, q0 * (2 * a) + norm * (a * a))
