@@ -37,6 +37,7 @@ class Criterion(Protocol):
     - `ignores_weights`: weights of the test points have no place in it;
     - `test_points`: how many test points it can take, if not all of them;
     - `extra_memory(n, m)`: bytes that it takes next to the matrix of n candidates x m test points;
+    - `degree`: its gains grow as this power of the kernel, so that kernels of any size will do;
     - `rounding(posterior)`: how far a gain may be off by rounding alone, so that gains which are no
       further apart are a tie.
     """
@@ -62,6 +63,7 @@ class ExpectedVariance:
     by_features: ClassVar[bool] = True
     certifiable: ClassVar[bool] = True
     exchangeable: ClassVar[bool] = True
+    degree: ClassVar[int] = 1
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         """Of these candidates, in float64."""
@@ -89,6 +91,7 @@ class Linearised:
     """
 
     by_features: ClassVar[bool] = True
+    degree: ClassVar[int] = 1
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         """Of these candidates, in float64."""
@@ -117,6 +120,7 @@ class Percentile:
 
     r: float = 90
     pairwise: ClassVar[bool] = True
+    degree: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.r <= 100:
@@ -158,6 +162,7 @@ class MutualInformation:
     """
 
     ignores_weights: ClassVar[bool] = True
+    degree: ClassVar[int] = 0
     test_points: ClassVar[int] = 1000  # it factorises their covariance; the paper thins to as many
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:

@@ -13,6 +13,7 @@ the points, so that rounding changes no value by more than some $10^{-15}$.
 import warnings
 from collections.abc import MutableMapping
 from dataclasses import dataclass
+from math import inf, prod
 from typing import ClassVar
 
 import numpy as np
@@ -122,13 +123,39 @@ def _check(network: Network, variance: Float[Tensor, " n"]) -> None:
             f"expected finite inputs of moderate size, got row {row} with NaN, inf or a norm "
             "beyond 1e150; clean or standardise the inputs"
         )
+    if len(variance) == 0:
+        return
+    largest = float(variance.max())
+    grown = prod(
+        layer.w_std**2 + layer.b_std**2 + 1 for layer in network.layers if isinstance(layer, Dense)
+    )
+    if largest * grown > _DELICATE:
+        _check_layers(network, variance)
     delicate = any(isinstance(layer, Erf | Sin) for layer in network.layers)
-    if delicate and len(variance) and float(variance.max()) > _DELICATE:
+    if delicate and largest > _DELICATE:
         warnings.warn(
-            f"inputs with mean square up to {float(variance.max()):.1e} leave an erf or sin kernel "
-            "few correct digits; standardise them",
+            f"inputs with mean square up to {largest:.1e} leave an erf or sin kernel few correct "
+            "digits; standardise them",
             NumericalWarning,
             stacklevel=4,
+        )
+
+
+def _check_layers(network: Network, variance: Float[Tensor, " n"]) -> None:
+    """Refuse inputs that are so large that some layer has no correct digit left for them."""
+    worst = variance.max()[None]
+    var, ntk = worst, torch.zeros_like(worst)
+    for layer in network.layers:
+        if float(var) > getattr(layer, "most", inf):
+            raise PoolError(
+                f"expected inputs whose kernel float64 can hold, got row {int(variance.argmax())} "
+                f"with mean square {float(worst):.1e}, too large for {layer}; scale the inputs"
+            )
+        var, ntk = layer.diagonal(var, ntk)
+    if not float(ntk) < 1e290:
+        raise PoolError(
+            f"expected inputs whose kernel float64 can hold, got row {int(variance.argmax())} with "
+            f"mean square {float(worst):.1e}; scale the inputs, or lower w_std or b_std"
         )
 
 

@@ -9,7 +9,7 @@ multiplies the tangent kernel by the covariance of its derivatives $\dot K(x, x'
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import pi
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -127,7 +127,12 @@ class Dense:
 
 
 class Activation(ABC):
-    """What all activations share: the module, and the chain rule for the tangent kernel."""
+    """What all activations share: the module, and the chain rule for the tangent kernel.
+
+    `most` is the largest variance of its inputs at which the duals keep digits in float64.
+    """
+
+    most: ClassVar[float] = 1e290
 
     @abstractmethod
     def forward(self, z: Tensor) -> Tensor:
@@ -229,6 +234,8 @@ class LeakyRelu(Activation):
 class Erf(Activation):
     r"""$\mathrm{erf}(z)$: $K = \frac{2}{\pi} \arcsin \frac{2 k}{\sqrt{(1 + 2v)(1 + 2v')}}$."""
 
+    most: ClassVar[float] = 1e15
+
     def forward(self, z: Tensor) -> Tensor:
         return torch.erf(z)
 
@@ -254,6 +261,8 @@ class Erf(Activation):
 @dataclass(frozen=True)
 class Sin(Activation):
     r"""$\sin z$: $K = e^{-(v + v')/2} \sinh k$, $\dot K = e^{-(v + v')/2} \cosh k$."""
+
+    most: ClassVar[float] = 1e15
 
     def forward(self, z: Tensor) -> Tensor:
         return torch.sin(z)
@@ -286,6 +295,8 @@ class Gelu(Activation):
     \frac{k}{\sqrt P}$: $K = k A + \frac{v v' D + k^2}{2 \pi P \sqrt D}$ and $\dot K = A +
     \frac{k}{2 \pi \sqrt D} \left(\frac{1}{1 + v} + \frac{1}{1 + v'} + \frac{1}{D}\right)$.
     """
+
+    most: ClassVar[float] = 1e70
 
     def forward(self, z: Tensor) -> Tensor:
         return nn.functional.gelu(z)

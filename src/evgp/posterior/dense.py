@@ -78,6 +78,7 @@ class DensePosterior:
         # Jitter keeps a noiseless twin of a pick from dividing by zero.
         self._s = max(noise, JITTER * float(self._tv.mean()))
         self._scale = float(weights @ self._tv)
+        check_sizes(self._v, self._tv, self._scale, cross.dtype)
         self._base_c, self._base_t = self._condition(known)
         self._v -= self._base_c.square().sum(0)
         self._tv -= self._base_t.square().sum(0)
@@ -340,3 +341,17 @@ class DensePosterior:
 
 def _longer(block: Float[Tensor, "k c"], more: int) -> Float[Tensor, "q c"]:
     return torch.cat([block, block.new_empty(more, block.shape[1])])
+
+
+def check_sizes(
+    v: Float[Tensor, " c"], tv: Float[Tensor, " m"], mean: float, stored: torch.dtype
+) -> None:
+    """Refuse variances whose products with each other leave the range of floats."""
+    most = 1e280 if stored == torch.float64 else 1e30
+    own, test = float(v.max()) if len(v) else 0.0, float(tv.max())
+    if not (own**0.5 * test**0.5 < most and max(own, test) < 1e280):
+        what = f"candidate {int(v.argmax())}" if own > test else f"test point {int(tv.argmax())}"
+        raise PoolError(
+            f"expected inputs of similar size, got {what} with {max(own, test) / mean:.0e} times "
+            "the mean prior variance; scale the inputs, or leave it out"
+        )

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from evgp._errors import PoolError
 from evgp._linalg import BLOCK
 from evgp.kernels import Features
 from evgp.pool import Pool
@@ -104,5 +105,17 @@ def featurise(
         block = x[start : start + BLOCK]
         phi = features.phi(block)
         phis.append(phi.to(storage))
+        check_finite(phis[-1], start)
         rests.append(features.residual(block, phi))
     return Stored(torch.cat(phis)), torch.cat(rests).double()
+
+
+def check_finite(phi: Float[Tensor, "b p"], first: int) -> None:
+    """Refuse features that the type they are kept in cannot hold; `first` numbers the first row."""
+    if not bool(torch.isfinite(phi).all()):
+        row = first + int((~torch.isfinite(phi)).any(1).nonzero()[0])
+        kind = str(phi.dtype).removeprefix("torch.")
+        raise PoolError(
+            f"expected features that {kind} can hold, got NaN, inf or too large a number in row "
+            f"{row}; scale the inputs, or leave that row out"
+        )

@@ -21,7 +21,7 @@ from evgp.kernels import Features
 from evgp.pool import Selection
 from evgp.posterior import FeatureStart
 from evgp.posterior.rows import Mapped, Stored, let_go, mapped
-from evgp.selection.run import check_by_features, check_prior, measured, most_picks
+from evgp.selection.run import check_by_features, measured, most_picks
 from evgp.selection.shards import (
     SHARD,
     Held,
@@ -29,8 +29,10 @@ from evgp.selection.shards import (
     Recipe,
     probe,
     rebuilt,
+    some_of,
     total,
 )
+from evgp.selection.units import check_degree, check_variance, in_units, scaled_features
 
 _EMPTY = np.empty(0, dtype=np.int64)
 
@@ -67,14 +69,17 @@ class Large:
     ) -> Selection:
         """k picks, or what the budget buys, as `EVGP` makes them in memory."""
         check_by_features(criterion, "shards")
+        features, unit = scaled_features(self.features, some_of(self.points))
+        check_degree(criterion, unit)
         key = blake2b(digest_size=16)
         key.update(self.points.content(self._maker()).encode())
-        key.update(probe(self.features, self.points).encode())
+        key.update(probe(features, self.points).encode())
         folder = (self.cache or cache_folder()) / f"features-{key.hexdigest()}"
+        scaled = replace(self, features=features)
         with in_use(folder, remove=self.cache is None):
             try:
-                run = _Run(self, key.hexdigest(), folder, noise, criterion, two_rounds, progress)
-                return run.pick(k, budget)
+                run = _Run(scaled, key.hexdigest(), folder, noise, criterion, two_rounds, progress)
+                return in_units(run.pick(k, budget), criterion, unit)
             finally:
                 let_go()
 
@@ -111,7 +116,7 @@ class _Run:
             moment, rest = self._test_sums()
         known, own = self._known()
         start = FeatureStart(Stored(known), own, moment, rest, 0.0, known, own)
-        check_prior(start.prior)
+        check_variance(start.prior)
         start = replace(start, noise=self.noise * start.prior)
         parts = self._parts(recipe, direct)
         free = sum(len(part) if part.free is None else int(part.free.sum()) for part in parts)

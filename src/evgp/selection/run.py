@@ -1,11 +1,11 @@
 """One search over one prior: picks with their gains, the variance after each, the certificate."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Generator, Tensor
 
 from evgp._capabilities import can
@@ -15,10 +15,27 @@ from evgp.greedy import Greedy, Progress, Purse, best_of, silent
 from evgp.kernels import Features, Kernel
 from evgp.pool import Certificate, Pool, Selection
 from evgp.posterior import DensePosterior, FeatureStart, Start
+from evgp.selection.units import (
+    ScaledKernel,
+    check_degree,
+    check_variance,
+    in_units,
+    scaled_features,
+    unit_of,
+)
 from evgp.theory import Ceiling, ceiling, certify
 
-# What opens posteriors over candidates, and the mean prior variance over the test points.
-Opened = tuple[Start | FeatureStart, float]
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """What opens posteriors over candidates, and the mean prior variance over the test points.
+
+    All in a `unit` of variance in which neither squares nor cubes leave the range of floats.
+    """
+
+    start: Start | FeatureStart
+    prior: float
+    unit: float = 1.0
 
 
 def searched(
@@ -36,22 +53,23 @@ def searched(
     Where rows have costs, the better of two searches: by gain, and by gain per cost. Either alone
     can be arbitrarily bad; the better of both is not.
     """
-    start, prior = opened
-    check_prior(prior)
+    start = opened.start
+    check_degree(criterion, opened.unit)
     purses = [purse] if purse.costs is None else [purse, replace(purse, by_rate=True)]
     found = [
         search(start, criterion, candidates, one, generator=generator, progress=progress)
         for one in purses
     ]
-    return measured(
+    picks = measured(
         criterion,
         start,
         best_of(found),
         purse=purse,
-        prior=prior,
+        prior=opened.prior,
         most=len(start),
         progress=progress,
     )
+    return in_units(picks, criterion, opened.unit)
 
 
 def open_kernel(
@@ -67,13 +85,17 @@ def open_kernel(
         kernel, pool = _by_row(tabulate, pool)
         progress("kernel", 1, 1)
     prior = float(pool.test_weights() @ kernel.diag(pool.test_points()).double())
-    return Start(kernel, pool, noise * prior, storage), prior
+    if (unit := unit_of(prior)) != 1:
+        kernel, prior = ScaledKernel(kernel, 1 / unit), prior / unit
+    return Opened(Start(kernel, pool, noise * prior, storage), prior, unit)
 
 
 def open_features(features: Features, pool: Pool, noise: float, storage: torch.dtype) -> Opened:
     """The same for features in place of the kernel."""
+    features, unit = scaled_features(features, _some(pool.x, pool.test_points()))
     start = FeatureStart.of(features, pool, noise, storage)
-    return start, start.prior
+    check_variance(start.prior)
+    return Opened(start, start.prior, unit)
 
 
 def check_by_features(criterion: Criterion, what: str) -> None:
@@ -143,15 +165,6 @@ def _certify(picks: Selection, purse: Purse, bound: Ceiling, most: int) -> Certi
     )
 
 
-def check_prior(prior: float) -> None:
-    """Refuse points about which nothing is unknown."""
-    if not prior > 0:
-        raise PoolError(
-            f"expected test points with some variance, got a mean prior variance of {prior:g} (are "
-            "all features zero?), so no pick can lower it"
-        )
-
-
 def most_picks(k: int | None, free: int, prices: Float[Tensor, " c"] | None, budget: float) -> int:
     """The number of picks to aim for, checked."""
     whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
@@ -169,6 +182,12 @@ def most_picks(k: int | None, free: int, prices: Float[Tensor, " c"] | None, bud
             f"{float(prices.min()):g}; got budget={budget:g}"
         )
     return min(most, affordable)
+
+
+def _some(*parts: Shaped[Tensor, " n *d"]) -> Shaped[Tensor, " r *d"]:
+    """Up to 64 points of each part, evenly over it."""
+    rows = [np.unique(np.linspace(0, len(one) - 1, 64).astype(np.int64)) for one in parts]
+    return torch.cat([one[torch.from_numpy(at)] for one, at in zip(parts, rows, strict=True)])
 
 
 def _by_row(tabulate: Callable[[Tensor], Kernel], pool: Pool) -> tuple[Kernel, Pool]:

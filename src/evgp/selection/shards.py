@@ -28,6 +28,7 @@ from evgp._machine import each_alone, own_version
 from evgp.datasets import array_file, fingerprint, step_of, verify
 from evgp.greedy import Progress
 from evgp.kernels import Features
+from evgp.posterior.opening import check_finite
 from evgp.posterior.rows import Mapped, mapped
 
 # Rows of a shard: a power of two blocks, so that sums do not depend on it.
@@ -241,10 +242,15 @@ def _warn(notes: Sequence[str]) -> None:
         warnings.warn(more, DamageWarning, stacklevel=3)
 
 
+def some_of(points: Readable) -> Shaped[Tensor, " r *d"]:
+    """Up to 64 points, evenly over them all."""
+    rows = np.unique(np.linspace(0, len(points) - 1, 64).astype(np.int64))
+    return torch.from_numpy(points.take(rows))
+
+
 def probe(features: Features, points: Readable) -> str:
     """A hash of the features of some points, to tell features of one pool from others."""
-    rows = np.unique(np.linspace(0, len(points) - 1, 64).astype(np.int64))
-    x = torch.from_numpy(points.take(rows))
+    x = some_of(points)
     phi = features.phi(x)
     rest = features.residual(x, phi)
     made = blake2b(repr((type(features), phi.shape, own_version())).encode(), digest_size=16)
@@ -266,6 +272,7 @@ def _featurised(recipe: Recipe, start: int, stop: int) -> Iterator[Made]:
         phi = recipe.features.phi(x)
         rest = recipe.features.residual(x, phi).double()
         kept = phi.float() if recipe.keep else phi  # what is stored is what is summed
+        check_finite(kept, numbered[0])
         return numbered[0], kept, rest, _moment(kept, rest)
 
     blocks = recipe.points.blocks(start, stop, step_of(2 * prod(recipe.points.shape)))

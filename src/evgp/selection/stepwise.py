@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from evgp.greedy.greedy import winner
 from evgp.selection.backends import Dense
 from evgp.selection.plan import Plan
-from evgp.selection.run import check_prior
+from evgp.selection.units import gains_in_units
 
 _BLOCK = 512  # rows whose gains are computed at once
 
@@ -27,9 +27,8 @@ def stepwise(
     """
     plan.check()
     criterion, free = plan.request.criterion, plan.request.rows()
-    start, prior = Dense(plan.request).opened(plan.storage)
-    check_prior(prior)
-    posterior = start(free)
+    opened = Dense(plan.request).opened(plan.storage)
+    posterior = opened.start(free)
     left = torch.ones(len(free), dtype=torch.bool)
     rows, gains = [], np.full((plan.request.k, len(free)), np.nan)
     for step in range(plan.request.k):
@@ -41,4 +40,4 @@ def stepwise(
         rows.append(best[0])
         left[best[0]] = False
         posterior.observe_(best[0])
-    return free[rows].numpy(), gains
+    return free[rows].numpy(), gains_in_units(gains, criterion, opened.unit)

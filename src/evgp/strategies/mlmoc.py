@@ -18,7 +18,7 @@ from evgp.ensembles import Recipe
 from evgp.kernels import EmpiricalNTK
 from evgp.pool import Pool, Selection
 from evgp.selection.names import whole
-from evgp.selection.run import check_prior
+from evgp.selection.units import check_variance
 from evgp.strategies._learnt import fits, labels_of
 from evgp.strategies._penultimate import outputs
 from evgp.strategies.look_ahead import LookAhead
@@ -153,7 +153,7 @@ class MLMOC:
         module = self._network(pool, y, seeds[0])
         kernel = EmpiricalNTK(module, self.output, seed=seeds[1])
         prior = float(kernel.diag(pool.x[looked]).double().mean())
-        check_prior(prior)
+        check_variance(prior)
         ahead = LookAhead(kernel, pool.x, looked, self.noise * prior, outputs(module, pool.x))
         if y is not None:
             known = pool.known()
