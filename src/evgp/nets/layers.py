@@ -195,6 +195,7 @@ class LeakyRelu(Activation):
         return nn.functional.leaky_relu(z, self.slope)
 
     def propagate_(self, moments: Moments) -> None:
+        """Covariances behind the layer, in place; near copies by how far they are apart."""
         if moments.apart is None:
             super().propagate_(moments)
             return
