@@ -117,6 +117,9 @@ def read_table(
             data = _named(read_npz(path, array))
         else:
             data = _parquet(path) if suffix == ".parquet" else _arrow(path)
+        data.column_names  # noqa: B018  letters of no alphabet show when they are asked for
+    except UnicodeDecodeError as error:
+        raise damaged(path, suffix) from error
     except OSError as error:
         # Arrow reports a damaged file as an OSError without a number.
         if error.errno is None:
@@ -165,7 +168,12 @@ def _parquet(path: Path) -> pa.Table:
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         known = file.metadata
         check_memory(8 * known.num_rows * known.num_columns, str(path))
-        return file.read()
+        data = file.read()
+        # Its pages have checksums, its footer has none; but there the rows are counted twice.
+        groups = sum(known.row_group(i).num_rows for i in range(known.num_row_groups))
+        if not data.num_rows == known.num_rows == groups:
+            raise damaged(path, ".parquet")
+        return data
 
 
 def _arrow(path: Path) -> pa.Table:
