@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evgp._errors import DamageWarning, DiskFull
-from evgp.datasets import PickFile
+from evgp.datasets import PickFile, in_use
 
 
 def written(path: Path, rows: list[int]) -> list[bytes]:
@@ -90,3 +90,12 @@ def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, ignored)
     assert PickFile(path).rows() == [7]
     assert os.listdir(tmp_path) == ["a.picks"]
+
+
+def test_a_folder_that_a_killed_run_was_removing_goes(tmp_path: Path) -> None:
+    left = tmp_path / ".evgp-0123.gone"
+    left.mkdir()
+    (left / "features.npy").write_bytes(b"large")
+    (tmp_path / "other").mkdir()
+    with in_use(tmp_path / "work", remove=False):
+        assert not left.exists() and (tmp_path / "other").exists()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from evgp._errors import DatasetError
-from evgp.datasets import Encoder, Table, read_table
+from evgp.datasets import Encoder, Table, read_table, write_rows
 
 
 def written(folder: Path, content: bytes | str, name: str = "pool.csv") -> Path:
@@ -254,4 +254,23 @@ def test_a_gzip_bomb_is_refused_at_once(tmp_path) -> None:
         for _ in range(40):
             stream.write(b"0,0\n" * 2**20)
     with pytest.raises(DatasetError, match="unpack to more than"):
+        read_table(path)
+
+
+def test_a_damaged_table_that_we_wrote_is_refused(tmp_path) -> None:
+    """Pages have checksums, and names of columns may be letters of no alphabet."""
+    path = tmp_path / "picks.parquet"
+    write_rows(path, {"rank": list(range(60)), "id": [f"row {i}" for i in range(60)]})
+    whole, rows = path.read_bytes(), read_table(path).data.to_pylist()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for at in range(4, footer):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << (at % 8)
+        path.write_bytes(damaged)
+        try:
+            assert read_table(path).data.to_pylist() == rows
+        except DatasetError as error:
+            assert "picks.parquet" in str(error)
+    path.write_bytes(whole.replace(b"rank", b"ra\xeek"))
+    with pytest.raises(DatasetError, match=r"picks\.parquet: .* cut short, damaged or of"):
         read_table(path)

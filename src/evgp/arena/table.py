@@ -88,9 +88,9 @@ def _from_parquet(path: Path) -> tuple[Sequence[str], list[dict[str, object]]]:
     try:
         table = read_parquet(path)
         check_memory(10 * table.nbytes, str(path))
-    except (pa.ArrowException, OSError) as error:
+        return table.column_names, table.to_pylist()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _foreign(path) from error
-    return table.column_names, table.to_pylist()
 
 
 def _foreign(path: Path) -> DatasetError:

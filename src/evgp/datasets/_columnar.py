@@ -32,6 +32,13 @@ def read_parquet(path: Path) -> pa.Table:
         return _without_views(_counted(path, file, size, known))
 
 
+def parquet_rows(path: Path) -> int:
+    """How many rows the footer counts, which it does twice; -1 where it contradicts itself."""
+    known = pq.read_metadata(path)
+    groups = sum(known.row_group(i).num_rows for i in range(known.num_row_groups))
+    return int(known.num_rows) if known.num_rows == groups else -1
+
+
 def _counted(path: Path, plain: pq.ParquetFile, size: int, known: _pages.Decoded) -> pa.Table:
     """A table whose words might not fit, read as numbers of words first: these are small."""
     schema, leaves = plain.schema_arrow, plain.schema

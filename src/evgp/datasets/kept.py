@@ -128,7 +128,7 @@ def in_use(folder: Path, *, remove: bool) -> Iterator[None]:
 
 
 def _enter(folder: Path) -> int:
-    """A shared lock on a folder that is there, without what a killed run left half-written."""
+    """A shared lock on a folder that is there, without what a killed run left half-done."""
     while True:
         try:
             with naming(folder / _LOCK, advice=KEPT):
@@ -139,6 +139,8 @@ def _enter(folder: Path) -> int:
         if _lock(handle, "alone"):
             for part in folder.rglob(".evgp-*.part"):
                 part.unlink(missing_ok=True)
+            for gone in folder.parent.glob(".evgp-*.gone"):
+                shutil.rmtree(gone, ignore_errors=True)
         _lock(handle, "wait")
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(handle), os.stat(folder / _LOCK)):

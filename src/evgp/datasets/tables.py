@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from evgp._errors import DatasetError
 from evgp._reading import check_plain
-from evgp.datasets._columnar import read_arrow, read_parquet
+from evgp.datasets._columnar import parquet_rows, read_arrow, read_parquet
 from evgp.datasets._columns import is_number, plain, to_numbers
 from evgp.datasets._separated import read_separated
 from evgp.datasets.arrays import read_npy, read_npz
@@ -140,6 +140,11 @@ def read_table(
             data = _named(read_npz(path, array))
         else:
             data = read_parquet(path) if suffix == ".parquet" else read_arrow(path)
+            if suffix == ".parquet" and data.num_rows != parquet_rows(path):
+                raise damaged(path, suffix)
+        data.column_names  # noqa: B018  letters of no alphabet show when they are asked for
+    except UnicodeDecodeError as error:
+        raise damaged(path, suffix) from error
     except OSError as error:
         # Arrow reports a damaged file as an OSError without a number.
         if error.errno is None:
