@@ -5,6 +5,7 @@ new requests where there are many connections, however idle those are.
 """
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import h11
@@ -48,6 +49,20 @@ class Connection(H11Protocol):
         if self._looking is not None:
             self._looking.cancel()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, in the place of an answer that may be under way.
+
+        The body may turn out to be broken after its request was passed on: whoever answers that
+        talks to nobody, instead of failing.
+        """
+        cycle: Any = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        with suppress(h11.LocalProtocolError):  # it was answered already, or a HEAD wants no body
+            super().send_400_response(msg)
+        self.transport.close()
 
     def _make_room(self) -> None:
         """End the one that has kept us waiting longest; or this one, where none does."""
