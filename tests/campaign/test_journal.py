@@ -121,7 +121,7 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(spam, tmp_path) -> None:
         try:
             journal = Journal.open(copy)
         except CampaignError as error:
-            assert "copy.evgp" in str(error)
+            assert "copy.evgp" in str(error) and "\n" not in str(error)
             refused += 1
             continue
         assert fold(journal.events()) == state, f"byte {place}"
@@ -219,6 +219,21 @@ def test_plain_sql_cannot_take_events_back(spam) -> None:
             with pytest.raises(sqlite3.IntegrityError, match="never"):
                 connection.execute(statement)
     assert Campaign.open(spam.path).state == spam.state
+
+
+def test_a_file_that_was_refused_is_not_locked(spam) -> None:
+    """As one that somebody restores."""
+    path = filled(spam)
+    spam.close()
+    by_sql(path, "UPDATE event SET at = '' WHERE number = 3")
+    gc.disable()
+    try:
+        with pytest.raises(CampaignError, match="event 3 is not as it was written"):
+            Journal.open(path)
+        with closing(sqlite3.connect(path, timeout=0)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+    finally:
+        gc.enable()
 
 
 def as_first_schema(path: Path) -> None:

@@ -268,11 +268,12 @@ class Journal:
             raise _damaged(self.path, f"its last event is number {last}, not {number} as written")
 
     def _read_events(self) -> None:
+        # All at once: a query that is left half-read would keep the file locked for others.
         rows = self._connection.execute(
             "SELECT number, key, at, name, body, digest FROM event WHERE number > ? "
             "ORDER BY number",
             (len(self._seen),),
-        )
+        ).fetchall()
         for number, *told in rows:
             wrong = _damaged(self.path, f"event {len(self._seen) + 1} is not as it was written")
             if number != len(self._seen) + 1 or not all(isinstance(one, str) for one in told):
@@ -354,6 +355,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def _damaged(path: Path, why: str) -> CampaignError:
+    said = " ".join(why.replace("*** in database main ***", "").split())  # SQLite takes two lines
     return CampaignError(
-        f"{path}: expected a whole campaign, got a damaged file ({why}); restore it from a copy"
+        f"{path}: expected a whole campaign, got a damaged file ({said}); restore it from a copy"
     )
