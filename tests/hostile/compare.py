@@ -9,7 +9,7 @@ import torch
 
 import evgp
 from tests.hostile import brute
-from tests.hostile.problems import UNIT, Answer, Problem, answered, modelled
+from tests.hostile.problems import DISK, UNIT, Answer, Problem, answered, modelled
 
 Array = np.ndarray
 # Rounding in evgp (incremental, over many steps) against that of one direct solve.
@@ -308,7 +308,7 @@ def _stochastic(
 def _two_rounds(problem: Problem, model: brute.Model, rows: list[int], faults: Faults) -> None:
     """Every shard by itself, then all finalists; the best of these, filled up."""
     n, shards = len(problem.x), problem.options.get("shards", 2)
-    step = n if problem.method == "sharded" else -(-n // shards)
+    step = DISK if problem.method == "sharded" else -(-n // shards)
     runs = []
     for money in problem.rules():
 
@@ -350,8 +350,9 @@ def _exchange(
         kept |= not plain.clear or set(plain.rows) == set(rows)
     limit = problem.options.get("passes", 20)
     done = answer.passes and all(0 < one < limit for one in answer.passes)
-    # The linear form adds up to less in another order, and then the plain greedy's list is kept.
-    if done and not (kept and problem.criterion == "linearised"):
+    # The linear form may add up to less in another order, and information falls where swaps leave
+    # money for more rows; the plain greedy's list is then kept.
+    if done and not (kept and problem.criterion in ("linearised", "mi")):
         faults.extend(_swaps(problem, model, rows))
 
 
