@@ -229,9 +229,10 @@ def _greedy(
 ) -> list[str]:
     """The best at every step, the lowest of several."""
     wrong = []
-    # By its place a copy may be no test point; the difference of two percentiles is rounded; and
-    # where the kernel has half its digits, copies of a row have different noise.
+    # By its place a copy may be no test point; the difference of two percentiles is rounded, as are
+    # sums over features; and where the kernel has half its digits, copies differ in noise.
     least = {"m": np.inf, "p": 1e-6 * model.prior}.get(problem.criterion[0], 0.0)
+    least = max(least, 1e-6 * model.prior if model.by_features else 0.0)
     least = least if model.eps_rest < 1e-12 else np.inf
     for j, (allowed, found, off, at) in enumerate(steps):
         per = money.rates(allowed)

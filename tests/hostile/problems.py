@@ -290,6 +290,7 @@ def _picked(problem: Problem, folder: Path, heard: Any) -> evgp.Selection:
         features=problem.features,
         method=problem.method,
         seed=problem.seed,
+        memory="8GB",  # whatever is free at the moment
         cache=folder if problem.method == "sharded" else None,
         progress=heard,
     )
