@@ -9,7 +9,7 @@ import torch
 
 import evgp
 from tests.hostile import brute
-from tests.hostile.problems import UNIT, Answer, Problem, answered, modelled
+from tests.hostile.problems import DISK, UNIT, Answer, Problem, answered, modelled
 
 Array = np.ndarray
 # Rounding in evgp (incremental, over many steps) against that of one direct solve.
@@ -229,9 +229,10 @@ def _greedy(
 ) -> list[str]:
     """The best at every step, the lowest of several."""
     wrong = []
-    # By its place a copy may be no test point; the difference of two percentiles is rounded; and
-    # where the kernel has half its digits, copies of a row have different noise.
+    # By its place a copy may be no test point; the difference of two percentiles is rounded, as are
+    # sums over features; and where the kernel has half its digits, copies differ in noise.
     least = {"m": np.inf, "p": 1e-6 * model.prior}.get(problem.criterion[0], 0.0)
+    least = max(least, 1e-6 * model.prior if model.by_features else 0.0)
     least = least if model.eps_rest < 1e-12 else np.inf
     for j, (allowed, found, off, at) in enumerate(steps):
         per = money.rates(allowed)
@@ -308,7 +309,7 @@ def _stochastic(
 def _two_rounds(problem: Problem, model: brute.Model, rows: list[int], faults: Faults) -> None:
     """Every shard by itself, then all finalists; the best of these, filled up."""
     n, shards = len(problem.x), problem.options.get("shards", 2)
-    step = n if problem.method == "sharded" else -(-n // shards)
+    step = DISK if problem.method == "sharded" else -(-n // shards)
     runs = []
     for money in problem.rules():
 
@@ -350,8 +351,9 @@ def _exchange(
         kept |= not plain.clear or set(plain.rows) == set(rows)
     limit = problem.options.get("passes", 20)
     done = answer.passes and all(0 < one < limit for one in answer.passes)
-    # The linear form adds up to less in another order, and then the plain greedy's list is kept.
-    if done and not (kept and problem.criterion == "linearised"):
+    # The linear form may add up to less in another order, and information falls where swaps leave
+    # money for more rows; the plain greedy's list is then kept.
+    if done and not (kept and problem.criterion in ("linearised", "mi")):
         faults.extend(_swaps(problem, model, rows))
 
 

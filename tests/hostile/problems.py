@@ -5,19 +5,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 
 import evgp
 from evgp.criteria import Linearised
-from evgp.greedy import Purse
+from evgp.greedy import Purse, lazy
 from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
+from evgp.strategies import rules
 from tests.hostile import brute
 from tests.hostile.brute_kernels import Net, kernels
 
 Array = np.ndarray
+DISK = 16  # rows of a shard on the disk, and a look of the lazy greedy: small pools have several
+LOOK = 2
 UNIT = 0.1  # of prices: such sums are not exact in binary, and should fit in a budget all the same
 
 
@@ -174,11 +178,13 @@ def apart(problem: Problem, points: Array, gram: Array) -> float:
     half the digits.
     """
     size = np.sqrt(np.maximum(gram.diagonal(), 1e-300))
-    random = np.random.default_rng(0)
-    moves = [np.ones(points.shape[1]), *(1 + 1e-15 * random.normal(size=(3, points.shape[1])))]
+    rows, place = np.unique(points, axis=0, return_inverse=True)  # copies stay copies
+    moves = 1e-15 * np.random.default_rng(0).normal(size=(4, *rows.shape))
+    moves[0] = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", evgp.EvgpWarning)
-        theirs = np.array([kernel_of(problem)(points * move) for move in moves])
+        made = [kernel_of(problem)((rows * (1 + move))[place.reshape(-1)]) for move in moves]
+    theirs = np.array(made)
     return float((np.abs(theirs - gram) / np.outer(size, size)).max()) + 1e-15 * _moved(problem)
 
 
@@ -248,7 +254,11 @@ def answered(problem: Problem, folder: Path) -> Answer:
                 passes.append(0)
             passes[-1] = done
 
-    with warnings.catch_warnings(record=True) as caught:
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        mock.patch.object(rules, "SHARD", DISK),
+        mock.patch.object(lazy, "_LOOK", LOOK),
+    ):
         warnings.simplefilter("always")
         asked = {"pick": _picked, "strategy": _by_strategy, "greedy": _by_greedy}[problem.door]
         made = asked(problem, folder, heard)
@@ -280,6 +290,7 @@ def _picked(problem: Problem, folder: Path, heard: Any) -> evgp.Selection:
         features=problem.features,
         method=problem.method,
         seed=problem.seed,
+        memory="8GB",  # whatever is free at the moment
         cache=folder if problem.method == "sharded" else None,
         progress=heard,
     )
