@@ -313,6 +313,7 @@ def test_who_comes_while_a_folder_is_removed_begins_another(tmp_path, monkeypatc
     folder, seen, real = tmp_path / "work", [], kept.shutil.rmtree
 
     def slow(path, **options):
+        monkeypatch.setattr(kept.shutil, "rmtree", real)  # who enters removes what is left too
         with kept.in_use(folder, remove=False):
             (folder / "mine").write_text("here")
             seen.append(path.name)
