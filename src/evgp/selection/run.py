@@ -184,7 +184,7 @@ def most_picks(k: int | None, free: int, prices: Float[Tensor, " c"] | None, bud
     return min(most, affordable)
 
 
-def _some(*parts: Shaped[Tensor, "_ *d"]) -> Shaped[Tensor, " r *d"]:
+def _some(*parts: Shaped[Tensor, "..."]) -> Shaped[Tensor, " r *d"]:
     """Up to 64 points of each part, evenly over it."""
     rows = [np.unique(np.linspace(0, len(one) - 1, 64).astype(np.int64)) for one in parts]
     return torch.cat([one[torch.from_numpy(at)] for one, at in zip(parts, rows, strict=True)])
