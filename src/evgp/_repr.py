@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from math import floor, isnan
+from math import floor, isfinite, isnan
 
 
 def html_card(
@@ -44,4 +44,4 @@ def guaranteed(share: float) -> str:
     >>> guaranteed(0.81291), guaranteed(1.0)
     ('81.2 %', '100.0 %')
     """
-    return f"{floor(1000 * share) / 10:.1f} %"
+    return f"{floor(1000 * share) / 10:.1f} %" if isfinite(share) else f"{share} %"
