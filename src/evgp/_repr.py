@@ -44,4 +44,4 @@ def guaranteed(share: float) -> str:
     >>> guaranteed(0.81291), guaranteed(1.0)
     ('81.2 %', '100.0 %')
     """
-    return f"{floor(1000 * share) / 10:.1f} %" if isfinite(share) else f"{share} %"
+    return f"{floor(1000 * share) / 10:.1f} %" if isfinite(1000 * share) else f"{share} %"
