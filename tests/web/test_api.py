@@ -200,7 +200,10 @@ def test_a_full_disk_is_507_and_loses_nothing(ann, desk) -> None:
     taken = 0
     while (answer := ann.says(taken % 60, "ham")).status_code == 200:
         taken += 1
-    assert answer.status_code == 507 and "nothing that was acknowledged is lost" in answer.json()["detail"]
+    assert (
+        answer.status_code == 507
+        and "nothing that was acknowledged is lost" in answer.json()["detail"]
+    )
     assert ann.says(3, "ham", key="key-when-full").status_code == 507
     assert len(answers(Campaign.open(desk.campaign.path))) == taken > 0
     connection.execute("PRAGMA max_page_count=100000")
