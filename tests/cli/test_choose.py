@@ -58,7 +58,7 @@ def test_classes_files_of_networks_and_a_plot(run, waves, tmp_path) -> None:
         (["--label", "y", "--depths", "1,x"], "depths as numbers"),
         (["--label", "y", "--activations", "tanh"], "an activation among"),
         (["--label", "y", "--kappa", 0.99], "two that stay"),
-        (["--label", "y", "--networks", "absent.toml"], "expected a TOML file of networks"),
+        (["--label", "y", "--networks", "absent.toml"], "no such file; check the path"),
         (["--label", "y", "--plot", "ranking.doc"], ".png"),
     ],
 )
