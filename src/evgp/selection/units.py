@@ -27,6 +27,7 @@ _LEAST, _MOST = 1e-280, 1e280
 class ScaledKernel:
     """A kernel times a power of two.
 
+    >>> import torch
     >>> from evgp.kernels import Tabulated
     >>> ScaledKernel(Tabulated(torch.eye(2)), 4.0).diag(torch.tensor([[0.0], [1.0]]))
     tensor([4., 4.])
