@@ -15,7 +15,7 @@ from evgp.criteria import Linearised
 from evgp.greedy import Purse, lazy
 from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
-from evgp.strategies import rules
+from evgp.selection import request as rules
 from tests.hostile import brute
 from tests.hostile.brute_kernels import Net, kernels
 

@@ -143,7 +143,7 @@ def kept(pools, tmp_path_factory) -> Iterator[tuple[Path, list[list[int]]]]:
     """The caches of a run on each, and what was picked."""
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evgp.strategies.rules.SHARD", BLOCK)
+        patch.setattr("evgp.selection.request.SHARD", BLOCK)
         made = [picks(pool, pools[2], folder / pool.stem) for pool in pools[:2]]
         yield folder, made
 
