@@ -18,6 +18,7 @@ NAMES = (
     "features",
     "sparse",
     "scale",
+    "checksums",
     "rounds",
     "ensembles",
     "choose",

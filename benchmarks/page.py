@@ -183,6 +183,22 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "left": "variance left",
         },
     ),
+    "checksums": (
+        "Verifying a cache",
+        said.checksums,
+        {
+            "n": "rows",
+            "p": "p",
+            "k": "k",
+            "with_s": "verified, s",
+            "without_s": "not verified, s",
+            "ratio": "ratio",
+            "alone_s": "verifying alone, s",
+            "gb": "features, GB",
+            "gb_per_s": "GB a second",
+            "others": "others",
+        },
+    ),
     "rounds": (
         "Two rounds",
         said.rounds,

@@ -149,6 +149,16 @@ def scale(rows: Rows) -> str:
     return said
 
 
+def checksums(rows: Rows) -> str:
+    few, more = (rows[at] for at in (0, -1))
+    return (
+        f"A run that finds {float(few['gb']):.1f} GB of features in its cache takes "
+        f"{float(few['ratio']):.2f} times as long when it verifies them, with {few['k']} pick, and "
+        f"{float(more['ratio']):.2f} times with {more['k']} picks; verifying alone goes at "
+        f"{float(more['gb_per_s']):.1f} GB a second."
+    )
+
+
 def choose(rows: Rows) -> str:
     paper = next(row for row in rows if row["n"] == "200")
     once, each = float(paper["speedup_once"]), float(paper["speedup"])
