@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from evgp._errors import DatasetError
 from evgp._reading import read_text
 from evgp.arena.plot import save_plots
 from evgp.arena.render import render
@@ -51,7 +52,10 @@ def publish(
 def _remembered(folder: Path, command: str) -> list[str]:
     """Every command so far, each once, with this one as the last."""
     path = folder / COMMANDS
-    before = read_text(path, most=_MOST_BYTES).splitlines() if path.exists() else []
+    try:
+        before = read_text(path, most=_MOST_BYTES).splitlines() if path.exists() else []
+    except DatasetError:
+        before = []  # a note that cannot be read is no reason to lose what was run
     every = [line for line in before if line != command] + ([command] if command else [])
     write_text(path, "".join(f"{line}\n" for line in every))
     return every

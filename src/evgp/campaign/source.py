@@ -2,7 +2,9 @@
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -53,15 +55,21 @@ class Source:
         return {name: row for row, name in enumerate(self.names)}
 
 
-def open_source(path: Path, *, id: str | None = None) -> Source:
-    """Read a table, or a folder of images, for people to look at."""
+def open_source(path: Path, *, id: str | None = None, rows: int | None = None) -> Source:
+    """Read a table, or a folder of images, for people to look at; refused with other `rows`."""
     if path.is_dir():
         images = read_images(path)
-        return Source(path, images.names, images=images)
-    table = read_table(path, text=() if id is None else (id,))
-    check_memory(_ROW * len(table), str(path))
-    names = range(len(table)) if id is None else ids(table, id)
-    return Source(path, tuple(str(name) for name in names), table=table)
+        made = Source(path, images.names, images=images)
+    else:
+        table = read_table(path, text=() if id is None else (id,))
+        check_memory(_ROW * len(table), str(path))
+        names = range(len(table)) if id is None else ids(table, id)
+        made = Source(path, tuple(str(name) for name in names), table=table)
+    if rows is not None and len(made) != rows:
+        raise CampaignError(
+            f"{path}: expected the {rows:,} rows of the campaign, got {len(made):,}; restore it"
+        )
+    return made
 
 
 def encoded(
@@ -94,15 +102,25 @@ def _of_file(path: Path) -> "hashlib._Hash":
         return hashlib.file_digest(stream, "sha256")
 
 
-def keep_array(folder: Path, array: Shaped[np.ndarray, "..."]) -> str:
-    """Write an array to a file that is named by its content; give the name."""
+@contextmanager
+def kept(folder: Path, array: Shaped[np.ndarray, "..."]) -> Iterator[str]:
+    """Keep an array in a file that is named by its content, and give the name.
+
+    Where what follows fails, a new folder is not left behind.
+    """
+    there = folder.exists()
     array, total = np.ascontiguousarray(array), _Total()
     np.lib.format.write_array(total, array, allow_pickle=False)
     name = f"{total.hash.hexdigest()[:32]}.npy"
-    folder.mkdir(parents=True, exist_ok=True)
-    with atomic(folder / name) as part, part.open("wb") as stream:
-        np.lib.format.write_array(stream, array, allow_pickle=False)
-    return name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with atomic(folder / name) as part, part.open("wb") as stream:
+            np.lib.format.write_array(stream, array, allow_pickle=False)
+        yield name
+    except BaseException:
+        if not there:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 class _Total:

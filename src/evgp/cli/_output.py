@@ -3,8 +3,10 @@
 import errno
 import json
 import os
+import re
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,10 +18,13 @@ from typing import NoReturn, ParamSpec, TextIO
 
 import typer
 
-from evgp._errors import EvgpError
+from evgp._errors import EvgpError, EvgpWarning
 from evgp._executor import Progress
 
 P = ParamSpec("P")
+# Letters of a line on stderr, and of its end where it is cut.
+_LONGEST, _END = 2_000, 300
+_BEYOND = re.compile(r"[^\n -~]")
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
@@ -28,7 +33,8 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with _warnings_as_notes():
+                command(*args, **kwargs)
             # What stays in the buffer would fail where nobody can be told.
             sys.stdout.flush()
         except EvgpError as error:
@@ -48,6 +54,19 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Our own warnings that no command has taken are notes; those of others are not for users."""
+
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        if issubclass(category, EvgpWarning):
+            tell(f"note: {message}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
 def fail(message: str, code: int = 1) -> NoReturn:
     """One line on stderr, then the end."""
     tell(f"evgp: {' '.join(message.split())}")
@@ -55,7 +74,9 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 
 def tell(text: str) -> None:
-    """One line on stderr, clean; where nobody reads it, the work goes on."""
+    """One line on stderr, clean and not endless; where nobody reads it, the work goes on."""
+    if len(text) > _LONGEST:  # a name or a cell may be of any length
+        text = f"{text[: _LONGEST - _END]} ... {text[-_END:]}"
     try:
         typer.echo(clean(text), err=True)
     except OSError:
@@ -108,7 +129,18 @@ def show(columns: Mapping[str, Sequence[object]]) -> None:
 
 def show_json(document: Mapping[str, object]) -> None:
     """One JSON document on stdout; what JSON has no number for is null."""
-    typer.echo(json.dumps(_plain(document), indent=2, ensure_ascii=False, default=str))
+    text = json.dumps(_plain(document), indent=2, ensure_ascii=False, default=str)
+    typer.echo(_BEYOND.sub(_escaped, text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """A letter as JSON may have it, which a terminal does not obey.
+
+    >>> _BEYOND.sub(_escaped, "\x9b, é, \U000e0001")
+    '\\u009b, é, \\udb40\\udc01'
+    """
+    letter = found[0]
+    return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
 
 def lines(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:

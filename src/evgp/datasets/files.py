@@ -59,8 +59,9 @@ def atomic(path: str | Path) -> Iterator[Path]:
     except BaseException as error:
         with suppress(OSError):
             part.unlink()
-        if isinstance(error, OSError) and error.filename in (str(part), part):
-            raise OSError(error.errno, error.strerror, str(path)) from error
+        # A full disk is told of without a name, and by pyarrow in other words.
+        if isinstance(error, OSError) and error.filename in (None, str(part), part):
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         raise
     _flush(target.parent)
 

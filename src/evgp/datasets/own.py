@@ -17,12 +17,13 @@ from evgp.datasets._columns import (
     counted,
     is_category,
     is_number,
+    is_time,
     to_numbers,
     to_objects,
     to_words,
 )
 from evgp.datasets.dataset import Dataset, Kind
-from evgp.datasets.encode import Encoder
+from evgp.datasets.encode import Encoder, unusable
 from evgp.datasets.labelled import ids
 from evgp.datasets.tables import Table, quoted, read_table
 
@@ -182,6 +183,9 @@ def _features(
         # Before the split, so that rows have the numbers they have in the file.
         holes = [hole for name in data.column_names for hole in _holes.in_cells(name, data[name])]
         _holes.refuse(holes, table.source, "mend them, or have them filled (impute)")
+    for field in data.schema:
+        if not (is_number(field.type) or is_time(field.type) or is_category(field.type)):
+            raise unusable(table.source, field.name, field.type)
     if not data.column_names:
         raise DatasetError(
             f"{table.source}: expected columns beside the label, got none; nothing tells rows apart"
