@@ -64,14 +64,20 @@ class Forked:
         timeout: float = 20.0,
         env: Mapping[str, str] | None = None,
         tty: bool = False,
+        largest: int | None = None,
     ) -> Ran:
-        """Run `evgp` with these arguments; `tty` gives it a terminal to write to."""
+        """Run `evgp` with these arguments.
+
+        `tty` gives it a terminal to write to; no file may grow beyond `largest` bytes, as if the
+        disk were full.
+        """
         told = self._ask(
             arguments=[os.fspath(one) if isinstance(one, Path) else str(one) for one in arguments],
             cwd=os.fspath(cwd or self._folder),
             timeout=timeout,
             env=dict(env or {}),
             tty=tty,
+            largest=largest,
         )
         told["peak"] = max(0, told["peak"] - self._base)
         return Ran(**told)
@@ -106,6 +112,9 @@ def _child(request: Mapping[str, Any], out: int, err: int) -> None:
     os.dup2(out, 1)
     os.dup2(err, 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if request.get("largest") is not None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that writing fails, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest"],) * 2)
     os.chdir(request["cwd"])
     os.environ.update(request.get("env") or {})
     sys.stdin, sys.stdout, sys.stderr = (

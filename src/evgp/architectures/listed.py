@@ -8,7 +8,9 @@ from evgp._reading import read_text
 from evgp.nets import Network, mlp
 
 # More than anybody writes by hand, and so little that no file of it takes long to parse.
-_MOST_BYTES = 1_000_000
+_MOST_BYTES = 100_000
+# Keys of many parts take tomllib a time and memory that grow with their square.
+_MOST_DOTS = 100
 _KNOWN = ("name", "depth", "width", "activation", "w_std", "b_std")
 
 
@@ -23,6 +25,8 @@ def listed(path: str | Path, *, outputs: int = 1) -> dict[str, Network]:
     {'deep': Network(depth=4, width=512, activation=gelu, w_std=1, b_std=0.1)}
     """
     text = read_text(path, NetworkError, most=_MOST_BYTES)
+    if max((line.count(".") for line in text.splitlines()), default=0) > _MOST_DOTS:
+        raise NetworkError(f"{path}: expected a TOML file of networks, got a key of many parts")
     try:
         found = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:

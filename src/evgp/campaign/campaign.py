@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,16 @@ from evgp._errors import CampaignError, Conflict
 from evgp._executor import Progress, silent
 from evgp._linalg import standardised
 from evgp.architectures import candidates, choose
-from evgp.campaign.checks import checked_classes, checked_name, checked_person, checked_value
+from evgp.campaign.checks import (
+    check_network,
+    checked_classes,
+    checked_name,
+    checked_person,
+    checked_value,
+)
 from evgp.campaign.events import KINDS, Answered, Created, Kind, Picked, Undone, Value
 from evgp.campaign.journal import Entry, Journal, Wanted
-from evgp.campaign.source import Source, checksum, encoded, keep_array, kept_array, open_source
+from evgp.campaign.source import Source, checksum, encoded, kept, kept_array, open_source
 from evgp.campaign.state import Folding, State, fold
 from evgp.nets import Network, mlp
 from evgp.selection import pick, whole
@@ -94,7 +100,7 @@ class Campaign:
         place, where = campaign_path(path), Path(pool)
         names = checked_classes(classes, number)
         whole(seed, "seed", 0, 2**32 - 1)
-        mlp(**dict(network or {}))  # what cannot be built is refused now
+        check_network(network or {})
         if place.exists():
             raise CampaignError(
                 f"{place}: expected a new campaign, got a file that is there; take another name"
@@ -102,11 +108,10 @@ class Campaign:
         digest = checksum(where)
         source = open_source(where, id=id)
         x = encoded(source, id=id, drop=drop, impute=impute)
-        array = keep_array(_arrays(place), x)
         first = Created(
             pool=os.path.relpath(where.resolve(), place.resolve().parent),
             checksum=digest,
-            array=array,
+            array="",
             rows=len(source),
             id=id,
             classes=names,
@@ -118,13 +123,15 @@ class Campaign:
                 "seed": seed,
             },
         )
-        return cls(Journal.create(place, first))
+        with kept(_arrays(place), x) as array:
+            return cls(Journal.create(place, replace(first, array=array)))
 
     @classmethod
     def open(cls, path: str | Path) -> "Campaign":
         """A campaign that is there; a damaged or newer file, or a changed pool, is refused."""
         made = cls(Journal.open(campaign_path(path)))
         try:
+            check_network(made.created.settings["network"])
             made.check_pool()
         except BaseException:
             made.close()
@@ -158,7 +165,8 @@ class Campaign:
     def source(self) -> Source:
         """The rows for people; read when first asked for."""
         if self._source is None:
-            self._source = open_source(self.pool_path, id=self.created.id)
+            begun = self.created
+            self._source = open_source(self.pool_path, id=begun.id, rows=begun.rows)
         return self._source
 
     def check_pool(self) -> None:
@@ -336,12 +344,12 @@ class Campaign:
         self._journal.close()
 
     def _pick(self, state: State, k: int, progress: Progress) -> Picked:
-        name, network = self.network()
+        (name, network), x = self.network(), self.x()
         taken = {*state.picked, *state.verdicts}
         known = sorted(taken - {*state.passed})
         free = np.array(sorted({*range(state.created.rows)} - taken))
         made = pick(
-            np.asarray(self.x()),
+            np.asarray(x),
             k,
             labelled=known or None,
             candidates=free,

@@ -1,11 +1,13 @@
 """What people may say, and call themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Any
 from unicodedata import normalize
 
 from evgp._errors import CampaignError
 from evgp.campaign.events import Value
+from evgp.nets import mlp
 
 _LONGEST = 200
 _FARTHEST = 1e100  # so that sums of squares are finite
@@ -22,6 +24,14 @@ def checked_classes(classes: Sequence[str], number: bool) -> tuple[str, ...]:
     if names and (len(names) < 2 or len(set(names)) < len(names)):
         raise CampaignError(f"expected two different classes at least, got {', '.join(names)}")
     return names
+
+
+def check_network(settings: Mapping[str, Any]) -> None:
+    """Refuse arguments of `evgp.mlp` of which no network can be built."""
+    try:
+        mlp(**settings)
+    except TypeError as error:
+        raise CampaignError(f"expected arguments of evgp.mlp as network, got {error}") from error
 
 
 def checked_name(text: str, what: str) -> str:

@@ -1,7 +1,10 @@
 """What can happen in a campaign. Nothing else changes it, and nothing that happened is removed."""
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from typing import Any, ClassVar, Literal, TypeAlias
 from unicodedata import normalize
 
@@ -65,6 +68,7 @@ class Undone:
 
 Event: TypeAlias = Created | Picked | Answered | Undone
 _KNOWN: dict[str, Any] = {one.name: one for one in (Created, Picked, Answered, Undone)}
+_ARRAY = re.compile(r"[0-9a-f]{32}\.npy")
 _LISTS = ("rows", "gains", "left", "classes")
 
 
@@ -97,7 +101,65 @@ def read(name: str, body: str) -> Event:
             for key, value in told.items()
         }
         made = _KNOWN[name](**found)
-    except (KeyError, TypeError, ValueError) as error:
+        whole = _CHECKS[type(made)](made)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CampaignError(f"expected an event of a campaign, got {name}: {body[:80]}") from error
-    assert isinstance(made, Created | Picked | Answered | Undone)
+    if not whole or not isinstance(made, Created | Picked | Answered | Undone):
+        raise CampaignError(f"expected an event of a campaign, got {name}: {body[:80]}")
     return made
+
+
+def _is_created(one: Created) -> bool:
+    """Whether all that it says is of the right kind: a file may hold anything."""
+    settings = one.settings
+    texts = [one.pool, one.checksum, one.array, *one.classes, *settings["drop"]]
+    return (
+        all(isinstance(text, str) for text in (*texts, one.id or ""))
+        and isinstance(one.classes, tuple)
+        and _ARRAY.fullmatch(one.array) is not None
+        and "\0" not in one.pool
+        and _is_row(one.rows)
+        and isinstance(settings["drop"], list)
+        and isinstance(settings["network"], dict)
+        and all(isinstance(settings[key], bool) for key in ("impute", "choose_network"))
+        and _is_row(settings["seed"])
+    )
+
+
+def _is_picked(one: Picked) -> bool:
+    numbers = (*one.gains, *one.left, one.start, one.prior)
+    return (
+        all(isinstance(part, tuple) for part in (one.rows, one.gains, one.left))
+        and all(map(_is_row, one.rows))
+        and len(one.rows) == len(one.gains) == len(one.left)
+        and all(isinstance(number, float) and isfinite(number) for number in numbers)
+        and one.prior > 0
+        and isinstance(one.network, str)
+    )
+
+
+def _is_answered(one: Answered) -> bool:
+    said = isinstance(one.value, str) or (isinstance(one.value, float) and isfinite(one.value))
+    return (
+        _is_row(one.row)
+        and _is_person(one.who)
+        and one.kind in KINDS
+        and (said if one.kind == "label" else one.value is None)
+    )
+
+
+def _is_undone(one: Undone) -> bool:
+    return _is_row(one.of) and _is_person(one.who)
+
+
+def _is_row(given: object) -> bool:
+    return type(given) is int and given >= 0
+
+
+def _is_person(given: object) -> bool:
+    return isinstance(given, str) and given != "" and given.isprintable()
+
+
+_CHECKS: dict[type, Callable[[Any], bool]] = {
+    Created: _is_created, Picked: _is_picked, Answered: _is_answered, Undone: _is_undone,
+}  # fmt: skip

@@ -2,8 +2,10 @@
 
 import hashlib
 import os
+import shutil
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -54,15 +56,21 @@ class Source:
         return {name: row for row, name in enumerate(self.names)}
 
 
-def open_source(path: Path, *, id: str | None = None) -> Source:
-    """Read a table, or a folder of images, for people to look at."""
+def open_source(path: Path, *, id: str | None = None, rows: int | None = None) -> Source:
+    """Read a table, or a folder of images, for people to look at; refused with other `rows`."""
     if path.is_dir():
         images = read_images(path)
-        return Source(path, images.names, images=images)
-    table = read_table(path, text=() if id is None else (id,))
-    check_memory(_ROW * len(table), str(path))
-    names = range(len(table)) if id is None else ids(table, id)
-    return Source(path, tuple(str(name) for name in names), table=table)
+        made = Source(path, images.names, images=images)
+    else:
+        table = read_table(path, text=() if id is None else (id,))
+        check_memory(_ROW * len(table), str(path))
+        names = range(len(table)) if id is None else ids(table, id)
+        made = Source(path, tuple(str(name) for name in names), table=table)
+    if rows is not None and len(made) != rows:
+        raise CampaignError(
+            f"{path}: expected the {rows:,} rows of the campaign, got {len(made):,}; restore it"
+        )
+    return made
 
 
 def encoded(
@@ -95,7 +103,22 @@ def _of_file(path: Path) -> "hashlib._Hash":
         return hashlib.file_digest(stream, "sha256")
 
 
-def keep_array(folder: Path, array: Shaped[np.ndarray, "..."]) -> str:
+@contextmanager
+def kept(folder: Path, array: Shaped[np.ndarray, "..."]) -> Iterator[str]:
+    """Keep an array in a file that is named by its content, and give the name.
+
+    Where what follows fails, a new folder is not left behind.
+    """
+    there = folder.exists()
+    try:
+        yield _keep_array(folder, array)
+    except BaseException:
+        if not there:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _keep_array(folder: Path, array: Shaped[np.ndarray, "..."]) -> str:
     """Write an array to a file that is named by its content; give the name."""
     array = np.ascontiguousarray(array)
     name = _name_of(array)
@@ -135,7 +158,7 @@ def kept_array(
             f"{path}: expected the encoded pool, got a file that is {why}, and the pool gives "
             "other numbers now (was it made by another version?); restore the file from a copy"
         )
-    keep_array(folder, array)
+    _keep_array(folder, array)
     warnings.warn(f"{path} was {why} and was made again from the pool", DamageWarning, stacklevel=2)
     return np.load(path, mmap_mode="r", allow_pickle=False)
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from evgp._errors import CampaignError
 from evgp.campaign.events import Answered, Created, Picked, Value
 from evgp.campaign.journal import Entry
 
@@ -75,6 +76,7 @@ class Folding:
         self._created: Created | None = None
         self._rounds: list[Picked] = []
         self._standing: dict[int, Answered] = {}
+        self._given: set[int] = set()
         self._people: dict[int, dict[str, Answered]] = {}
         self._verdicts: dict[int, Verdict] = {}
         self._state: State | None = None
@@ -84,6 +86,7 @@ class Folding:
         for entry in entries:
             if entry.number <= self.count:
                 continue
+            self._check(entry)
             self.count, self._state, event = entry.number, None, entry.event
             if isinstance(event, Created):
                 self._created = event
@@ -91,6 +94,7 @@ class Folding:
                 self._rounds.append(event)
             elif isinstance(event, Answered):
                 self._standing[entry.number] = event
+                self._given.add(entry.number)
                 self._answered(event)
             elif self._standing.pop(event.of, None) is not None:
                 # The order of rows is that of the first answers which stand: begin again.
@@ -108,6 +112,27 @@ class Folding:
                 self._created, tuple(self._rounds), dict(self._verdicts), dict(self._standing)
             )
         return self._state
+
+    def _check(self, entry: Entry) -> None:
+        """Refuse an event that cannot follow those before it: a file may hold anything."""
+        event, begun = entry.event, self._created
+        if begun is None or isinstance(event, Created):
+            fits = begun is None and isinstance(event, Created)
+        elif isinstance(event, Picked):
+            before = {row for one in self._rounds for row in one.rows}
+            fits = len({*event.rows} - before) == len(event.rows)
+            fits = fits and max(event.rows, default=0) < begun.rows
+        elif isinstance(event, Answered):
+            number = isinstance(event.value, float)
+            known = event.value in begun.classes if begun.classes else number
+            fits = event.row < begun.rows and (known or event.kind != "label")
+        else:
+            fits = event.of in self._given
+        if not fits:
+            raise CampaignError(
+                f"expected a whole campaign, got an event {entry.number} that cannot follow those "
+                "before it; restore the file from a copy"
+            )
 
     def _answered(self, answer: Answered) -> None:
         people = self._people.setdefault(answer.row, {})

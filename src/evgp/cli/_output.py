@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shlex
 import sys
 import warnings
@@ -13,7 +14,7 @@ from functools import wraps
 from io import TextIOWrapper
 from math import floor, isfinite
 from time import perf_counter
-from typing import Any, NoReturn, ParamSpec, TextIO
+from typing import NoReturn, ParamSpec, TextIO
 
 import typer
 
@@ -23,6 +24,9 @@ from evgp._progress import tenths, terminal_bar
 
 P = ParamSpec("P")
 _UNWRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
+# Letters of a line on stderr, and of its end where it is cut.
+_LONGEST, _END = 2_000, 300
+_BEYOND = re.compile(r"[^\n -~]")
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
@@ -31,7 +35,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            with _noting():
+            with _warnings_as_notes():
                 command(*args, **kwargs)
             # What stays in the buffer would fail where nobody can be told.
             sys.stdout.flush()
@@ -55,17 +59,14 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
 
 @contextmanager
-def _noting() -> Iterator[None]:
-    """What this package warns of, and nobody has taken, is a note, not a line of its code."""
+def _warnings_as_notes() -> Iterator[None]:
+    """Our own warnings that no command has taken are notes; those of others are not for users."""
+
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+        if issubclass(category, EvgpWarning):
+            tell(f"note: {message}")
+
     with warnings.catch_warnings():
-        shown = warnings.showwarning
-
-        def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-            if issubclass(category, EvgpWarning):
-                tell(f"note: {message}")
-            else:
-                shown(message, category, *rest, **more)
-
         warnings.showwarning = show
         yield
 
@@ -77,7 +78,9 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 
 def tell(text: str) -> None:
-    """One line on stderr, clean; where nobody reads it, the work goes on."""
+    """One line on stderr, clean and not endless; where nobody reads it, the work goes on."""
+    if len(text) > _LONGEST:  # a name or a cell may be of any length
+        text = f"{text[: _LONGEST - _END]} ... {text[-_END:]}"
     try:
         typer.echo(clean(text), err=True)
     except OSError:
@@ -130,7 +133,18 @@ def show(columns: Mapping[str, Sequence[object]]) -> None:
 
 def show_json(document: Mapping[str, object]) -> None:
     """One JSON document on stdout; what JSON has no number for is null."""
-    typer.echo(json.dumps(_plain(document), indent=2, ensure_ascii=False, default=str))
+    text = json.dumps(_plain(document), indent=2, ensure_ascii=False, default=str)
+    typer.echo(_BEYOND.sub(_escaped, text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """A letter as JSON may have it, which a terminal does not obey.
+
+    >>> _BEYOND.sub(_escaped, "\x9b, é, \U000e0001")
+    '\\u009b, é, \\udb40\\udc01'
+    """
+    letter = found[0]
+    return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
 
 def lines(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:

@@ -28,7 +28,7 @@ ImagesAt = Annotated[
 
 def write_tasks(campaign: "Campaign", output: Path, *, images: str | None, quiet: bool) -> None:
     """Write the picks that wait, and beside them the label config."""
-    from evgp.datasets import check_writable, write_text
+    from evgp.datasets import check_writable, write_text, written
     from evgp.integrations.label_studio.config import label_config, layout_of
     from evgp.integrations.label_studio.tasks import tasks_of, waiting
 
@@ -43,8 +43,8 @@ def write_tasks(campaign: "Campaign", output: Path, *, images: str | None, quiet
             f"{campaign.path.stem}"
         )
     tasks = tasks_of(campaign, items, images=images)
-    write_text(config, label_config(campaign.created.classes, layout_of(campaign)) + "\n")
-    write_text(output, json.dumps(tasks, ensure_ascii=False, indent=1) + "\n")
+    with written(config, label_config(campaign.created.classes, layout_of(campaign)) + "\n"):
+        write_text(output, json.dumps(tasks, ensure_ascii=False, indent=1) + "\n")
     if not quiet:
         tell(f"{len(tasks):,} tasks written to {output}, the label config to {config}")
 

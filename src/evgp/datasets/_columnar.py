@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.feather
 import pyarrow.parquet as pq
 
+from evgp._errors import DatasetError
 from evgp._reading import check_bomb, check_memory, check_plain, opened, read_bytes, room
 from evgp.datasets import _messages, _pages
 from evgp.datasets.arrays import check_columns
@@ -85,19 +85,21 @@ def letters(cells: pa.Array) -> int:
 
 
 def read_arrow(path: Path) -> pa.Table:
-    """All columns of an Arrow file or stream, or of an old Feather file."""
+    """All columns of an Arrow file or stream."""
     data = read_bytes(path)
-    source = pa.BufferReader(data)
     if data.startswith(b"FEA1"):
-        table = pyarrow.feather.read_table(source)
-    else:
-        known = _messages.unpacked(io.BytesIO(data))
-        start = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
-        with start(source) as reader:
-            count = len(reader.schema)
-            check_columns(count, str(path))
-            fit(known.total + 8 * known.rows * count, len(data), path)
-            table = reader.read_all()
+        # pyarrow does not check what such a file says of itself: a damaged one ends the process.
+        raise DatasetError(
+            f"{path}: expected an Arrow file, got a Feather file of version 1, which is not read "
+            "any more; save it again, as by pandas.read_feather(path).to_feather(path)"
+        )
+    known = _messages.unpacked(io.BytesIO(data))
+    start = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
+    with start(pa.BufferReader(data)) as reader:
+        count = len(reader.schema)
+        check_columns(count, str(path))
+        fit(known.total + 8 * known.rows * count, len(data), path)
+        table = reader.read_all()
     # Offsets in the file are claims too.
     table.validate(full=True)
     return _without_views(table)

@@ -13,7 +13,7 @@ from evgp._linalg import BLOCK, in_pairs
 from evgp.datasets._array_code import ArrayLayout
 from evgp.datasets._found import Found, digest, opened
 from evgp.datasets._ranges import Ranges
-from evgp.datasets.arrays import Header, npy_header
+from evgp.datasets.arrays import Header, check_columns, npy_header
 from evgp.datasets.encode import none_left
 from evgp.datasets.fitted import Fitted
 from evgp.datasets.survey import Survey, step_of
@@ -167,6 +167,8 @@ def open_arrays(found: Found, left_out: Sequence[str], standardise: bool) -> Str
     if not len(ranges):
         raise DatasetError(f"{found.name}: expected rows of data, got none")
     shape, dtype = headers[0].shape[1:], headers[0].dtype
+    if len(shape) == 1:
+        check_columns(shape[0], found.name)
     layout = ArrayLayout(found.name, len(ranges), shape, dtype, tuple(left_out), standardise)
     pool = StreamedArray(layout, found.files, ranges, found.remarks)
     for name in left_out:

@@ -17,7 +17,7 @@ from evgp.datasets._ranges import Ranges
 from evgp.datasets.encode import none_left, usable
 from evgp.datasets.fitted import Fitted
 from evgp.datasets.survey import Survey, step_of
-from evgp.datasets.tables import Table, checked_numbers, no_column
+from evgp.datasets.tables import check_names, checked_numbers, no_column, place_of
 
 _AT_LEAST = 64
 
@@ -137,7 +137,7 @@ class StreamedTable:
     def _fields(self, columns: Sequence[str]) -> pa.Schema:
         schema = self.layout.schema
         for name in columns:
-            if schema.get_field_index(name) < 0:
+            if place_of(schema, name) < 0:
                 raise no_column(self.name, name, schema.names)
         return pa.schema([pa.field(name, schema.field(name).type) for name in columns])
 
@@ -150,7 +150,7 @@ def open_tables(
     for number, file in enumerate(found.files):
         count, here = _batches.look(file)
         if number == 0 or not here.equals(schema):
-            Table(here.empty_table(), file)  # refuses names that occur twice
+            check_names(here.names, file)
             schema = schema if number else here
             _check_same(file, here, found.files[0], schema)
         counts.append(count)

@@ -154,7 +154,16 @@ class Encoder:
                     f"{self.source}, got {cells.type}"
                 )
             values = to_numbers(cells)
-            return column.encode(np.where(np.isfinite(values), values, column.fill))
+            with np.errstate(over="ignore"):
+                made = column.encode(np.where(np.isfinite(values), values, column.fill))
+            if not np.isfinite(made).all():
+                row = int(np.argmin(np.isfinite(made[:, 0])))
+                raise DatasetError(
+                    f"{table.source}: expected numbers near those of {self.source} in column "
+                    f"{column.name!r}, got {values[row]:.6g} in row {row}, which is too far from "
+                    "them to be scaled; check it"
+                )
+            return made
         if not (is_category(cells.type) or is_number(cells.type)):
             raise DatasetError(
                 f"{table.source}: expected words in column {column.name!r}, as in {self.source}, "

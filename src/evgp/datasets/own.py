@@ -22,7 +22,7 @@ from evgp.datasets._columns import (
     to_words,
 )
 from evgp.datasets.dataset import Dataset, Kind
-from evgp.datasets.encode import Encoder
+from evgp.datasets.encode import Encoder, usable
 from evgp.datasets.labelled import ids
 from evgp.datasets.tables import Table, quoted, read_table
 
@@ -182,6 +182,8 @@ def _features(
         # Before the split, so that rows have the numbers they have in the file.
         holes = [hole for name in data.column_names for hole in _holes.in_cells(name, data[name])]
         _holes.refuse(holes, table.source, "mend them, or have them filled (impute)")
+    for field in data.schema:
+        usable(table.source, field.name, field.type)
     if not data.column_names:
         raise DatasetError(
             f"{table.source}: expected columns beside the label, got none; nothing tells rows apart"

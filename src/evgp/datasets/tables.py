@@ -15,7 +15,7 @@ from evgp._reading import check_plain
 from evgp.datasets._columnar import parquet_rows, read_arrow, read_parquet
 from evgp.datasets._columns import is_number, plain, to_numbers
 from evgp.datasets._separated import read_separated
-from evgp.datasets.arrays import read_npy, read_npz
+from evgp.datasets.arrays import check_columns, read_npy, read_npz
 
 _SEPARATED = {".csv": ",", ".tsv": "\t", ".txt": ","}
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -36,12 +36,7 @@ class Table:
     source: str
 
     def __post_init__(self) -> None:
-        doubled = [name for name, count in Counter(self.data.column_names).items() if count > 1]
-        if doubled:
-            raise DatasetError(
-                f"{self.source}: expected different column names, got {quoted(doubled)} more than "
-                "once; rename the columns"
-            )
+        check_names(self.data.column_names, self.source)
 
     def __len__(self) -> int:
         return int(self.data.num_rows)
@@ -53,7 +48,7 @@ class Table:
 
     def column(self, name: str) -> pa.ChunkedArray:
         """One column by name."""
-        if self.data.schema.get_field_index(name) < 0:
+        if place_of(self.data.schema, name) < 0:
             raise no_column(self.source, name, self.names)
         return self.data.column(name)
 
@@ -85,6 +80,28 @@ class Cells:
 
     def __getitem__(self, index: int, /) -> object:
         return plain(self.column.slice(index, 1))[0].as_py()
+
+
+def place_of(schema: pa.Schema, name: str) -> int:
+    """The place of a column, or -1; a name that is no text, as of a broken argument, has none.
+
+    >>> place_of(pa.schema([("a", pa.int64())]), "\udcff")
+    -1
+    """
+    try:
+        return int(schema.get_field_index(name))
+    except UnicodeEncodeError:
+        return -1
+
+
+def check_names(names: Sequence[str], source: str) -> None:
+    """Refuse columns of which two have one name."""
+    doubled = [name for name, count in Counter(names).items() if count > 1]
+    if doubled:
+        raise DatasetError(
+            f"{source}: expected different column names, got {quoted(doubled)} more than once; "
+            "rename the columns"
+        )
 
 
 def checked_numbers(
@@ -135,9 +152,9 @@ def read_table(
                 path, delimiter or _SEPARATED[suffix], packed, text, delimiter is None
             )
         elif suffix == ".npy":
-            data = _named(read_npy(path))
+            data = _named(read_npy(path), str(path))
         elif suffix == ".npz":
-            data = _named(read_npz(path, array))
+            data = _named(read_npz(path, array), str(path))
         else:
             data = read_parquet(path) if suffix == ".parquet" else read_arrow(path)
             if suffix == ".parquet" and data.num_rows != parquet_rows(path):
@@ -175,7 +192,8 @@ def _suffix(path: Path) -> tuple[str, bool]:
     return suffix, packed
 
 
-def _named(x: Float[np.ndarray, "n d"]) -> pa.Table:
+def _named(x: Float[np.ndarray, "n d"], source: str) -> pa.Table:
+    check_columns(x.shape[1], source)
     # Column by column in memory, so that Arrow can hold the columns without a copy.
     x = np.asfortranarray(x)
     return pa.table({f"x{j}": x[:, j] for j in range(x.shape[1])})

@@ -24,6 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from evgp._errors import NotPositiveDefinite
 from evgp.pool import Certificate, Needed
 from evgp.posterior import TestCovariance
 
@@ -82,7 +83,13 @@ def ceiling(
     share, size_of = _ROUNDING[covariance.matrix.dtype], covariance.size()
     rounding = share * size_of
     if m <= DENSE:
-        values = torch.linalg.eigvalsh(covariance.dense()).flip(0).clamp(min=0)
+        try:
+            values = torch.linalg.eigvalsh(covariance.dense()).flip(0).clamp(min=0)
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+            raise NotPositiveDefinite(
+                "expected points of similar size, got some so far from the others that their "
+                "covariance has no eigenvalues; scale the columns, or leave those points out"
+            ) from error
         exact = _Part(_cumulative(values), 0.0, 0.0, torch.zeros(m + 1, dtype=torch.float64))
         return Ceiling((exact,), total, rounding)
     size = min(m, k + 64)

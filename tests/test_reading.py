@@ -1,0 +1,93 @@
+"""The one place where files are opened: what is no plain file, or too large, is refused."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from evgp import _reading
+from evgp._errors import CampaignError, DatasetError
+from evgp._reading import check_plain, opened, read_bytes, read_json, read_text, reading_within
+
+
+@pytest.fixture
+def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    Path("zero").symlink_to("/dev/zero")
+    Path("folder").mkdir()
+    Path("loop").symlink_to("loop")
+    Path("linked").symlink_to("pipe")
+    Path("file").write_text("x")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+    return tmp_path
+
+
+@pytest.mark.parametrize("read", [check_plain, read_bytes, read_text])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("pipe", "got a pipe"),
+        ("linked", "got a pipe"),
+        ("zero", "got a device"),
+        ("/dev/null", "got a device"),
+        ("socket", "got a socket"),
+        ("folder", "got a directory"),
+        ("loop", "too many levels of symbolic links"),
+        ("absent", "no such file"),
+        ("file/below", "no such file"),
+        ("n" * 300, "file name too long"),
+        ("null\0byte", "no file can have this name"),
+    ],
+)
+def test_only_plain_files_are_opened(odd: Path, read, name: str, said: str) -> None:
+    with pytest.raises(CampaignError, match=said):
+        read(name, CampaignError)
+
+
+def test_a_pipe_that_takes_a_name_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(_reading, "check_plain", lambda *_: 1)  # it was a file a moment ago
+    with pytest.raises(DatasetError, match="got a pipe"), opened(tmp_path / "pipe"):
+        pass
+
+
+def test_what_is_read_stays_within_what_is_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"x" * 3000)
+    with reading_within(8_000):
+        assert len(read_bytes(path)) == 3000
+    for allowed in (6_000, 5_000):
+        with reading_within(allowed), pytest.raises(DatasetError, match="that --memory allows"):
+            read_text(path)
+    with pytest.raises(DatasetError, match=r"expected at most 0\.0 MB"):
+        read_bytes(path, most=100)
+    assert len(read_text(path)) == 3000
+
+
+def test_values_of_json_count_as_what_they_take(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[" + "[]," * 10_000 + "[]]")
+    with reading_within(1_000_000), pytest.raises(DatasetError, match="--memory"):
+        read_json(path, "a list")
+    with reading_within(10_000_000):
+        assert len(read_json(path, "a list")) == 10_001  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("content", [b"{", b"[" * 100_000, b"9" * 5000, b"\xff", b""])
+def test_other_files_are_not_json(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(CampaignError, match=r"a\.json: expected (an export, got no JSON|text in)"):
+        read_json(tmp_path / "a.json", "an export", CampaignError)
+
+
+def test_a_file_that_grows_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "text"
+    path.write_text("whole")
+    monkeypatch.setattr(_reading, "check_plain", lambda *_: 2)
+    with pytest.raises(DatasetError, match="the file grew while it was read"):
+        read_bytes(path)
