@@ -214,7 +214,7 @@ def test_training_rows_in_the_pool_are_counted() -> None:
         ({"noise": -1.0}, "noise >= 0"),
         ({"noise": np.nan}, "noise >= 0.*got nan"),
         ({"noise": np.inf}, "noise >= 0.*got inf"),
-        ({"seed": -1}, "seed as a whole number from 0"),
+        ({"seed": -1}, "seed as an integer from 0"),
         ({"x_train": TRAIN[:1]}, "two training rows at least.*got 1"),
         ({"x_train": np.ones((5, 3))}, "differs between the training rows, got 3 that are const"),
         ({"x_train": TRAIN + 1e17, "x_test": TEST + 1e17}, "3 that are constant up to rounding"),

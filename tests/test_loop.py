@@ -133,8 +133,8 @@ def test_a_hybrid_may_change_within_a_batch() -> None:
     ("change", "match"),
     [
         ({"rounds": 9, "k": 5}, "budget of at most 40.*45 in all"),
-        ({"rounds": 0}, "rounds as a whole number"),
-        ({"k": 0}, "k as a whole number"),
+        ({"rounds": 0}, "rounds as an integer"),
+        ({"k": 0}, "k as an integer"),
         ({"oracle": lambda rows: Y[rows][:-1]}, "4 labels from the oracle"),
         ({"oracle": lambda rows: Y[rows] * torch.nan}, "finite labels"),
         ({"oracle": lambda rows: ["cat"] * len(rows)}, "numbers as labels.*'cat'"),
@@ -148,7 +148,7 @@ def test_a_hybrid_may_change_within_a_batch() -> None:
         ({"strategy": picking([0, 1, 2, 99])}, "4 different rows"),
         ({"oracle": {0: 1.0}}, "an oracle, a function.*got dict"),
         ({"pool": X}, "expected a Pool, got Tensor"),
-        ({"seed": -1}, "seed as a whole number"),
+        ({"seed": -1}, "seed as an integer"),
     ],
 )
 def test_what_cannot_run_is_refused(change, match) -> None:

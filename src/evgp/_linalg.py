@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from math import frexp, ldexp
 from typing import TypeVar
 
 import numpy as np
@@ -9,7 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from evgp._errors import NotPositiveDefinite, NumericalWarning
+from evgp._checks import Error, numbers
+from evgp._errors import NotPositiveDefinite, NumericalWarning, PoolError
 from evgp._typing import AnyArray, Array
 
 # Jitter is a fraction of the mean diagonal, so that the scale of a kernel changes nothing.
@@ -23,24 +25,15 @@ CONSTANT = 1e-12
 T = TypeVar("T")
 
 
-def as_tensor(x: Array) -> Tensor:
+def as_tensor(x: Array, name: str = "the inputs", *, error: Error = PoolError) -> Tensor:
     """A tensor view of NumPy or torch input; integers become float64.
 
     >>> as_tensor(np.array([1, 2])).dtype
     torch.float64
     """
-    tensor = x if isinstance(x, Tensor) else shared(np.asarray(x))
+    tensor = numbers(x, name, error=error)
     wide = tensor.dtype in (torch.float32, torch.float64)
-    return tensor.detach() if wide else tensor.detach().to(torch.float64)
-
-
-def shared(array: np.ndarray) -> Tensor:
-    """An array as a tensor; a copy only where torch cannot share it, as if it is read-only.
-
-    >>> shared(np.broadcast_to(np.array(2, dtype=">i4"), 3)).tolist()
-    [2, 2, 2]
-    """
-    return torch.from_numpy(np.require(array, array.dtype.newbyteorder("="), ["C", "W"]))
+    return tensor if wide else tensor.to(torch.float64)
 
 
 def like(example: AnyArray, result: Tensor) -> AnyArray:
@@ -137,6 +130,17 @@ def standardised(
     constant = deviation <= CONSTANT * inside.abs().amax(0)
     scaled = (values.double() / unit - mean) / torch.where(constant, 1.0, deviation)
     return torch.where(constant, 0.0, scaled)
+
+
+def unit_for(*parts: Tensor) -> float:
+    """A power of two near the largest magnitude, if its square may leave the range of float64.
+
+    >>> unit_for(torch.tensor([3.0])), unit_for(torch.tensor([1e200], dtype=torch.float64)) > 1e199
+    (1.0, True)
+    """
+    largest = max((float(part.abs().max()) for part in parts if part.numel()), default=0.0)
+    exponent = frexp(largest)[1]
+    return ldexp(1.0, exponent - 1) if largest > 0 and abs(exponent) > 300 else 1.0
 
 
 def mirror_of(u: Float[Tensor, " k"]) -> Float[Tensor, " k"]:

@@ -7,6 +7,7 @@ from importlib import import_module
 from time import perf_counter
 from typing import Any
 
+from evgp._checks import shown
 from evgp._errors import PoolError
 from evgp._executor import Progress, silent
 
@@ -45,7 +46,7 @@ def check_progress(progress: Any) -> Progress | bool:
         return progress
     raise PoolError(
         "expected progress as True, False or a function of a stage, how much of it is done and of "
-        f"how much; got {progress!r}"
+        f"how much; got {shown(progress)}"
     )
 
 

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
+from evgp._checks import integer, seed_of, shown
 from evgp._errors import PoolError
 from evgp._typing import ArrayLike
 from evgp.pool import Pool, Selection
-from evgp.selection import whole
 from evgp.strategies import Strategy, is_ahead, renewed
 
 Oracle = Callable[[Int[Tensor, " k"]], ArrayLike]
@@ -44,13 +44,11 @@ def run(
     0 torch.Size([3])
     1 torch.Size([6])
     """
-    whole(rounds, "rounds", 1)
-    whole(k, "k", 1)
-    whole(seed, "seed", 0)
+    rounds, k, seed = integer(rounds, "rounds", 1), integer(k, "k", 1), seed_of(seed)
     if not callable(strategy) or isinstance(strategy, type):
         raise PoolError(
-            f"expected a strategy, such as evgp.strategies.Random(), got {strategy!r}; make one "
-            "from a name with evgp.strategies.strategy_named"
+            f"expected a strategy, such as evgp.strategies.Random(), got {shown(strategy)}; make "
+            "one from a name with evgp.strategies.strategy_named"
         )
     if not callable(oracle):
         raise PoolError(

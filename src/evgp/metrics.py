@@ -10,6 +10,7 @@ from jaxtyping import Float, Shaped
 from scipy import stats
 from torch import Tensor
 
+from evgp._checks import integer, number, numbers
 from evgp._errors import EvgpError
 from evgp._linalg import as_tensor
 from evgp._typing import Array, ArrayLike
@@ -48,8 +49,7 @@ def output_variance(outputs: Shaped[Array, "e n o"], percentile: float | None = 
     found = variances(outputs)
     if percentile is None:
         return float(found.mean())
-    if not 0 <= percentile <= 100:
-        raise MetricError(f"expected a percentile from 0 to 100, got {percentile}")
+    percentile = number(percentile, "a percentile", 0, 100, error=MetricError)
     return float(np.percentile(found.numpy(), percentile))
 
 
@@ -127,9 +127,7 @@ def calibration_error(
     >>> calibration_error(torch.zeros(1, 2, 2), torch.tensor([0, 1]))
     0.0
     """
-    if not 1 <= bins < np.inf or bins != int(bins):
-        raise MetricError(f"expected bins >= 1, a whole number; got {bins}")
-    bins = int(bins)
+    bins = integer(bins, "bins", 1, 1_000_000, error=MetricError)
     made = _outputs(outputs)
     confidence, chosen = torch.softmax(made, -1).mean(0).max(-1)
     right = (chosen == _labels(labels, made)).double()
@@ -169,7 +167,7 @@ def area(labels: ArrayLike, scores: ArrayLike) -> float:
     >>> area([10, 20, 40], [0.0, 1.0, 1.0])
     0.8333333333333334
     """
-    at, heights = (np.asarray(part, dtype=np.float64) for part in (labels, scores))
+    at, heights = (_floats(part, name) for part, name in ((labels, "labels"), (scores, "scores")))
     if at.shape != heights.shape or at.ndim != 1 or len(at) < 2:
         raise MetricError(
             f"expected as many scores as numbers of labels, two at least; got {heights.shape} and "
@@ -182,18 +180,18 @@ def area(labels: ArrayLike, scores: ArrayLike) -> float:
 
 
 def _outputs(outputs: Array) -> Float[Tensor, "e n o"]:
-    made = as_tensor(outputs).double()
+    made = as_tensor(outputs, "outputs", error=MetricError).double()
     if made.ndim != 3 or 0 in made.shape:
         raise MetricError(
             f"expected outputs of shape (members, points, outputs), got {tuple(made.shape)}"
         )
     if not bool(torch.isfinite(made).all()):
         raise MetricError("expected finite outputs, got NaN or inf; did a member diverge?")
-    return made
+    return _moderate(made, "outputs")
 
 
 def _targets(y: Array, outputs: Float[Tensor, "e n o"]) -> Float[Tensor, "n o"]:
-    given = as_tensor(y).double()
+    given = as_tensor(y, "y", error=MetricError).double()
     given = given[:, None] if given.ndim == 1 else given
     if given.shape != outputs.shape[1:]:
         raise MetricError(
@@ -202,11 +200,11 @@ def _targets(y: Array, outputs: Float[Tensor, "e n o"]) -> Float[Tensor, "n o"]:
         )
     if not bool(torch.isfinite(given).all()):
         raise MetricError("expected finite targets, got NaN or inf; leave those points out")
-    return given
+    return _moderate(given, "targets")
 
 
 def _labels(labels: Array, outputs: Float[Tensor, "e n o"]) -> Shaped[Tensor, " n"]:
-    given = as_tensor(labels)
+    given = as_tensor(labels, "labels", error=MetricError)
     _, n, classes = outputs.shape
     if given.shape != (n,) or not bool(
         ((given >= 0) & (given < classes) & (given == given.round())).all()
@@ -225,7 +223,7 @@ def _votes(outputs: Float[Tensor, "e n o"]) -> Float[Tensor, "n o"]:
 
 
 def _paired(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    x, y = (np.asarray(part, dtype=np.float64).ravel() for part in (a, b))
+    x, y = (_floats(part, name).ravel() for part, name in ((a, "a"), (b, "b")))
     if len(x) != len(y) or len(x) < 2:
         raise MetricError(f"expected two lists of one length, got {len(x)} and {len(y)}")
     for part in (x, y):
@@ -235,3 +233,17 @@ def _paired(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
                 "spread"
             )
     return x, y
+
+
+def _floats(values: ArrayLike, name: str) -> np.ndarray:
+    return numbers(values, name, error=MetricError).double().numpy()
+
+
+def _moderate(values: Tensor, name: str) -> Tensor:
+    """Refuse what has no square in float64."""
+    if float(values.abs().max()) > 1e150:
+        raise MetricError(
+            f"expected {name} below 1e150, whose squares float64 can hold; got "
+            f"{float(values.abs().max()):g}; scale them"
+        )
+    return values

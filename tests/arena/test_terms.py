@@ -17,8 +17,8 @@ from tests.arena.conftest import QUICK
         ({"budget": 7}, "whole batches, got 7 labels in batches of 3; take 6"),
         ({"budget": 2}, "whole batches, got 2 labels in batches of 3; take 3"),
         ({"start": 2}, "of which 2 are there at the start in batches of 3; take 5"),
-        ({"members": 1}, "members as a whole number from 2"),
-        ({"batch": 0}, "batch as a whole number from 1"),
+        ({"members": 1}, "members as an integer from 2"),
+        ({"batch": 0}, "batch as an integer from 1"),
     ],
 )
 def test_terms_are_checked(wrong, match) -> None:

@@ -208,7 +208,7 @@ def test_images_can_be_labelled(tmp_path) -> None:
         ({"classes": ["a", "\x00"]}, "printable letters"),
         ({"number": True, "network": {"activation": "cube"}}, "cube"),
         ({"number": True, "id": "nokey"}, "nokey"),
-        ({"number": True, "seed": -1}, "expected seed as a whole number from 0"),
+        ({"number": True, "seed": -1}, "expected seed as an integer from 0"),
     ],
 )
 def test_what_cannot_begin_leaves_nothing(mails, tmp_path, given, words) -> None:

@@ -271,7 +271,7 @@ def test_row_numbers_stand_where_there_are_no_ids(run, files) -> None:
         (["--label", "y", "--activation", "relu", "--depth", "-1"], "expected depth >= 0"),
         (["--label", "y", "--noise", "-1"], "expected noise >= 0"),
         (["--label", "y", "--noise", "nan"], "expected noise >= 0"),
-        (["--label", "y", "--seed", "-1"], "expected seed as a whole number from 0"),
+        (["--label", "y", "--seed", "-1"], "expected seed as an integer from 0"),
         (["--label", "y", "--train", "--lr", "0"], "expected --lr above 0"),
     ],
 )

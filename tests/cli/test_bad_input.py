@@ -108,9 +108,9 @@ def small(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("-k", 0), ("expected k from 1 to 12", "got k=0")),
-        (("-k", -3), ("expected k from 1 to 12", "got k=-3")),
-        (("-k", 99), ("expected k from 1 to 12", "got k=99")),
+        (("-k", 0), ("expected k as an integer from 1 to 12", "got 0")),
+        (("-k", -3), ("expected k as an integer from 1 to 12", "got -3")),
+        (("-k", 99), ("expected k as an integer from 1 to 12", "got 99")),
         (("-k", 2, "--labelled", "known.txt"), ("row numbers in 0..11", "got 1", "12")),
         (("-k", 2, "--labelled", "nowhere.txt"), ("no such file",)),
         (("-k", 2, "--test", "nowhere.csv"), ("no such file",)),
@@ -123,7 +123,7 @@ def small(tmp_path: Path) -> Path:
         (("--budget", 3, "--costs", "a"), ("expected positive finite costs, got 2 that are not",)),
         (("-k", 2, "--noise", -1), ("expected noise >= 0", "-1")),
         (("-k", 2, "--depth", -1), ("expected depth >= 0, got -1",)),
-        (("-k", 2, "--thin", 0), ("thin as a whole number from 1, got 0",)),
+        (("-k", 2, "--thin", 0), ("thin as an integer from 1, got 0",)),
         (("-k", 2, "--max-categories", 2), ("at most 2 categories in column 'kind', got 3",)),
         (("-k", 2, "-o", "out.xlsx"), ("expected a name ending in .csv",)),
         (("-k", 2, "-o", "nowhere/out.csv"), ("does not exist; create it first",)),

@@ -29,7 +29,7 @@ def test_k_is_checked(run, pool: Path) -> None:
     for k in (0, 41):
         ran = run("plan", pool, "-k", k, "--id", "name")
         assert ran.code == 1
-        assert "expected k from 1 to 40" in ran.err and f"got k={k}" in ran.err
+        assert "expected k as an integer from 1 to 40" in ran.err and f"got {k}" in ran.err
 
 
 def test_test_rows_and_labelled_rows_count(run, pool: Path, tmp_path: Path) -> None:

@@ -49,9 +49,11 @@ def test_the_choice_of_greedy_depends_on_sizes_alone() -> None:
 
 
 def test_sizes_below_one_are_refused() -> None:
-    with pytest.raises(PoolError, match="rows as a whole number from 1, got 0"):
+    with pytest.raises(PoolError, match="rows as an integer from 1, got 0"):
         evgp.plan((0, 3), 1)
-    with pytest.raises(PoolError, match="k from 1 to 10, the rows that may be picked; got k=0"):
+    with pytest.raises(
+        PoolError, match="k as an integer from 1 to 10, the rows that may be picked; got 0"
+    ):
         evgp.plan((10, 3), 0)
 
 

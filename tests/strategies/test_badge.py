@@ -234,7 +234,7 @@ def test_settings_that_do_not_fit_are_refused() -> None:
         BADGE(Recipe(mlp()), 4)(Pool(points(5)), 1, generator=torch.Generator())
     for wrong, said in (
         ({"classes": 1}, "at least 2 classes"),
-        ({"classes": -1}, "classes as a whole number"),
+        ({"classes": -1}, "classes as an integer"),
         ({"accuracy": 0.0}, "accuracy above 0"),
     ):
         with pytest.raises(PoolError, match=said):

@@ -103,13 +103,13 @@ def test_max_variance_is_the_largest_by_a_direct_solve(name) -> None:
 @pytest.mark.parametrize("k", [0, 21, True])
 @pytest.mark.parametrize("strategy", EVERY, ids=lambda one: type(one).__name__)
 def test_k_is_a_number_of_rows_that_the_pool_has(strategy, k) -> None:
-    with pytest.raises(EvgpError, match="expected k from 1 to 20"):
+    with pytest.raises(EvgpError, match="expected k as an integer from 1 to 20"):
         strategy(POOLS["plain"], k, generator=torch.Generator())
 
 
 @pytest.mark.parametrize("k", [2.0, "3", None])
 def test_k_is_a_whole_number(k) -> None:
-    with pytest.raises(EvgpError, match="expected k from 1 to 20"):
+    with pytest.raises(EvgpError, match="expected k as an integer from 1 to 20"):
         unwrap(unlabelled)(POOLS["plain"], k)
 
 
@@ -136,7 +136,7 @@ def test_a_network_may_embed() -> None:
 
 
 def test_fewer_test_points_than_one_are_refused() -> None:
-    with pytest.raises(PoolError, match="points as a whole number from 1"):
+    with pytest.raises(PoolError, match="points as an integer from 1"):
         Thinned(Random(), 0)
 
 

@@ -166,9 +166,9 @@ def test_ensembles_need_no_linear_end() -> None:
     [
         ({"classes": 0}, "for classification, so take MaxVariance or EVGP"),
         ({"classes": 1}, "at least 2 classes"),
-        ({"members": 1}, "members as a whole number from 2"),
+        ({"members": 1}, "members as an integer from 2"),
         ({"dropout": 1.0}, "dropout from 0 to below 1"),
-        ({"samples": 0}, "samples as a whole number"),
+        ({"samples": 0}, "samples as an integer"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(wrong, said) -> None:

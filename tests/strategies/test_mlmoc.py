@@ -260,10 +260,10 @@ def test_what_cannot_be_learnt_is_refused(strategy, pool, said) -> None:
     "settings, said",
     [
         ({"classes": 1}, "classes >= 2"),
-        ({"classes": -1}, "classes as a whole number"),
+        ({"classes": -1}, "classes as an integer"),
         ({"noise": 0.0}, "noise > 0"),
-        ({"first": -1}, "first as a whole number from 0"),
-        ({"most": 0}, "most as a whole number from 1"),
+        ({"first": -1}, "first as an integer from 0"),
+        ({"most": 0}, "most as an integer from 1"),
     ],
 )
 def test_settings_are_checked(settings, said) -> None:

@@ -4,6 +4,10 @@ Hemachandra et al., Training-Free Neural Active Learning with Initialization-Rob
 Guarantees, ICML 2023, appendix on model selection.
 """
 
+from collections.abc import Sequence
+
+from evgp._checks import shown
+from evgp._errors import NetworkError
 from evgp.nets import Network, mlp
 
 
@@ -19,6 +23,9 @@ def candidates(
     >>> list(candidates(depths=(1, 2), activations=("relu", "erf")))
     ['relu-1', 'relu-2', 'erf-1', 'erf-2']
     """
+    for name, given in (("depths", depths), ("activations", activations)):
+        if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+            raise NetworkError(f"expected {name} as a list of them, got {shown(given)}")
     return {
         f"{activation}-{depth}": mlp(depth, width, activation, outputs=outputs)
         for activation in activations

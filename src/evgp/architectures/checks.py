@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from evgp._checks import finite, flag, integer, noise_of, number, numbers, seed_of, shown
+from evgp._checks import points as checked_points
 from evgp._errors import DataWarning, MemoryPlanError, PoolError
-from evgp._linalg import as_tensor, standardised
+from evgp._linalg import standardised
 from evgp._memory import available_memory
 from evgp._typing import Array
 from evgp.nets import Network
@@ -44,14 +45,10 @@ def named_networks(networks: Mapping[str, Any] | Sequence[Any]) -> dict[str, Net
 
 def check_folds(n: int, folds: int, kappa: float, noise: float, seed: int) -> None:
     """Refuse settings that mean nothing, and more labels than fit in memory."""
-    if not (isfinite(kappa) and 0 < kappa < 1):
-        raise PoolError(f"expected kappa between 0 and 1, the share left out; got {kappa}")
-    if isinstance(folds, bool) or folds != int(folds) or folds < 2:
-        raise PoolError(f"expected two folds at least, a whole number; got {folds}")
-    if not (isfinite(noise) and noise >= 0):
-        raise PoolError(f"expected noise >= 0, a share of the prior variance; got {noise}")
-    if seed < 0:
-        raise PoolError(f"expected a seed from 0, got {seed}")
+    number(kappa, "kappa", 0, 1, above=True, below=True, why="the share left out")
+    integer(folds, "folds", 2, 1_000_000)
+    noise_of(noise)
+    seed_of(seed)
     out = max(1, round(kappa * n))
     if n < _LEAST or out > n - 2:
         raise PoolError(
@@ -71,11 +68,14 @@ def checked_inputs(
     x: Array, y: Array | Sequence[str], standardise: bool
 ) -> tuple[Float[Tensor, " n *d"], Float[Tensor, "n o"]]:
     """Points and targets as they are compared: numbers, or one-hot classes around their mean."""
-    points = as_tensor(x).double()
+    points = checked_points(x, "x")
+    flag(standardise, "standardise")
     codes = _classes(y)
     if codes is None:
-        given = y if isinstance(y, Tensor) else torch.from_numpy(np.asarray(y))
-        targets = given.double() if given.ndim > 1 else given.double()[:, None]
+        given = numbers(y, "y").double()
+        if given.ndim not in (1, 2) or given.numel() == 0:
+            raise PoolError(f"expected y as n labels, or n x outputs; got {tuple(given.shape)}")
+        targets = finite(given if given.ndim > 1 else given[:, None], "y")
     else:
         targets = torch.nn.functional.one_hot(codes).double()
         targets = targets - targets.mean(0)
@@ -83,9 +83,6 @@ def checked_inputs(
         raise PoolError(
             f"expected as many labels as points, got {len(targets)} labels for {len(points)} points"
         )
-    for name, part in (("x", points), ("y", targets)):
-        if not bool(torch.isfinite(part).all()):
-            raise PoolError(f"expected finite numbers in {name}, got NaN or inf; mend or drop them")
     if len(points) >= _LEAST and bool((targets == targets[0]).all()):
         raise PoolError("expected labels that differ, got one value only; label more points")
     if not standardise or len(points) < _LEAST:
@@ -95,7 +92,12 @@ def checked_inputs(
 
 def _classes(y: Array | Sequence[str]) -> Int[Tensor, " n"] | None:
     """The codes of classes, or None where labels are numbers."""
-    plain = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    try:
+        plain = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    except Exception as error:  # somebody else's object may raise anything
+        raise PoolError(f"expected y as a list of labels, got {shown(y)}") from error
+    if plain.dtype.kind == "O" and not all(isinstance(one, str | int) for one in plain.flat):
+        raise PoolError("expected y as numbers, or as classes by words or integers; got others")
     if plain.ndim != 1 or plain.dtype.kind in "fc" or not len(plain):
         return None
     words = plain if plain.dtype.kind in "iub" else np.array([str(one) for one in plain])

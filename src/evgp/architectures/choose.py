@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from evgp._checks import flag, shown
 from evgp._errors import PoolError
 from evgp._executor import Progress
 from evgp._machine import each_alone
@@ -122,6 +123,10 @@ def choose(
     points, goals = checked_inputs(x, y, standardise)
     n = len(points)
     check_folds(n, folds, kappa, noise, seed)
+    folds, noise, seed = int(folds), float(noise), int(seed)
+    flag(one_error, "one_error")
+    if current is not None:
+        _current(named, current)
     out = max(1, round(kappa * n))
     orders = split(n, folds, seed)
     made = []
@@ -155,19 +160,21 @@ def choose(
     ]
     chosen = scored[best]
     if one_error and current is not None:
-        kept = _current(scored, current)
+        kept = scored[list(named).index(_current(named, current))]
         chosen = kept if kept.lead <= kept.doubt else chosen
     ranked = tuple(sorted(scored, key=lambda one: one.score))
     return Choice(ranked, chosen, folds, out)
 
 
-def _current(scored: Sequence[Scored], current: Network | str) -> Scored:
-    for one in scored:
-        if current in (one.name, one.network):
-            return one
+def _current(named: Mapping[str, Network], current: object) -> str:
+    """The name of the current architecture."""
+    for name, network in named.items():
+        if (isinstance(current, str) and current == name) or network is current:
+            return name
+        if isinstance(current, Network) and current == network:
+            return name
     raise PoolError(
-        f"expected the current architecture among {', '.join(one.name for one in scored)}; got "
-        f"{current!r}"
+        f"expected the current architecture among {', '.join(named)}; got {shown(current)}"
     )
 
 

@@ -10,17 +10,17 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
+from evgp._checks import instance, integer, path_of, seed_of, words
 from evgp._errors import DamagedFile, DamageWarning, DatasetError, EvgpError, PoolError
 from evgp._executor import Progress
 from evgp._memory import available_memory
 from evgp._processes import cores, in_processes, tell
-from evgp._progress import reporting
+from evgp._progress import check_progress, reporting
 from evgp._reading import read_json
 from evgp.arena.cell import Cell, Played
 from evgp.arena.row import Row
 from evgp.arena.terms import Subject, Terms
 from evgp.datasets import Dataset, atomic, check_document, signed
-from evgp.selection import whole
 
 _KINDS: dict[str, Any] = {
     one.name: (float, int, type(None)) if one.type is float else one.type for one in fields(Row)
@@ -170,12 +170,17 @@ def compare(
     memory allows, each with its share of the threads.
     """
     listed = [data] if isinstance(data, str | Subject) else data
+    instance(listed, "data", Sequence, "a name, a Subject, or a list of them")
     subjects = [one if isinstance(one, Subject) else Subject(one) for one in listed]
-    names = tuple(dict.fromkeys([strategies] if isinstance(strategies, str) else strategies))
-    listed_seeds = range(whole(seeds, "seeds", 1)) if isinstance(seeds, int) else seeds
-    seeds = tuple(dict.fromkeys(listed_seeds))
+    names = tuple(dict.fromkeys(words(strategies, "strategies")))
+    if not isinstance(seeds, Sequence) or isinstance(seeds, str | bytes):
+        seeds = range(integer(seeds, "seeds", 1, 1_000_000))
+    seeds = tuple(dict.fromkeys(seed_of(one) for one in seeds))
+    instance(terms, "terms", Terms, "evgp.Terms(budget=100)")
+    jobs = None if jobs is None else integer(jobs, "jobs", 1)
+    check_progress(progress)
     check(subjects, names, seeds, terms)
-    study = Study(Path(out))
+    study = Study(path_of(out, "out", error=DatasetError))
     study.agree(subjects, terms)
     cells = [
         Cell(subject, name, seed, terms) for subject in subjects for seed in seeds for name in names

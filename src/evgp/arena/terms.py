@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
+from evgp._checks import flag, integer, noise_of, number, word, words
 from evgp._errors import DatasetError, PoolError
 from evgp._reading import opened
 from evgp.datasets import Dataset, load, load_csv, names
 from evgp.ensembles import Recipe, by_the_paper
 from evgp.nets import Buildable, Network, mlp, network_named
-from evgp.selection import whole
-from evgp.selection.names import greedy_named, noise_of
+from evgp.selection.names import greedy_named
 from evgp.strategies import Setting, Strategy, strategy_named
 
 
@@ -35,6 +35,17 @@ class Subject:
     pool: int | None = None
     test: int | None = None
     delimiter: str | None = None
+
+    def __post_init__(self) -> None:
+        word(self.source, "source", error=DatasetError)
+        for name in ("label", "task", "id", "delimiter"):
+            if getattr(self, name) is not None:
+                word(getattr(self, name), name, error=DatasetError)
+        object.__setattr__(self, "drop", words(self.drop, "drop", error=DatasetError))
+        flag(self.impute, "impute", error=DatasetError)
+        for name, least in (("pool", 2), ("test", 0)):
+            if getattr(self, name) is not None:
+                integer(getattr(self, name), name, least, error=DatasetError)
 
     @property
     def name(self) -> str:
@@ -114,8 +125,15 @@ class Terms:
 
     def __post_init__(self) -> None:
         for name, least in (("budget", 1), ("batch", 1), ("start", 0), ("members", 2)):
-            whole(getattr(self, name), name, least)
+            object.__setattr__(self, name, integer(getattr(self, name), name, least))
         noise_of(self.noise)
+        integer(self.depth, "depth", 0)
+        integer(self.width, "width", 1)
+        word(self.network, "network")
+        if self.lr is not None:
+            number(self.lr, "lr", 0, above=True)
+        if self.steps is not None:
+            integer(self.steps, "steps", 0)
         greedy_named(self.search)
         spent = self.budget - self.start
         batches = max(1, spent // self.batch)
@@ -206,7 +224,7 @@ class Terms:
 def _fewer(data: Dataset, count: int) -> Dataset:
     """The first points of a pool, which the seed has shuffled; targets scaled by them alone."""
     n = len(data.x)
-    if whole(count, "pool", 2) > n:
+    if integer(count, "pool", 2) > n:
         raise DatasetError(
             f"expected pool from 2 to {n:,} points, got {count}; leave it out for the usual number"
         )

@@ -6,6 +6,7 @@ from math import nan, sqrt
 import numpy as np
 from jaxtyping import Float, Shaped
 
+from evgp._checks import instance
 from evgp._errors import PoolError
 from evgp._linalg import as_tensor
 from evgp._typing import Array
@@ -83,7 +84,8 @@ def confirm(audit: Audit, outputs: Shaped[Array, "e m o"]) -> Confirmation:
     >>> confirm(audit(x[:8], x[8:], standardise=False), nets.predict(x[8:])).members
     20
     """
-    made = as_tensor(outputs).double()
+    instance(audit, "audit", Audit, "what evgp.audit(...) returns")
+    made = as_tensor(outputs, "outputs").double()
     rows = len(audit.deviation)
     if made.ndim != 3 or made.shape[0] < 2 or made.shape[1] != rows or made.shape[2] == 0:
         raise PoolError(

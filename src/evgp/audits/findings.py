@@ -6,6 +6,7 @@ from math import nan
 import numpy as np
 from jaxtyping import Float, Int
 
+from evgp._checks import integer
 from evgp._repr import html_card
 from evgp.pool import Selection
 
@@ -54,11 +55,11 @@ class Audit:
 
     def at_risk(self, k: int = 10) -> Int[np.ndarray, " k"]:
         """The test rows on which networks will differ most, worst first."""
-        return np.argsort(-self.deviation, kind="stable")[:k]
+        return np.argsort(-self.deviation, kind="stable")[: integer(k, "k", 0)]
 
     def matter(self, k: int = 10) -> Int[np.ndarray, " k"]:
         """The training rows that would be missed most, first."""
-        return np.argsort(-self.influence, kind="stable")[:k]
+        return np.argsort(-self.influence, kind="stable")[: integer(k, "k", 0)]
 
     def redundant(self) -> Int[np.ndarray, " r"]:
         r"""The training rows that would hardly be missed, each taken alone.

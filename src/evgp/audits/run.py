@@ -5,16 +5,15 @@ NTKGP variance at t by $W_{it}^2 / A_{ii}$: every row at once, without another f
 """
 
 import warnings
-from math import inf
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from evgp._checks import flag, integer, noise_of, points, seed_of, shown
 from evgp._errors import DataWarning, PoolError
 from evgp._executor import Progress
-from evgp._linalg import as_tensor
 from evgp._progress import reporting
 from evgp._typing import Array
 from evgp.audits.columns import check_size, known_rows, scaled
@@ -24,7 +23,6 @@ from evgp.kernels import NNGP, NTK
 from evgp.nets import Network, mlp
 from evgp.pool import Selection
 from evgp.selection import pick
-from evgp.selection.names import whole
 
 _DRAWS = 20
 # Labels of all random draws together, so that many further labels are drawn less often.
@@ -58,23 +56,21 @@ def audit(
     """
     if not isinstance(network, Network):
         raise PoolError(
-            f"expected a network with exact kernels, such as evgp.mlp(), got {network!r}"
+            f"expected a network with exact kernels, such as evgp.mlp(), got {shown(network)}"
         )
-    if not 0 <= noise < inf:
-        raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise}")
-    whole(seed, "seed", 0, 2**32 - 1)
-    points, test = (_points(one, name) for one, name in ((x_train, "x_train"), (x_test, "x_test")))
+    noise, seed, k = noise_of(noise), seed_of(seed), integer(k, "k", 1)
+    train, test = (_points(one, name) for one, name in ((x_train, "x_train"), (x_test, "x_test")))
     more = None if pool is None else _points(pool, "pool")
     for name, part in (("x_test", test), ("pool", more)):
-        if part is not None and part.shape[1:] != points.shape[1:]:
+        if part is not None and part.shape[1:] != train.shape[1:]:
             raise PoolError(
-                f"expected {name} with {points.shape[1]} columns, as x_train; got {part.shape[1]}"
+                f"expected {name} with {train.shape[1]} columns, as x_train; got {part.shape[1]}"
             )
-    check_room(len(points))
+    check_room(len(train))
     others = {"test": test} if more is None else {"test": test, "pool": more}
-    if standardise:
-        points, others = scaled(points, others)
-    check_size({"the training rows": points, **{f"the {one} rows": x for one, x in others.items()}})
+    if flag(standardise, "standardise"):
+        train, others = scaled(train, others)
+    check_size({"the training rows": train, **{f"the {one} rows": x for one, x in others.items()}})
     test, more = others["test"], others.get("pool")
     further, sets = None, []
     with reporting(progress) as report:
@@ -83,7 +79,7 @@ def audit(
                 more,
                 min(k, len(more)),
                 x_test=test,
-                x_labelled=points,
+                x_labelled=train,
                 network=network,
                 noise=noise,
                 standardise=False,
@@ -91,14 +87,14 @@ def audit(
                 progress=report,
             )
             sets = _sets(more, further, seed)
-            known = known_rows(points, more)
+            known = known_rows(train, more)
             _note_known(known, further)
-        made = _looked(network, points, test, sets, noise=noise, progress=report)
+        made = _looked(network, train, test, sets, noise=noise, progress=report)
         spread, ceiling, influence, after = made
         drawn = np.empty(0)
         if more is not None:
             fresh = more[torch.from_numpy(~known)]
-            drawn = _random(network, points, fresh, test, noise=noise, seed=seed, progress=report)
+            drawn = _random(network, train, fresh, test, noise=noise, seed=seed, progress=report)
     return Audit(
         spread.sqrt().numpy(),
         ceiling.sqrt().numpy(),
@@ -203,9 +199,4 @@ def _prior(network: Network, test: Float[Tensor, "m d"]) -> tuple[float, float]:
 
 
 def _points(x: Array, name: str) -> Float[Tensor, "n d"]:
-    made = as_tensor(x).double()
-    if made.ndim < 2 or len(made) == 0:
-        raise PoolError(f"expected {name} of shape (rows, features), got {tuple(made.shape)}")
-    if not bool(torch.isfinite(made).all()):
-        raise PoolError(f"expected finite numbers in {name}, got NaN or inf; mend or drop them")
-    return made.flatten(1)
+    return points(x, name).flatten(1)

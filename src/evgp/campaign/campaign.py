@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 
+from evgp._checks import seed_of
 from evgp._errors import CampaignError, Conflict
 from evgp._executor import Progress, silent
 from evgp._linalg import standardised
@@ -28,7 +29,7 @@ from evgp.campaign.journal import Entry, Journal, Wanted
 from evgp.campaign.source import Source, checksum, encoded, kept, kept_array, open_source
 from evgp.campaign.state import Folding, State, fold
 from evgp.nets import Network, mlp
-from evgp.selection import pick, whole
+from evgp.selection import pick
 from evgp.selection.checks import Scale, scale_of
 
 SUFFIX = ".evgp"
@@ -99,7 +100,7 @@ class Campaign:
         """
         place, where = campaign_path(path), Path(pool)
         names = checked_classes(classes, number)
-        whole(seed, "seed", 0, 2**32 - 1)
+        seed_of(seed)
         check_network(network or {})
         if place.exists():
             raise CampaignError(

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int
 
+from evgp._checks import bytes_of
 from evgp._errors import DatasetError
 from evgp._executor import Executor
 from evgp._memory import available_memory
@@ -17,7 +18,6 @@ from evgp._reading import reading_within
 from evgp.cli._inputs import Asked, Inputs, looked_up, split
 from evgp.datasets import Cells, Encoder, Labelled, Streamed, Table, open_pool, read_labelled
 from evgp.pool import Selection
-from evgp.selection.names import bytes_of
 
 _FILES = (".parquet", ".arrow", ".feather", ".ipc", ".npy")
 # Rows besides the picks that the map of a report shows.

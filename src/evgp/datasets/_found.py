@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from evgp._checks import path_of, shown
 from evgp._errors import DatasetError
 from evgp._reading import check_plain
 from evgp._reading import opened as plain_file
@@ -34,10 +36,15 @@ class Found:
 
 def find(where: str | Path | Sequence[str | Path]) -> Found:
     """The files meant, which are not opened yet."""
-    if isinstance(where, str | Path):
+    if isinstance(where, str | PathLike):
+        where = where if isinstance(where, str) else path_of(where, "where", error=DatasetError)
+        path_of(where, "where", error=DatasetError)
         if is_address(where):
             return _at_address(str(where))
         return _in_folder(Path(where)) if Path(where).is_dir() else _listed([where], str(where))
+    if not isinstance(where, Sequence) or isinstance(where, bytes):
+        raise DatasetError(f"expected the path of a pool, or a list of files; got {shown(where)}")
+    where = [path_of(one, "each file of a pool", error=DatasetError) for one in where]
     if not where:
         raise DatasetError("expected the files of a pool, got an empty list; name at least one")
     return _listed(where, f"{where[0]}" + (f" and {len(where) - 1} more" if where[1:] else ""))

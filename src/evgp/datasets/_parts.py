@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
+from evgp._checks import integer, seed_of
 from evgp._errors import DatasetError
 from evgp.datasets._columns import Number, is_constant
 
@@ -20,9 +21,7 @@ def generator(seed: int) -> np.random.RandomState:
     >>> generator(0).permutation(4)
     array([2, 3, 1, 0])
     """
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise DatasetError(f"expected a seed from 0 to 2^32 - 1, got {seed!r}; use a small integer")
-    return np.random.RandomState(seed)
+    return np.random.RandomState(seed_of(seed, error=DatasetError))
 
 
 def taken(
@@ -35,12 +34,7 @@ def taken(
     """
     if count is None:
         return rows
-    if isinstance(count, bool) or not isinstance(count, int) or not least <= count <= len(rows):
-        raise DatasetError(
-            f"expected {what} from {least} to {len(rows):,} points, got {count!r}; leave it out "
-            "for the usual number"
-        )
-    return rows[:count]
+    return rows[: integer(count, what, least, len(rows), why="points", error=DatasetError)]
 
 
 def _scaling(values: Float[np.ndarray, " n"]) -> Number:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
+from evgp._checks import shown
 from evgp._errors import DatasetError
 from evgp._typing import ArrayLike
 from evgp.datasets.samples import Columned, one_split
@@ -30,7 +31,10 @@ def subset(dataset: Any, selection: Selection | ArrayLike) -> Any:
     >>> [int(number) for number, in part]
     [7, 2]
     """
-    rows = np.asarray(selection)
+    try:
+        rows = np.asarray(selection)
+    except Exception as error:  # somebody else's object may raise anything
+        raise DatasetError(f"expected a selection, got {shown(selection)}") from error
     if isinstance(dataset, DataLoader):
         dataset = dataset.dataset
     if isinstance(dataset, IterableDataset) or not isinstance(dataset, Dataset | Columned):

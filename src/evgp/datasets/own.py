@@ -11,6 +11,7 @@ import pyarrow as pa
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
 
+from evgp._checks import flag, integer, one_of, path_of, word, words
 from evgp._errors import DatasetError, DataWarning
 from evgp.datasets import _holes, _parts
 from evgp.datasets._columns import (
@@ -59,7 +60,13 @@ def load_csv(
     >>> flowers, flowers.about
     (Dataset('iris', classification of 2 classes, pool 4 x 1, test 4), "2 classes in column 'kind'")
     """
-    drop = (drop,) if isinstance(drop, str) else tuple(drop)
+    path_of(path, "path", error=DatasetError)
+    for name, given in (("label", label), ("id", id), ("delimiter", delimiter)):
+        if given is not None or name == "label":
+            word(given, name, error=DatasetError)
+    drop = words(drop, "drop", error=DatasetError)
+    flag(impute, "impute", error=DatasetError)
+    max_categories = integer(max_categories, "max_categories", 1, error=DatasetError)
     if label == id or label in drop:
         raise DatasetError(f"expected a label column to learn from, got {label!r} to be left out")
     table = read_table(path, delimiter=delimiter, text=() if id is None else (id,))
@@ -121,10 +128,7 @@ def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarra
 
 
 def _kind(source: str, label: str, values: Shaped[np.ndarray, " n"], task: str) -> Kind:
-    if task not in ("auto", "regression", "classification"):
-        raise DatasetError(
-            f"expected task 'auto', 'regression' or 'classification', got {task!r}; leave it out"
-        )
+    one_of(task, "task", ("auto", "regression", "classification"), error=DatasetError)
     numbers = values.dtype.kind in "iuf"
     if task == "regression" and not numbers:
         raise DatasetError(
@@ -149,12 +153,10 @@ def _split(
     n: int, test: float | int, seed: int, source: str
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
     """Rows of the pool and of the test; a half of an odd number leaves the pool one less."""
-    share = isinstance(test, float) and 0 < test < 1
-    if not share and (isinstance(test, bool | float) or test < 0):
-        raise DatasetError(
-            f"expected test as a share between 0 and 1 or a number of rows, got {test!r}; use 0.5 "
-            "for a half"
-        )
+    share = isinstance(test, float | np.floating) and 0 < test < 1
+    if not share:
+        why = "a number of rows, or a share between 0 and 1"
+        integer(test, "test", 0, why=why, error=DatasetError)
     # What rounding adds to a share is no row.
     count = ceil(n * test - 1e-9) if share else int(test)
     if n - count < 2:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from evgp._checks import flag, integer, word, words
 from evgp._errors import DatasetError
 from evgp.datasets._found import NPY, find
 from evgp.datasets._streamed_arrays import open_arrays
@@ -41,6 +42,13 @@ def open_pool(
     [(1, 1), (2, 2)]
     """
     found = find(where)
+    for name, given in (("id", id), ("costs", costs)):
+        if given is not None:
+            word(given, name, error=DatasetError)
+    drop = words(drop, "drop", error=DatasetError)
+    flag(impute, "impute", error=DatasetError)
+    flag(standardise, "standardise", error=DatasetError)
+    max_categories = integer(max_categories, "max_categories", 1, error=DatasetError)
     named = [name for name in (id, *drop, costs) if name is not None]
     left_out = tuple(dict.fromkeys(named))
     pool: Streamed

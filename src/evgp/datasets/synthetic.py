@@ -9,13 +9,14 @@ Guarantees, ICML 2023, appendix on the experiments.
 """
 
 from collections.abc import Callable
-from math import isfinite, pi, sqrt
+from math import pi, sqrt
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
+from evgp._checks import integer, number, seed_of, shown
 from evgp._errors import DatasetError
 from evgp._reading import check_memory
 from evgp.datasets import _parts
@@ -57,6 +58,8 @@ def random_model(
             )
         return y[:, 0]
 
+    if isinstance(network, type) or not isinstance(network, Buildable):
+        raise DatasetError(f"expected a network such as evgp.mlp(), got {shown(network)}")
     about = f"targets of {network}"
     return _made("random_model", about, targets, n, d, noise=noise, seed=seed, test=test)
 
@@ -78,8 +81,7 @@ def sinusoidal(
     >>> sinusoidal(100, 3, test=20)
     Dataset('sinusoidal', regression, pool 100 x 3, test 20)
     """
-    if not (isfinite(frequency) and frequency > 0):
-        raise DatasetError(f"expected frequency > 0, got {frequency}; 2 is usual")
+    frequency = number(frequency, "frequency", 0, 1e6, above=True, error=DatasetError)
 
     def targets(x: Float[Tensor, "n d"], generator: Generator) -> Float[Tensor, " n"]:
         omega = torch.randn(d, generator=generator, dtype=torch.float64) * frequency / sqrt(d)
@@ -100,14 +102,11 @@ def _made(
     seed: int,
     test: int | None,
 ) -> Dataset:
-    m = n if test is None else test
-    for argument, size, least in (("n", n, 2), ("d", d, 1), ("test", m, 1)):
-        if size < least:
-            raise DatasetError(f"expected {argument} >= {least}, got {size}; make more data")
-    if not (isfinite(noise) and noise >= 0):
-        raise DatasetError(f"expected noise >= 0, a variance, got {noise}; 0 is none")
+    n, d = integer(n, "n", 2, error=DatasetError), integer(d, "d", 1, error=DatasetError)
+    m = n if test is None else integer(test, "test", 1, error=DatasetError)
+    noise = number(noise, "noise", 0, 1e100, why="a variance", error=DatasetError)
+    seed = seed_of(seed, error=DatasetError)
     check_memory(16 * (n + m) * d, name)
-    _parts.generator(seed)
     # Streams of their own, so that the pool is the same whatever the test part.
     streams = [np.random.RandomState(state.generate_state(4)) for state in _spawned(seed)]
     x, x_test = _parts.scaled_columns(_ball(n, d, streams[0]), _ball(m, d, streams[1]))

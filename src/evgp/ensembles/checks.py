@@ -1,20 +1,18 @@
 """Inputs, targets and settings, checked before the first step."""
 
-from math import isfinite
-
-import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
+from evgp._checks import finite, integer, number, numbers, one_of, seed_of, shown
 from evgp._errors import EvgpError
-from evgp._linalg import shared
 from evgp._typing import Array
 from evgp.ensembles.losses import CrossEntropy, Loss, SquaredError
 from evgp.nets import looks_up
 
 LOSSES = ("auto", "mse", "cross_entropy")
 OPTIMISERS = ("gd", "sgd", "adam")
+_MANY = 1_000_000  # members
 
 
 class TrainingError(EvgpError, ValueError):
@@ -31,15 +29,14 @@ def inputs(x: Array, dtype: torch.dtype, module: nn.Module) -> Tensor:
         )
     if looks_up(module):
         return points.long()
-    points = points.to(dtype)
-    _finite("x", points)
-    return points
+    made = points.to(dtype)
+    _finite("x", points, made)
+    return made
 
 
 def targets(y: Array, n: int, loss: str, dtype: torch.dtype) -> tuple[Tensor, Loss]:
     """Targets n x o with squared error, or n labels with cross-entropy."""
-    if loss not in LOSSES:
-        raise TrainingError(f"expected loss among {', '.join(LOSSES)}; got {loss!r}")
+    one_of(loss, "loss", LOSSES, error=TrainingError)
     given = raw("y", y)
     if given.ndim not in (1, 2) or len(given) != n:
         raise TrainingError(
@@ -49,7 +46,7 @@ def targets(y: Array, n: int, loss: str, dtype: torch.dtype) -> tuple[Tensor, Lo
     whole = not given.is_floating_point()
     if loss == "mse" or (loss == "auto" and not whole):
         values = given.to(dtype)
-        _finite("y", values)
+        _finite("y", given, values)
         return (values[:, None] if values.ndim == 1 else values), SquaredError()
     if not whole or given.ndim != 1:
         kind = str(given.dtype).removeprefix("torch.")
@@ -80,32 +77,30 @@ def outputs_match(outputs: Float[Tensor, "n o"], y: Shaped[Tensor, " l ..."], lo
 
 def settings(
     members: object,
-    optimiser: str,
-    lr: float,
+    optimiser: object,
+    lr: object,
     steps: object,
     batch: object,
     *,
     seed: object,
-    **others: float | None,
+    **others: object,
 ) -> None:
     """Numbers that make sense."""
-    if optimiser not in OPTIMISERS:
-        raise TrainingError(f"expected optimiser among {', '.join(OPTIMISERS)}; got {optimiser!r}")
-    whole = {"members": (members, 1), "steps": (steps, 0), "batch": (batch, 1), "seed": (seed, 0)}
-    for name, (count, least) in whole.items():
-        if count is None and name == "batch":
-            continue
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < least:
-            raise TrainingError(f"expected {name} >= {least}, a whole number; got {count!r}")
-    if not (isfinite(lr) and lr > 0):
-        raise TrainingError(f"expected lr > 0, got {lr}")
-    for name, value in others.items():
-        if value is not None and not (isfinite(value) and value >= 0):
-            raise TrainingError(f"expected {name} >= 0, got {value}")
-    if others.get("clip") == 0:
-        raise TrainingError("expected clip > 0, got 0; leave it out to clip nothing")
-    if others.get("memory") == 0:
-        raise TrainingError("expected memory in bytes, at least 1; got 0")
+    one_of(optimiser, "optimiser", OPTIMISERS, error=TrainingError)
+    integer(members, "members", 1, _MANY, error=TrainingError)
+    integer(steps, "steps", 0, error=TrainingError)
+    seed_of(seed, error=TrainingError)
+    number(lr, "lr", 0, above=True, error=TrainingError)
+    if batch is not None:
+        integer(batch, "batch", 1, error=TrainingError)
+    if others.get("memory") is not None:
+        integer(others["memory"], "memory", 1, why="in bytes", error=TrainingError)
+    if others.get("clip") is not None:
+        why = "or None to clip nothing"
+        number(others["clip"], "clip", 0, above=True, why=why, error=TrainingError)
+    for name in ("momentum", "weight_decay"):
+        if others.get(name) is not None:
+            number(others[name], name, error=TrainingError)
     if optimiser == "gd" and batch is not None:
         raise TrainingError(
             f"expected no batch with optimiser='gd', which takes all points at each step; got "
@@ -116,6 +111,20 @@ def settings(
             f"expected no momentum with optimiser='adam', which has its own; got "
             f"{others['momentum']}"
         )
+
+
+def stop_of(stop: object) -> None:
+    """When a member is done: at a loss, by a function, or at the end."""
+    if stop is not None and (not callable(stop) or isinstance(stop, type)):
+        why = "a loss, or a function of outputs and y"
+        number(stop, "stop", why=why, error=TrainingError)
+
+
+def dtype_of(dtype: object) -> torch.dtype:
+    """The type that networks compute in."""
+    if not isinstance(dtype, torch.dtype) or dtype not in (torch.float32, torch.float64):
+        raise TrainingError(f"expected dtype torch.float32 or torch.float64, got {shown(dtype)}")
+    return dtype
 
 
 class Diverged(TrainingError):
@@ -136,17 +145,15 @@ class Diverged(TrainingError):
 
 def raw(name: str, value: Array) -> Tensor:
     """A tensor of what was given, as it is."""
-    try:
-        made = value.detach().cpu() if isinstance(value, Tensor) else shared(np.asarray(value))
-    except (TypeError, ValueError) as error:
-        raise TrainingError(
-            f"expected numbers in {name}, got {type(value).__name__} of other things; encode them"
-        ) from error
-    if made.is_complex():
-        raise TrainingError(f"expected real numbers in {name}, got complex ones; split them up")
+    made = numbers(value, name, error=TrainingError)
     return made.clone() if made.is_inference() else made  # which has no part in gradients
 
 
-def _finite(name: str, value: Tensor) -> None:
+def _finite(name: str, given: Tensor, value: Tensor) -> None:
+    finite(given, name, error=TrainingError)
     if not bool(torch.isfinite(value).all()):
-        raise TrainingError(f"expected finite numbers in {name}, got NaN or inf; mend or drop them")
+        kind = str(value.dtype).removeprefix("torch.")
+        raise TrainingError(
+            f"expected numbers in {name} that {kind} can hold, got {float(given.abs().max()):g}; "
+            "scale them, or train with dtype=torch.float64"
+        )

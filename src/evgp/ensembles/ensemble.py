@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from evgp._checks import integer
 from evgp._memory import available_memory
 from evgp._typing import Array
 from evgp.ensembles.checks import TrainingError, inputs
@@ -50,6 +51,8 @@ class Ensemble:
                 f"expected points of shape {self.shape}, as in training; got "
                 f"{tuple(points.shape[1:])}"
             )
+        if memory is not None:
+            memory = integer(memory, "memory", 1, why="in bytes", error=TrainingError)
         room = available_memory() // 4 if memory is None else memory
         step = max(1, room // max(1, 2 * self.members * self.sample))
         with torch.no_grad():
@@ -58,8 +61,7 @@ class Ensemble:
 
     def module(self, member: int) -> nn.Module:
         """One member as a plain torch module of its own."""
-        if not 0 <= member < self.members:
-            raise TrainingError(f"expected a member from 0 to {self.members - 1}, got {member}")
+        member = integer(member, "member", 0, self.members - 1, error=TrainingError)
         made = copy.deepcopy(self.template)
         places = {**dict(made.named_parameters()), **dict(made.named_buffers())}
         for name, values in self.stack.everything().items():

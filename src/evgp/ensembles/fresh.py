@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from evgp._checks import shown
 from evgp._errors import NetworkError
 from evgp.nets import Buildable, drawn_anew, made_by, plain
 
@@ -42,10 +43,10 @@ def fresh(network: Source, shape: tuple[int, ...], seed: int, member: int) -> nn
 
 def is_source(network: object) -> None:
     """Refuse what no module can be made of."""
-    if not (callable(network) or isinstance(network, Buildable)):
+    if isinstance(network, type) or not (callable(network) or isinstance(network, Buildable)):
         raise NetworkError(
             "expected a torch module, a description such as evgp.mlp(), or a function that makes a "
-            f"module; got {network!r}"
+            f"module; got {shown(network)}"
         )
 
 

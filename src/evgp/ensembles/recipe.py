@@ -8,11 +8,12 @@ from typing import Any
 import torch
 from torch import nn
 
+from evgp._checks import instance, integer
 from evgp._executor import Progress
 from evgp._typing import Array
 from evgp.ensembles.checks import Diverged, TrainingError
 from evgp.ensembles.ensemble import Ensemble
-from evgp.ensembles.fresh import Source, fresh
+from evgp.ensembles.fresh import Source, fresh, is_source
 from evgp.ensembles.train import train
 
 
@@ -37,6 +38,11 @@ class Recipe:
     gentler: int = 0
 
     def __post_init__(self) -> None:
+        is_source(self.network)
+        instance(self.settings, "settings", Mapping, "{'lr': 0.1}", error=TrainingError)
+        if self.epochs is not None:
+            integer(self.epochs, "epochs", 0, error=TrainingError)
+        integer(self.gentler, "gentler", 0, 100, error=TrainingError)
         if wrong := [name for name in ("members", "seed", "progress") if name in self.settings]:
             raise TrainingError(
                 f"expected settings that all trainings share, got {', '.join(wrong)}; give "

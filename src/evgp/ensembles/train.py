@@ -9,7 +9,16 @@ from torch import Tensor, nn
 from evgp._executor import Progress
 from evgp._progress import reporting
 from evgp._typing import Array
-from evgp.ensembles.checks import Diverged, inputs, outputs_match, raw, settings, targets
+from evgp.ensembles.checks import (
+    Diverged,
+    dtype_of,
+    inputs,
+    outputs_match,
+    raw,
+    settings,
+    stop_of,
+    targets,
+)
 from evgp.ensembles.ensemble import Ensemble
 from evgp.ensembles.fresh import Source, fit_for_training, fresh, is_source
 from evgp.ensembles.groups import Groups, Tell
@@ -64,6 +73,10 @@ def train(
         members, optimiser, lr, steps, batch,
         seed=seed, momentum=momentum, weight_decay=weight_decay, clip=clip, memory=memory,
     )  # fmt: skip
+    stop_of(stop)
+    dtype_of(dtype)
+    members, steps, seed = int(members), int(steps), int(seed)
+    batch = None if batch is None else int(batch)
     is_source(network)
     given = raw("x", x)
     shape = tuple(given.shape[1:])

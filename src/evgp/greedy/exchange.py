@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Generator, Tensor
 
+from evgp._checks import integer
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.greedy.exact import Exact
@@ -32,6 +33,9 @@ class Exchange:
 
     passes: int = 20
     swaps: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        integer(self.passes, "passes", 0)
 
     def __call__(
         self,

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
+from evgp._checks import instance, integer
 from evgp._errors import PoolError
 from evgp._executor import Executor, Here, Progress, silent
 from evgp.criteria import Criterion
@@ -72,6 +73,10 @@ class Sharded:
     shards: int = field(default=2, repr=False)  # of a pool in memory
     executor: Executor = field(default_factory=Here, repr=False)
     over_shards: ClassVar[str] = "exact"
+
+    def __post_init__(self) -> None:
+        integer(self.shards, "shards", 1)
+        instance(self.executor, "an executor", Executor, "evgp.integrations.dask.executor(client)")
 
     def __call__(
         self,

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
-from evgp._errors import PoolError
+from evgp._checks import integer
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.greedy.greedy import Opens, Purse, selection, winner
@@ -26,8 +26,7 @@ class Stochastic:
     sample: int = 1000
 
     def __post_init__(self) -> None:
-        if self.sample < 1:
-            raise PoolError(f"expected a sample of at least 1 candidate, got {self.sample}")
+        integer(self.sample, "sample", 1, why="candidates a pick")
 
     def __call__(
         self,

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
+from evgp._checks import instance, integer
 from evgp._executor import Executor, Here, Progress, counted, silent
 from evgp.criteria import Criterion
 from evgp.greedy._round import Opening, Part
@@ -33,6 +34,10 @@ class TwoRounds:
     shards: int = field(default=2, repr=False)  # of a pool in memory
     executor: Executor = field(default_factory=Here, repr=False)
     over_shards: ClassVar[str] = "two-rounds"
+
+    def __post_init__(self) -> None:
+        integer(self.shards, "shards", 1)
+        instance(self.executor, "an executor", Executor, "evgp.integrations.dask.executor(client)")
 
     def __call__(
         self,

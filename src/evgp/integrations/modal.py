@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.sparse import issparse
 
+from evgp._checks import check_numbers
 from evgp._reading import check_memory
 from evgp.selection import pick
-from evgp.selection.checks import check_numbers
 
 Picks = Int[np.ndarray, " k"]
 

@@ -7,12 +7,12 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from evgp._checks import flag, noise_of
 from evgp._errors import PoolError
 from evgp._extras import EXTRAS
 from evgp.nets import mlp
 from evgp.selection import Request
 from evgp.selection.checks import inputs, scale_of
-from evgp.selection.names import flag_of, noise_of
 from evgp.selection.plan import planned
 from evgp.selection.stepwise import stepwise
 
@@ -76,7 +76,7 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             raise PoolError("expected samples without a label to query, got none; all are labelled")
         x, free = inputs(X, "X"), inputs(offered, "candidates")
         known = x[torch.from_numpy(is_labeled(y, missing_label=self.missing_label_))]
-        if flag_of(self.standardise, "standardise"):
+        if flag(self.standardise, "standardise"):
             scale = scale_of(x)
             x, free, known = scale(x), scale(free), scale(known)
         picks, gains = self._picks(x, free, known, batch_size, return_utilities)

@@ -10,13 +10,13 @@ from sklearn.utils import Tags, _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from evgp._checks import check_numbers, flag, noise_of, seed_of, shown
 from evgp._errors import NotNumbers, PoolError
 from evgp._reading import check_memory
 from evgp._typing import ArrayLike
 from evgp.nets import mlp
 from evgp.selection import pick
-from evgp.selection.checks import check_numbers
-from evgp.selection.names import features_of, flag_of, noise_of
+from evgp.selection.names import features_of
 
 
 class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,7 +58,7 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     def fit(self, X: Any, y: object = None, *, labelled: ArrayLike | None = None) -> "EVGPSelector":
         """Pick k rows of X; `labelled` are rows that have a label already, y plays no part."""
         noise, features = noise_of(self.noise), features_of(self.features)
-        standardise = flag_of(self.standardise, "standardise")
+        standardise = flag(self.standardise, "standardise")
         if isinstance(X, Tensor):
             X = X.detach().cpu().double().numpy()
         check_numbers(X, "X")
@@ -73,7 +73,7 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             x = x.toarray()
         if isinstance(self.k, int | np.integer) and self.k > len(x):
             raise PoolError(f"expected k of at most n_samples={len(x)}; got k={self.k}")
-        seed = self.random_state
+        seed = _seed(self.random_state)
         self.selection_ = made = pick(
             x,
             self.k,
@@ -85,7 +85,7 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             noise=noise,
             standardise=standardise,
             features=features,
-            seed=seed if isinstance(seed, int) else check_random_state(seed).randint(2**31),
+            seed=seed,
         )
         self.indices_ = made.indices
         self.gains_ = made.gains
@@ -117,3 +117,15 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _seed(random_state: Any) -> int:
+    """The seed of what scikit-learn takes as a random state."""
+    if isinstance(random_state, int | np.integer):
+        return seed_of(random_state)
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except (ValueError, TypeError) as error:
+        raise PoolError(
+            f"expected random_state as an integer, None or a RandomState, got {shown(random_state)}"
+        ) from error

@@ -22,9 +22,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-from evgp._errors import NumericalWarning, PoolError
+from evgp._checks import instance
+from evgp._errors import NetworkError, NumericalWarning, PoolError
 from evgp._linalg import as_tensor, like, mirror_, tiles
 from evgp._typing import AnyArray, Array
+from evgp.kernels.kernel import storage_of
 from evgp.nets import Dense, Erf, Layer, LeakyRelu, Network, Sin
 
 # Beyond this input variance erf and sin have fewer than six correct digits in float64.
@@ -54,6 +56,10 @@ class NTK:
     storage: torch.dtype | None = None
     threadsafe: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        _check_network(self.network)
+        storage_of(self.storage)
+
     def __call__(self, x1: AnyArray, x2: AnyArray | None = None) -> AnyArray:
         """The n x m matrix; with one argument the symmetric n x n one."""
         return _matrix(self.network, x1, x2, self.storage, ntk=True)
@@ -78,6 +84,10 @@ class NNGP:
     storage: torch.dtype | None = None
     threadsafe: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        _check_network(self.network)
+        storage_of(self.storage)
+
     def __call__(self, x1: AnyArray, x2: AnyArray | None = None) -> AnyArray:
         """The n x m matrix; with one argument the symmetric n x n one."""
         return _matrix(self.network, x1, x2, self.storage, ntk=False)
@@ -85,6 +95,10 @@ class NNGP:
     def diag(self, x: AnyArray) -> AnyArray:
         """Each point with itself, exactly: O(n (d + depth))."""
         return _diagonal(self.network, x, self.storage, ntk=False)
+
+
+def _check_network(network: object) -> None:
+    instance(network, "a network", Network, "evgp.mlp()", error=NetworkError)
 
 
 def _flat(x: Array) -> Float[Tensor, "n d"]:

@@ -13,11 +13,13 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
+from evgp._checks import flag, integer, numbers, one_of, seed_of, shown
 from evgp._errors import NetworkError
 from evgp._linalg import mirror_
 from evgp._machine import seconds, speed
 from evgp._memory import available_memory
 from evgp.kernels.factors import Factor
+from evgp.kernels.kernel import storage_of
 from evgp.kernels.tabulated import Tabulated
 from evgp.kernels.tapped import Tapped
 from evgp.nets import Buildable, drawn_anew, looks_up, made_by
@@ -55,19 +57,23 @@ class EmpiricalNTK:
     )
 
     def __post_init__(self) -> None:
-        named = self.output in ("random", "trace")
-        if not named and (isinstance(self.output, bool) or not isinstance(self.output, int)):
-            raise NetworkError(f"expected output random, trace or a number, got {self.output!r}")
-        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
-            raise NetworkError(f"expected draws >= 1, a whole number; got {self.draws!r}")
-        if self.memory is not None and self.memory < 1:
-            raise NetworkError(f"expected memory in bytes, at least 1; got {self.memory!r}")
-        if isinstance(self.network, str) or not (
+        if not isinstance(self.output, str):
+            why = "or random, or trace"
+            integer(self.output, "output", 0, why=why, error=NetworkError)
+        else:
+            one_of(self.output, "output", ("random", "trace"), error=NetworkError)
+        integer(self.draws, "draws", 1, 100_000, error=NetworkError)
+        seed_of(self.seed, error=NetworkError)
+        flag(self.anew, "anew", error=NetworkError)
+        storage_of(self.storage)
+        if self.memory is not None:
+            integer(self.memory, "memory", 1, why="in bytes", error=NetworkError)
+        if isinstance(self.network, str | type) or not (
             callable(self.network) or isinstance(self.network, Buildable)
         ):
             raise NetworkError(
                 "expected a torch module, a description such as evgp.cnn(), or a function that "
-                f"makes a module; got {self.network!r}"
+                f"makes a module; got {shown(self.network)}"
             )
 
     def __call__(
@@ -75,7 +81,8 @@ class EmpiricalNTK:
     ) -> Float[Tensor, "n m"]:
         """The n x m matrix; with one argument the symmetric n x n one."""
         symmetric = x2 is None or x2 is x1
-        other = x1 if x2 is None else x2
+        x1 = sampled(x1)
+        other = x1 if symmetric else sampled(x2)
         if x1.shape[1:] != other.shape[1:]:
             raise NetworkError(
                 f"expected points of one shape, got {tuple(x1.shape[1:])} and "
@@ -97,6 +104,7 @@ class EmpiricalNTK:
 
     def diag(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, " n"]:
         """Each point with itself: one backward pass, no n x n matrix."""
+        x = sampled(x)
         if len(x) == 0:
             return torch.zeros(0, dtype=self.storage or torch.float32)
         total: Tensor | None = None
@@ -246,3 +254,11 @@ class _Blocks:
     def sample(self) -> int:
         """Bytes that one sample takes at the peak of a backward pass, or on the slow road."""
         return 2 * self.tapped.kept + 2 * self.tapped.saved + 2 * self.tapped.widest()
+
+
+def sampled(x: object) -> Shaped[Tensor, " n *d"]:
+    """Samples for a network, one a row."""
+    made = numbers(x, "the inputs", error=NetworkError)
+    if made.ndim < 2:
+        raise NetworkError(f"expected samples of shape (rows, ...), got {tuple(made.shape)}")
+    return made

@@ -7,6 +7,9 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from evgp._checks import shown
+from evgp._errors import NetworkError
+
 
 @runtime_checkable
 class Kernel(Protocol):
@@ -49,6 +52,15 @@ class Features(Protocol):
     ) -> Float[Tensor, " n"]:
         """The variance of each point that its features `phi` miss, which no other point shares."""
         ...
+
+
+def storage_of(storage: object) -> None:
+    """Refuse a type that no kernel is stored in; None is that of the inputs."""
+    right = isinstance(storage, torch.dtype) and storage in (torch.float32, torch.float64)
+    if storage is not None and not right:
+        raise NetworkError(
+            f"expected storage torch.float32, torch.float64 or None, got {shown(storage)}"
+        )
 
 
 Prior = TypeVar("Prior")

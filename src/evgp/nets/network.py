@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
+from evgp._checks import instance, integer, number, one_of, shown
 from evgp._errors import NetworkError
 from evgp.nets.layers import (
     Activation,
@@ -19,7 +20,7 @@ from evgp.nets.layers import (
     Moments,
     Sin,
 )
-from evgp.nets.zoo import Bricks, Finite
+from evgp.nets.zoo import INITS, Bricks, Finite, shape_of
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": LeakyRelu(0.0),
@@ -32,6 +33,7 @@ ACTIVATIONS: dict[str, Activation] = {
 
 # Beyond this, kernels of deep networks leave what float64 can hold.
 _LARGEST = 1e6
+_DEEPEST, _WIDEST = 10_000, 10_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,6 +46,13 @@ class Network:
 
     layers: tuple[Layer, ...]
 
+    def __post_init__(self) -> None:
+        layers = self.layers
+        if not isinstance(layers, tuple) or not all(isinstance(one, Layer) for one in layers):
+            raise NetworkError(f"expected layers as a tuple of them, got {shown(layers)}")
+        if not any(isinstance(one, Dense) for one in layers):
+            raise NetworkError("expected at least one dense layer, got none")
+
     def build(self, shape: tuple[int, ...], *, generator: Generator) -> nn.Module:
         """A finite torch module for inputs of this shape, freshly initialised.
 
@@ -51,7 +60,8 @@ class Network:
         >>> net(torch.zeros(5, 3)).shape
         torch.Size([5, 1])
         """
-        fan = prod(shape)
+        fan = prod(shape_of(shape))
+        instance(generator, "generator", Generator, "torch.Generator()", error=NetworkError)
         modules: list[nn.Module] = [nn.Flatten()]
         for layer in self.layers:
             module, fan = layer.module(fan, generator=generator)
@@ -77,6 +87,7 @@ class Network:
                     modules.append(layer.module(fan, generator=bricks.generator)[0])
             return nn.Sequential(*modules)
 
+        one_of(init, "init", INITS, error=NetworkError)
         outputs = [layer.width for layer in self.layers if isinstance(layer, Dense)][-1]
         return Finite("mlp", make, outputs, init, images=False)
 
@@ -132,19 +143,14 @@ def mlp(
     >>> mlp(depth=3, activation="gelu")
     Network(depth=3, width=512, activation=gelu, w_std=1, b_std=0.1)
     """
-    if isinstance(activation, str):
-        if activation not in ACTIVATIONS:
-            known = ", ".join(ACTIVATIONS)
-            raise NetworkError(f"expected an activation among {known}; got {activation!r}")
-        activation = ACTIVATIONS[activation]
-    for name, value, least in (("depth", depth, 0), ("width", width, 1), ("outputs", outputs, 1)):
-        if value < least:
-            raise NetworkError(f"expected {name} >= {least}, got {value}")
-    for name, scale in (("w_std", w_std), ("b_std", b_std)):
-        if not 0 <= scale <= _LARGEST:
-            raise NetworkError(f"expected {name} from 0 to {_LARGEST:g}, got {scale}")
-    if w_std == 0:
-        raise NetworkError("expected w_std > 0, got 0; such a network ignores its input")
+    if not isinstance(activation, Activation):
+        named = one_of(activation, "an activation", tuple(ACTIVATIONS), error=NetworkError)
+        activation = ACTIVATIONS[named]
+    depth = integer(depth, "depth", 0, _DEEPEST, error=NetworkError)
+    width = integer(width, "width", 1, _WIDEST, error=NetworkError)
+    outputs = integer(outputs, "outputs", 1, _WIDEST, error=NetworkError)
+    w_std = number(w_std, "w_std", 1 / _LARGEST, _LARGEST, error=NetworkError)
+    b_std = number(b_std, "b_std", 0, _LARGEST, error=NetworkError)
     hidden: list[Layer] = []
     for _ in range(depth):
         hidden += [Dense(width, w_std, b_std), activation]

@@ -16,6 +16,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor, nn
 
+from evgp._checks import instance, integer, one_of, shown
 from evgp._errors import NetworkError
 from evgp.nets.fit import sized
 from evgp.nets.layers import NTKLinear
@@ -67,22 +68,20 @@ class Finite:
     images: bool = True
 
     def __post_init__(self) -> None:
-        if self.init not in INITS:
-            raise NetworkError(f"expected init among {', '.join(INITS)}; got {self.init!r}")
-        if self.parametrisation not in ("standard", "ntk"):
-            raise NetworkError(
-                f"expected parametrisation standard or ntk, got {self.parametrisation!r}"
-            )
+        one_of(self.init, "init", INITS, error=NetworkError)
+        both = ("standard", "ntk")
+        one_of(self.parametrisation, "parametrisation", both, error=NetworkError)
         if self.parametrisation == "ntk" and self.init != "kaiming":
             raise NetworkError(
                 f"expected no init with parametrisation='ntk', where weights are standard normal; "
                 f"got {self.init!r}"
             )
-        if self.outputs < 1:
-            raise NetworkError(f"expected outputs >= 1, got {self.outputs}")
+        integer(self.outputs, "outputs", 1, 10_000_000, error=NetworkError)
 
     def build(self, shape: tuple[int, ...], *, generator: Generator) -> nn.Module:
         """A fresh module for inputs of this shape: for images channels, height, width."""
+        shape = shape_of(shape)
+        instance(generator, "generator", Generator, "torch.Generator()", error=NetworkError)
         if self.images and len(shape) != 3:
             raise NetworkError(
                 f"expected images of shape (channels, height, width) for {self.name}, got {shape}"
@@ -98,6 +97,13 @@ class Finite:
             f"{self.name}(outputs={self.outputs}, init={self.init!r}, "
             f"parametrisation={self.parametrisation!r})"
         )
+
+
+def shape_of(shape: object) -> tuple[int, ...]:
+    """The shape of a sample: a tuple of integers."""
+    if not isinstance(shape, tuple):
+        raise NetworkError(f"expected a shape as a tuple of integers, got {shown(shape)}")
+    return tuple(integer(axis, "each axis of a shape", 1, error=NetworkError) for axis in shape)
 
 
 @dataclass(frozen=True)
@@ -176,10 +182,10 @@ def wide_resnet(
     >>> wide_resnet(16, 1).name
     'wide_resnet(16, 1)'
     """
-    if depth < 10 or (depth - 4) % 6:
+    depth = integer(depth, "depth", 10, 10_000, error=NetworkError)
+    if (depth - 4) % 6:
         raise NetworkError(f"expected a depth of 10, 16, 22, ... (6 i + 4), got {depth}")
-    if width < 1:
-        raise NetworkError(f"expected width >= 1, got {width}")
+    width = integer(width, "width", 1, 10_000, error=NetworkError)
     groups = [(16 * width, 1), (32 * width, 2), (64 * width, 2)]
     name = f"wide_resnet({depth}, {width})"
     make = _residual(16, groups, (depth - 4) // 6, outputs)
@@ -231,6 +237,7 @@ def without_batchnorm(module: nn.Module) -> nn.Module:
     >>> without_batchnorm(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)))[1]
     Identity()
     """
+    instance(module, "a module", nn.Module, "nn.Linear(2, 1)", error=NetworkError)
     if isinstance(module, nn.modules.batchnorm._BatchNorm):
         return nn.Identity()
     sized(module)

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from evgp._checks import shown
 from evgp._errors import PoolError
 
 _NONE = torch.empty(0, dtype=torch.int64)
@@ -42,6 +43,12 @@ class Pool:
                 raise PoolError(
                     f"expected {name} as a torch tensor, got {type(given).__name__}; give "
                     f"torch.as_tensor({name})"
+                )
+            if given is not None and (given.ndim == 0 or given.is_complex()):
+                kind = str(given.dtype).removeprefix("torch.")
+                raise PoolError(
+                    f"expected {name} as real numbers, one row or number a point; got {kind} of "
+                    f"shape {tuple(given.shape)}"
                 )
         for name in ("x_test", "x_labelled"):
             points = getattr(self, name)
@@ -109,6 +116,11 @@ class Pool:
         >>> pool.labelled.tolist(), pool.y.tolist()
         ([3, 1], [0.5, 2.0])
         """
+        for name, given in (("rows", rows), ("y", y)):
+            if not isinstance(given, Tensor) or given.ndim == 0:
+                raise PoolError(f"expected {name} as a torch tensor, got {shown(given)}")
+        if rows.ndim != 1 or rows.dtype not in (torch.int64, torch.int32):
+            raise PoolError(f"expected rows as row numbers, got {rows.dtype} of {shown(rows)}")
         count, every = len(self.labelled), torch.cat([self.labelled, rows])
         if len(set(every.tolist())) < len(every):
             raise PoolError("expected rows without a label to reveal, got some that have one")

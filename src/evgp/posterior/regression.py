@@ -12,10 +12,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from evgp._checks import finite, flag, noise_of
+from evgp._checks import points as checked_points
 from evgp._errors import PoolError
 from evgp._linalg import JITTER, as_tensor, safe_cholesky
 from evgp._typing import Array
-from evgp.kernels import Kernel, Wide
+from evgp.kernels import Kernel, Wide, checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,8 @@ def ntkgp(
     [1.0, 2.0]
     """
     points, targets, test = _inputs(x, y, x_test)
-    kernel = Wide(kernel)
+    kernel = Wide(checked(kernel))
+    flag(full, "full")
     factor, solved = _solve(kernel, points, test, noise)
     half = torch.linalg.solve_triangular(factor, targets, upper=False)
     variance = (kernel.diag(test) - solved.square().sum(0)).clamp(min=0)
@@ -69,7 +72,8 @@ def trained(
     torch.Size([2])
     """
     points, targets, test = _inputs(x, y, x_test)
-    ntk, nngp = Wide(ntk), Wide(nngp)
+    ntk, nngp = Wide(checked(ntk)), Wide(checked(nngp))
+    flag(full, "full")
     factor, solved = _solve(ntk, points, test, noise)
     weights = torch.linalg.solve_triangular(factor.T, solved, upper=True)  # G transposed
     prior, cross = nngp(points), nngp(points, test)
@@ -83,26 +87,23 @@ def trained(
 
 
 def _inputs(x: Array, y: Array, x_test: Array) -> tuple[Tensor, Tensor, Tensor]:
-    points, targets, test = (as_tensor(part).double() for part in (x, y, x_test))
+    points = checked_points(x, "x")
+    test = checked_points(x_test, "x_test", columns=tuple(points.shape[1:]))
+    targets = as_tensor(y, "y").double()
     if targets.ndim == 1:
         targets = targets[:, None]
-    if len(points) == 0 or len(points) != len(targets):
+    if targets.ndim != 2 or len(points) != len(targets):
         raise PoolError(
-            f"expected as many labels as labelled points, at least one; "
-            f"got {len(targets)} labels for {len(points)} points"
+            f"expected as many labels as labelled points, {len(points)}; got y of shape "
+            f"{tuple(targets.shape)}"
         )
-    for name, part in (("x", points), ("y", targets), ("x_test", test)):
-        if not bool(torch.isfinite(part).all()):
-            raise PoolError(f"expected finite numbers in {name}, got NaN or inf; mend or drop them")
-    return points, targets, test
+    return points, finite(targets, "y"), test
 
 
 def _solve(
     kernel: Kernel, points: Tensor, test: Tensor, noise: float
 ) -> tuple[Float[Tensor, "l l"], Float[Tensor, "l m"]]:
     """The Cholesky factor L of the labelled covariance, and L^-1 of that with the test points."""
-    if noise < 0:
-        raise PoolError(f"expected noise >= 0, got {noise}")
     scale = float(kernel.diag(test).mean())
-    factor = safe_cholesky(kernel(points), max(noise, JITTER) * scale)
+    factor = safe_cholesky(kernel(points), max(noise_of(noise), JITTER) * scale)
     return factor, torch.linalg.solve_triangular(factor, kernel(points, test), upper=False)

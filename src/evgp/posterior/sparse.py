@@ -20,10 +20,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from evgp._checks import finite, flag, integer, noise_of, number, points
 from evgp._errors import PoolError
 from evgp._linalg import JITTER, as_tensor
 from evgp._typing import Array
-from evgp.kernels import Inducing, Kernel
+from evgp.kernels import Inducing, Kernel, checked
 from evgp.posterior.regression import Prediction
 
 
@@ -52,23 +53,23 @@ class SparseNTKGP:
         cls, kernel: Kernel, inducing: Array, *, noise: float, outputs: int = 1
     ) -> "SparseNTKGP":
         """Before any label; `noise` is the absolute variance of one."""
-        if noise < 0:
-            raise PoolError(f"expected noise >= 0, got {noise}")
-        features = Inducing(kernel, as_tensor(inducing).double())
+        noise, outputs = number(noise, "noise"), integer(outputs, "outputs", 1)
+        features = Inducing(checked(kernel), points(inducing, "inducing"))
         u = len(features.points)
         nothing = torch.zeros(u, outputs, dtype=torch.float64)
         return cls(features, noise, torch.eye(u, dtype=torch.float64), nothing)
 
     def add(self, x: Array, y: Array) -> "SparseNTKGP":
         """With these labels too, one rank-one change each."""
-        points, targets = as_tensor(x).double(), as_tensor(y).double()
+        given, targets = self._points(x, "x"), finite(as_tensor(y, "y").double(), "y")
         targets = targets[:, None] if targets.ndim == 1 else targets
-        if len(points) != len(targets):
+        if tuple(targets.shape) != (len(given), self.shift.shape[1]):
             raise PoolError(
-                f"expected as many labels as points, got {len(targets)} for {len(points)}"
+                f"expected as many labels as points, {len(given)}, each of {self.shift.shape[1]} "
+                f"outputs; got y of shape {tuple(targets.shape)}"
             )
         cov, shift = self.cov.clone(), self.shift.clone()
-        for phi, own, target in zip(*self._seen(points), targets, strict=True):
+        for phi, own, target in zip(*self._seen(given), targets, strict=True):
             inner = cov @ phi
             scale = float(phi @ inner) + float(own)
             shift += torch.outer(inner, target - phi @ shift) / scale
@@ -81,13 +82,14 @@ class SparseNTKGP:
         The influence-function form of the paper. In natural parameters, where the change of
         $\Sigma_U^{-1}$ is $F_x$ exactly, the first-order change of $\Sigma_U$ is the same.
         """
-        phi, own = self._seen(as_tensor(x).double())
+        phi, own = self._seen(self._points(x, "x"))
         inner = phi @ self.cov
         return -inner[:, :, None] * inner[:, None] / own[:, None, None]
 
     def predict(self, x_test: Array, *, full: bool = False) -> Prediction:
         """Mean and variance at test points; O(m u²)."""
-        test = as_tensor(x_test).double()
+        test = self._points(x_test, "x_test")
+        flag(full, "full")
         phi = self.features.phi(test)
         rest = self.features.residual(test, phi)
         spread = phi @ self.cov
@@ -103,6 +105,9 @@ class SparseNTKGP:
     def mu(self) -> Float[Tensor, "u o"]:
         r"""$\mu_U$, their mean."""
         return self.features.factor() @ self.shift
+
+    def _points(self, x: Array, name: str) -> Tensor:
+        return points(x, name, columns=tuple(self.features.points.shape[1:]))
 
     def _seen(self, x: Tensor) -> tuple[Float[Tensor, "r u"], Float[Tensor, " r"]]:
         """Features of points, and their own noise: what the features miss, and the label's."""
@@ -133,8 +138,8 @@ def sntkgp(
     >>> made.mean.squeeze().round(decimals=3).tolist()
     [1.0, 2.0]
     """
-    test, targets = as_tensor(x_test).double(), as_tensor(y)
-    outputs = 1 if targets.ndim == 1 else targets.shape[1]
-    scale = float(kernel.diag(test).double().mean())
-    empty = SparseNTKGP.start(kernel, inducing, noise=noise * scale, outputs=outputs)
+    test, targets = points(x_test, "x_test"), as_tensor(y, "y")
+    outputs = 1 if targets.ndim < 2 else targets.shape[1]
+    scale = float(checked(kernel).diag(test).double().mean())
+    empty = SparseNTKGP.start(kernel, inducing, noise=noise_of(noise) * scale, outputs=outputs)
     return empty.add(x, y).predict(test, full=full)

@@ -1,6 +1,5 @@
 """One road from a request to a selection: `Request`, `Plan`, a backend, `Selection`."""
 
-from evgp.selection.names import whole as whole
 from evgp.selection.pick import pick as pick
 from evgp.selection.plan import Plan as Plan
 from evgp.selection.plan import plan as plan

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,115 +11,45 @@ from sklearn.metrics import pairwise_distances_argmin
 from torch import Tensor
 
 from evgp._capabilities import can
-from evgp._errors import NotNumbers, PoolError
+from evgp._checks import number, numbers, points, shown
+from evgp._errors import PoolError
+from evgp._linalg import unit_for
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
 from evgp.datasets import Samples, is_samples, stack
 from evgp.pool import Pool
+
+# Gains are divided by costs, and costs are added up.
+_MONEY = 1e100
 
 
 def inputs(
     x: ArrayLike | Samples, name: str, like: Tensor | None = None, *, indices: bool = False
 ) -> Shaped[Tensor, " n *d"]:
     """Points as float64, finite, one a row; with `indices` whole numbers stay what they are."""
-    tensor = _tensor(x, name)
-    if tensor.dtype.is_complex:
-        raise PoolError(f"expected real numbers in {name}, got {tensor.dtype}")
-    if tensor.ndim < 2:
-        raise PoolError(
-            f"expected {name} of shape (rows, features), got {tuple(tensor.shape)}; "
-            "reshape one column to (-1, 1), or one row to (1, -1)"
-        )
-    if len(tensor) == 0 or tensor[0].numel() == 0:
-        raise PoolError(
-            f"expected at least one row and one feature in {name}, got {tuple(tensor.shape)}"
-        )
-    if like is not None and tensor.shape[1:] != like.shape[1:]:
-        raise PoolError(
-            f"expected {name} with features of shape {tuple(like.shape[1:])}, as in x; "
-            f"got {tuple(tensor.shape[1:])}"
-        )
+    tensor = stack(x, name) if is_samples(x) else numbers(x, name)
+    columns = None if like is None else tuple(like.shape[1:])
+    made = points(tensor, name, columns=columns)
     if indices and not tensor.is_floating_point():
-        return tensor
-    tensor = tensor.to(torch.float64)
-    bad = ~torch.isfinite(tensor.reshape(len(tensor), -1))
-    if bool(bad.any()):
-        rows = bad.any(1).nonzero().squeeze(1)
-        first = ", ".join(str(row) for row in rows[:3].tolist())
-        column = int(bad.any(0).nonzero()[0])
-        raise PoolError(
-            f"expected finite numbers in {name}, got {int(bad.sum())} NaN or inf in {len(rows)} "
-            f"rows (first rows {first}; first column {column}); drop or impute them"
-        )
-    return tensor
+        made = tensor
+    # An array of the caller's may change, and nobody would notice.
+    same = isinstance(x, np.ndarray) and made.data_ptr() == tensor.data_ptr()
+    return made.clone() if same else made
 
 
-def check_numbers(x: Any, name: str) -> None:
-    """Refuse frames of pandas and polars with other columns than numbers, and arrays of dates.
-
-    >>> check_numbers(np.array(["2026-01-01"], dtype="M8[D]"), "x")
-    Traceback (most recent call last):
-    evgp._errors.NotNumbers: expected numbers in x, got datetime64[D]; encode dates and words first
-    """
-    if type(x).__name__ == "LazyFrame":
-        raise PoolError(f"expected rows in {name}, got a LazyFrame; call its collect() first")
-    if np.ma.is_masked(x):
-        cells = int(np.ma.getmaskarray(x).sum())
-        raise PoolError(f"expected every cell of {name}, got {cells} masked; fill or drop them")
-    frame = getattr(x, "ndim", 2) == 2
-    columns = zip(x.columns, x.dtypes, strict=True) if frame and hasattr(x, "dtypes") else ()
-    found = [f"{dtype} in column {name!r}" for name, dtype in columns if not _is_number(dtype)]
-    if getattr(dtype := getattr(x, "dtype", None), "kind", None) in ("M", "m"):
-        found.append(str(dtype))
-    if found:
-        told = ", ".join(found)
-        raise NotNumbers(f"expected numbers in {name}, got {told}; encode dates and words first")
-
-
-def _is_number(dtype: object) -> bool:
-    if hasattr(dtype, "is_numeric"):  # of polars
-        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
-    return getattr(dtype, "kind", "f") in "biufc"
-
-
-def _tensor(x: ArrayLike | Samples, name: str) -> Tensor:
-    if is_samples(x):
-        return stack(x, name)
-    if isinstance(x, Tensor):
-        return x.detach().cpu()
-    check_numbers(x, name)
-    try:
-        array = np.asarray(x)
-    except ValueError as error:
-        raise PoolError(f"expected {name} as rows of equal length; got {error}") from error
-    if array.ndim == 0:
-        raise PoolError(f"expected {name} as an array of numbers, got {type(x).__name__}")
-    if array.dtype.kind not in "biufc":
-        raise NotNumbers(
-            f"expected numbers in {name}, got dtype {array.dtype}; encode categories first"
-        )
-    # Of the unsigned types torch knows the shortest alone, and no other order of bytes.
-    wide = {"f": np.float64, "u": np.int64}.get(array.dtype.kind)
-    kept = array.dtype.newbyteorder("=")
-    return torch.from_numpy(np.array(array, kept if wide is None or kept == np.uint8 else wide))
-
-
-def _numbers(values: ArrayLike, name: str) -> Tensor:
-    """As float64."""
-    try:
-        return torch.as_tensor(values, dtype=torch.float64).detach().cpu()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise PoolError(f"expected numbers as {name}, got what is none: {error}") from error
+def _list_of(values: ArrayLike, name: str) -> Float[Tensor, " n"]:
+    """Numbers as float64, in one row."""
+    made = numbers(values, name)
+    if made.ndim != 1:
+        raise PoolError(f"expected {name} as a list of numbers, got shape {tuple(made.shape)}")
+    return made.double()
 
 
 def rows_of(values: ArrayLike | None, name: str, n: int) -> Int[Tensor, " l"]:
     """Row numbers of the pool, each once, in order."""
     if values is None:
         return torch.empty(0, dtype=torch.int64)
-    try:
-        array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-    except ValueError as error:
-        raise PoolError(f"expected {name} as a list of row numbers, got {error}") from error
+    array = _array(values, name)
     if array.ndim == 1 and array.dtype == bool:
         if len(array) != n:
             raise PoolError(f"expected a mask {name} of {n} rows, got {len(array)}")
@@ -142,6 +71,19 @@ def rows_of(values: ArrayLike | None, name: str, n: int) -> Int[Tensor, " l"]:
             f"expected {name} from 0 to {n - 1}, got {len(wrong)} outside (first: {wrong[0]})"
         )
     return torch.from_numpy(np.unique(array.astype(np.int64)))
+
+
+def _array(values: ArrayLike, name: str) -> np.ndarray:
+    """Row numbers or a mask as they are; a set or an iterator has no order, and is refused."""
+    if isinstance(values, Tensor):
+        return values.detach().cpu().numpy()
+    try:
+        array = np.asarray(values)
+    except Exception as error:  # somebody else's object may raise anything
+        raise PoolError(f"expected {name} as a list of row numbers, got {error}") from error
+    if array.ndim == 0:
+        raise PoolError(f"expected {name} as a list of row numbers, got {shown(values)}")
+    return array
 
 
 def free_rows(candidates: ArrayLike | None, known: Int[Tensor, " l"], n: int) -> Int[Tensor, " c"]:
@@ -169,7 +111,7 @@ def test_weights(
             "expected no test_weights with mutual information, which has no place for them; "
             "use criterion='ev', or repeat test points"
         )
-    weights = _numbers(values, "test_weights")
+    weights = _list_of(values, "test_weights")
     if tuple(weights.shape) != (m,):
         raise PoolError(
             f"expected {m} test_weights, one a test point; got shape {tuple(weights.shape)}"
@@ -184,16 +126,15 @@ def money(
     costs: ArrayLike | None, budget: float | None, n: int
 ) -> tuple[Float[Tensor, " n"] | None, float]:
     """Prices and the budget, or neither."""
-    right = budget is None or (isinstance(budget, int | float) and 0 < budget < inf)
-    if not right:
-        raise PoolError(f"expected a budget above 0, got {budget!r}")
+    if budget is not None:
+        budget = number(budget, "a budget", 0, _MONEY, above=True)
     if costs is None:
         if budget is not None:
             raise PoolError("expected costs with a budget, got none; give one price a row, or k")
         return None, inf
     if budget is None:
         raise PoolError("expected a budget with costs, got none; say how much may be spent")
-    prices = _numbers(costs, "costs")
+    prices = _list_of(costs, "costs")
     if tuple(prices.shape) != (n,):
         raise PoolError(f"expected {n} costs, one a row; got shape {tuple(prices.shape)}")
     wrong = ~((prices > 0) & torch.isfinite(prices))
@@ -203,7 +144,14 @@ def money(
             f"expected positive finite costs, got {int(wrong.sum())} that are not "
             f"(first: {float(prices[row]):g} in row {row})"
         )
-    return prices, float(budget)
+    wrong = (prices < 1 / _MONEY) | (prices > _MONEY)
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise PoolError(
+            f"expected costs from {1 / _MONEY:g} to {_MONEY:g}, got {float(prices[row]):g} in row "
+            f"{row}; count in another unit"
+        )
+    return prices, budget
 
 
 @dataclass(frozen=True)
@@ -243,7 +191,7 @@ def thinned(pool: Pool, points: int, seed: int) -> Pool:
     if points >= len(x):
         return pool
     weights = pool.test_weights()
-    flat = x.reshape(len(x), -1).numpy()
+    flat = (x.double() / unit_for(x)).reshape(len(x), -1).numpy()
     _, found = kmeans_plusplus(flat, points, random_state=seed, sample_weight=weights.numpy())
     kept = np.unique(found)
     nearest = torch.from_numpy(pairwise_distances_argmin(flat, flat[kept]))

@@ -7,6 +7,7 @@ from sklearn.cluster import KMeans, kmeans_plusplus
 from torch import Tensor
 
 from evgp._errors import PoolError
+from evgp._linalg import unit_for
 from evgp.kernels import EmpiricalNTK, Features, Inducing, Kernel, Raw, Sketch
 
 P = 512
@@ -81,9 +82,10 @@ def inducing_points(
         return x[torch.from_numpy(np.sort(random.choice(len(x), u, replace=False)))]
     if how == "entropy":
         return x[_most_entropy(x, u, kernel)]
-    flat = x.reshape(len(x), -1).double().numpy()
+    unit = unit_for(x)
+    flat = (x.double() / unit).reshape(len(x), -1).numpy()
     if how == "kmeans":
-        made = KMeans(u, n_init=1, random_state=seed).fit(flat).cluster_centers_
+        made = KMeans(u, n_init=1, random_state=seed).fit(flat).cluster_centers_ * unit
         return torch.from_numpy(made).reshape(u, *x.shape[1:])
     _, rows = kmeans_plusplus(flat, u, random_state=seed)
     return x[torch.from_numpy(np.unique(rows))]  # fewer where points are copies of each other

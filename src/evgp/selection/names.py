@@ -1,13 +1,9 @@
 """What strings stand for at the front doors; everywhere else objects are passed."""
 
-import re
-from collections.abc import Sequence
-from math import inf
-from typing import Any
-
-import numpy as np
+from torch import nn
 
 from evgp._capabilities import can
+from evgp._checks import integer, one_of, shown
 from evgp._errors import PoolError
 from evgp.criteria import Criterion, ExpectedVariance, MutualInformation, Percentile
 from evgp.greedy import Exact, Exchange, Greedy, Lazy, Sharded, Stochastic, TwoRounds
@@ -40,11 +36,9 @@ def criterion_named(criterion: str | Criterion) -> Criterion:
     >>> criterion_named("p90")
     Percentile(r=90)
     """
-    if isinstance(criterion, Criterion):
+    if isinstance(criterion, Criterion) and not isinstance(criterion, type):
         return criterion
-    if not isinstance(criterion, str) or criterion not in CRITERIA:
-        raise PoolError(f"expected a criterion among {', '.join(CRITERIA)}; got {criterion!r}")
-    return CRITERIA[criterion]
+    return CRITERIA[one_of(criterion, "a criterion", tuple(CRITERIA))]
 
 
 def choose_greedy(
@@ -75,9 +69,9 @@ def greedy_of(greedy: object) -> Greedy | str:
     >>> greedy_of("lazy")
     Lazy()
     """
-    if greedy == "auto" or (isinstance(greedy, Greedy) and not isinstance(greedy, str | type)):
+    if isinstance(greedy, Greedy) and not isinstance(greedy, str | type | nn.Module):
         return greedy
-    return greedy_named(greedy)
+    return "auto" if isinstance(greedy, str) and greedy == "auto" else greedy_named(greedy)
 
 
 def greedy_named(greedy: object) -> Greedy:
@@ -86,9 +80,7 @@ def greedy_named(greedy: object) -> Greedy:
     >>> greedy_named("lazy")
     Lazy()
     """
-    if not isinstance(greedy, str) or greedy not in GREEDIES:
-        raise PoolError(f"expected a greedy among auto, {', '.join(GREEDIES)}; got {greedy!r}")
-    return GREEDIES[greedy]
+    return GREEDIES[one_of(greedy, "a greedy", ("auto", *GREEDIES))]
 
 
 def _choose_sharded(greedy: str | Greedy) -> Greedy:
@@ -98,7 +90,7 @@ def _choose_sharded(greedy: str | Greedy) -> Greedy:
     if over == "two-rounds":
         return TwoRounds()
     raise PoolError(
-        f"expected the greedy auto, exact or two-rounds for a sharded run, got {greedy!r}"
+        f"expected the greedy auto, exact or two-rounds for a sharded run, got {shown(greedy)}"
     )
 
 
@@ -110,54 +102,7 @@ def thinned_to(thin: int | None, criterion: Criterion) -> int | None:
     """
     if thin is None:
         return getattr(criterion, "test_points", None)
-    return whole(thin, "thin", 1)
-
-
-def noise_of(noise: Any) -> float:
-    """The noise of a label, as a fraction of the prior variance.
-
-    >>> noise_of(1e-6)
-    1e-06
-    """
-    number = isinstance(noise, int | float | np.integer | np.floating)
-    if not number or isinstance(noise, bool) or not 0 <= noise < inf:
-        raise PoolError(f"expected noise >= 0, a fraction of the prior variance; got {noise!r}")
-    return float(noise)
-
-
-def one_of(value: object, name: str, among: Sequence[str]) -> str:
-    """One of a few words.
-
-    >>> one_of("dense", "method", METHODS)
-    'dense'
-    """
-    if not isinstance(value, str) or value not in among:
-        raise PoolError(f"expected a {name} among {', '.join(among)}; got {value!r}")
-    return value
-
-
-def bytes_of(text: int | str) -> int:
-    """A number of bytes, as people write it.
-
-    >>> bytes_of("2GB"), bytes_of("512 MiB"), bytes_of(1000)
-    (2000000000, 536870912, 1000)
-    """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", str(text).lower())
-    if found is None or float(found[1]) <= 0:
-        raise PoolError(f"expected an amount of memory such as 2GB or 500MB, got {text!r}")
-    base, power = (1024 if "i" in found[2] else 1000), "kmgt".find(found[2][:1] or "b") + 1
-    return int(float(found[1]) * base ** max(0, power))
-
-
-def flag_of(value: Any, name: str) -> bool:
-    """Yes or no, and nothing that only looks like it.
-
-    >>> flag_of(True, "standardise")
-    True
-    """
-    if not isinstance(value, bool | np.bool_):
-        raise PoolError(f"expected {name} True or False, got {value!r}")
-    return bool(value)
+    return integer(thin, "thin", 1)
 
 
 def features_of(features: object) -> str | Features | None:
@@ -172,22 +117,5 @@ def features_of(features: object) -> str | Features | None:
         return features
     raise PoolError(
         "expected features as a name, such as raw or nystrom-512, or an object with phi and "
-        f"residual; got {features!r}"
+        f"residual; got {shown(features)}"
     )
-
-
-def whole(value: object, name: str, least: int, most: int | None = None) -> int:
-    """A whole number within bounds.
-
-    >>> whole(3, "k", 1)
-    3
-    """
-    if (
-        not isinstance(value, int | np.integer)
-        or isinstance(value, bool)
-        or value < least
-        or (most is not None and value > most)
-    ):
-        upto = "" if most is None else f" to {most}"
-        raise PoolError(f"expected {name} as a whole number from {least}{upto}, got {value!r}")
-    return int(value)

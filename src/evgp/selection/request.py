@@ -10,6 +10,17 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from evgp._checks import (
+    bytes_of,
+    flag,
+    instance,
+    integer,
+    noise_of,
+    one_of,
+    path_of,
+    seed_of,
+    shown,
+)
 from evgp._errors import NetworkError, PoolError
 from evgp._executor import Executor, Here, Progress, silent
 from evgp._progress import check_progress
@@ -23,15 +34,10 @@ from evgp.selection import checks
 from evgp.selection.names import (
     METHODS,
     STORAGES,
-    bytes_of,
     criterion_named,
     features_of,
-    flag_of,
     greedy_of,
-    noise_of,
-    one_of,
     thinned_to,
-    whole,
 )
 from evgp.selection.run import most_picks
 from evgp.selection.shards import SHARD, Held
@@ -48,9 +54,9 @@ class Shape:
     shape: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        whole(self.rows, "rows", 1)
+        integer(self.rows, "rows", 1)
         for axis in self.shape or (0,):
-            whole(axis, "features", 1)
+            integer(axis, "features", 1)
 
     def __len__(self) -> int:
         return self.rows
@@ -153,8 +159,10 @@ class Request:
         """The request that these words describe; `evgp.pick` says what each of them means."""
         rule = criterion_named(criterion)
         network = network_named(network) if isinstance(network, str) else network
-        prior = kernel_of(network, whole(seed, "seed", 0, 2**32 - 1), kernel)
-        scaled = flag_of(standardise, "standardise") and features != "raw"
+        prior = kernel_of(network, seed_of(seed), kernel)
+        features = features_of(features)
+        raw = isinstance(features, str) and features == "raw"
+        scaled = flag(standardise, "standardise") and not raw
         points = _points(x, "x", prior, scaled=scaled)
         given, outside = (
             None if one is None else _points(one, name, prior, like=points)
@@ -186,18 +194,22 @@ class Request:
             costs=prices,
             budget=money,
             search=greedy_of(greedy),
-            features=features_of(features),
+            features=features,
             noise=noise_of(noise),
             scaled=scaled and not (isinstance(points, Held) and not points.x.is_floating_point()),
             storage=one_of(storage, "storage", STORAGES),
             thin=thinned_to(thin, rule),
             method=one_of(method, "method", METHODS),
             memory=None if memory is None else bytes_of(memory),
-            executor=executor,
-            cache=None if cache is None else Path(cache),
-            seed=seed,
+            executor=None if executor is None else _executor(executor),
+            cache=None if cache is None else path_of(cache, "cache"),
+            seed=seed_of(seed),
             progress=check_progress(progress),
-            given={"k": k, "budget": budget, "standardise": standardise},
+            given={
+                "k": None if k is None else int(k),
+                "budget": budget,
+                "standardise": bool(standardise),
+            },
         )
 
     def __post_init__(self) -> None:
@@ -258,9 +270,13 @@ def kernel_of(
     if not (callable(network) or isinstance(network, Buildable)):
         raise NetworkError(
             f"expected a network such as evgp.mlp(), a name, a torch module or a function that "
-            f"makes one; got {network!r}"
+            f"makes one; got {shown(network)}"
         )
     return NTK(network) if isinstance(network, Network) else EmpiricalNTK(network, seed=seed)
+
+
+def _executor(executor: object) -> Executor:
+    return instance(executor, "executor", Executor, "evgp.integrations.dask.executor(client)")
 
 
 def described(network: object) -> str:

@@ -9,7 +9,8 @@ from jaxtyping import Float, Int, Shaped
 from torch import Generator, Tensor
 
 from evgp._capabilities import can
-from evgp._errors import PoolError
+from evgp._checks import integer, shown
+from evgp._errors import PluginError, PoolError
 from evgp.criteria import Criterion
 from evgp.greedy import Greedy, Progress, Purse, best_of, silent
 from evgp.kernels import Features, Kernel
@@ -60,6 +61,9 @@ def searched(
         search(start, criterion, candidates, one, generator=generator, progress=progress)
         for one in purses
     ]
+    for one in found:
+        if not isinstance(one, Selection):
+            raise PluginError(f"expected a Selection from {shown(search)}, got {shown(one)}")
     picks = measured(
         criterion,
         start,
@@ -167,9 +171,8 @@ def _certify(picks: Selection, purse: Purse, bound: Ceiling, most: int) -> Certi
 
 def most_picks(k: int | None, free: int, prices: Float[Tensor, " c"] | None, budget: float) -> int:
     """The number of picks to aim for, checked."""
-    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
-    if k is not None and not (whole and 1 <= k <= free):
-        raise PoolError(f"expected k from 1 to {free}, the rows that may be picked; got k={k!r}")
+    if k is not None:
+        k = integer(k, "k", 1, free, why="the rows that may be picked")
     if prices is None:
         if k is None:
             raise PoolError("expected k, or costs and a budget; got neither")

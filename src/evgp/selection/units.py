@@ -5,7 +5,7 @@ a power of two changes no digit either. Only what is far from one is multiplied.
 """
 
 from dataclasses import dataclass, replace
-from math import frexp, isfinite, ldexp
+from math import frexp, inf, isfinite, ldexp
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -104,7 +104,7 @@ def scaled_features(features: Features, x: Shaped[Tensor, " r *d"]) -> tuple[Fea
     exponent = frexp(largest)[1] if largest > 0 else 0
     if 2 * abs(exponent) <= _NEAR_ONE:
         return features, 1.0
-    check_variance(min(largest, 1e200) ** 2)
+    check_variance(ldexp(1.0, 2 * exponent) if exponent < 500 else inf)
     return ScaledFeatures(features, ldexp(1.0, -exponent)), ldexp(1.0, 2 * exponent)
 
 

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Generator, Tensor
 
+from evgp._checks import instance
 from evgp._errors import NetworkError, PoolError
 from evgp.ensembles import Recipe
 from evgp.pool import Pool
@@ -67,3 +68,8 @@ def accurate(
     [True]
     """
     return (outputs.argmax(-1) == y).double().mean(-1) >= share
+
+
+def recipe_of(recipe: object) -> None:
+    """Refuse what is no recipe."""
+    instance(recipe, "a recipe", Recipe, "evgp.Recipe(evgp.mlp())")

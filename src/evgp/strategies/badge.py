@@ -12,11 +12,11 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
+from evgp._checks import integer, number
 from evgp._errors import PoolError
 from evgp.ensembles import Recipe
 from evgp.pool import Pool, Selection
-from evgp.selection.names import whole
-from evgp.strategies._learnt import accurate, fits, labels_of, seed_from
+from evgp.strategies._learnt import accurate, fits, labels_of, recipe_of, seed_from
 from evgp.strategies._penultimate import Penultimate, penultimate
 from evgp.strategies.strategy import unlabelled
 
@@ -56,14 +56,14 @@ class BADGE:
     accuracy: float = 0.99
 
     def __post_init__(self) -> None:
-        if whole(self.classes, "classes", 0) == 1:
+        if integer(self.classes, "classes", 0) == 1:
             raise PoolError("expected classes=0 for numbers, or at least 2 classes; got 1")
-        if not 0 < self.accuracy <= 1:
-            raise PoolError(f"expected accuracy above 0 and at most 1, got {self.accuracy}")
+        number(self.accuracy, "accuracy", 0, 1, above=True)
+        recipe_of(self.recipe)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the squared distance of each to those before it."""
-        free = unlabelled(pool, k)
+        free = unlabelled(pool, k, generator)
         seen = penultimate(self._network(pool, generator), pool.x[free])
         rows, gains = seeds(factor(seen, self.classes), seen.h, k, generator=generator)
         return Selection(free.numpy()[rows], np.array(gains))

@@ -11,12 +11,12 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Generator, Tensor
 
+from evgp._checks import integer, number
 from evgp._errors import PoolError
 from evgp.ensembles import Recipe
 from evgp.pool import Pool, Selection
-from evgp.selection.names import whole
 from evgp.strategies._joint import Joint
-from evgp.strategies._learnt import fits, labels_of, seed_from
+from evgp.strategies._learnt import fits, labels_of, recipe_of, seed_from
 from evgp.strategies._penultimate import outputs, penultimate
 from evgp.strategies.strategy import unlabelled
 
@@ -58,20 +58,20 @@ class BatchBALD:
     samples: int = 5_000
 
     def __post_init__(self) -> None:
-        if whole(self.classes, "classes", 0) < 2:
+        if integer(self.classes, "classes", 0) < 2:
             raise PoolError(
                 f"expected at least 2 classes, got {self.classes}; BatchBALD is for "
                 "classification, so take MaxVariance or EVGP for numbers"
             )
-        whole(self.members, "members", 2)
-        whole(self.exact, "exact", 1)
-        whole(self.samples, "samples", 1)
-        if not 0 <= self.dropout < 1:
-            raise PoolError(f"expected dropout from 0 to below 1, got {self.dropout}")
+        integer(self.members, "members", 2)
+        integer(self.exact, "exact", 1)
+        integer(self.samples, "samples", 1)
+        number(self.dropout, "dropout", 0, 1, below=True)
+        recipe_of(self.recipe)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the information that each adds, in nats."""
-        free = unlabelled(pool, k)
+        free = unlabelled(pool, k, generator)
         y = labels_of(pool, self.classes, "BatchBALD")
         fits(self.recipe, pool, self.classes, "BatchBALD")
         logits = self._logits(pool, pool.x[free], y, generator)
@@ -86,14 +86,14 @@ class BatchBALD:
         taken = torch.zeros(logs.shape[1], dtype=torch.bool)
         rows: list[int] = []
         gains: list[float] = []
-        for number in range(1, k + 1):
+        for count in range(1, k + 1):
             found = torch.where(taken, -torch.inf, joint.information(logs))
             row = int((found >= found.max() - _TIE).nonzero()[0])
             rows.append(row)
             gains.append(float(found[row]))
             taken[row] = True
-            if number < k:
-                joint = self._after(joint, logs[:, row], number + 1, generator)
+            if count < k:
+                joint = self._after(joint, logs[:, row], count + 1, generator)
         return rows, gains
 
     def _after(

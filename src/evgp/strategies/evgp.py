@@ -12,11 +12,16 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from evgp._capabilities import can
+from evgp._checks import instance, noise_of, shown
+from evgp._errors import PoolError
+from evgp._progress import check_progress
 from evgp.criteria import Criterion, ExpectedVariance
 from evgp.greedy import Exact, Greedy, Progress, silent
-from evgp.kernels import Features, Kernel, is_random, redrawn
+from evgp.kernels import Features, Kernel, checked, is_random, redrawn, storage_of
 from evgp.pool import Pool, Selection
 from evgp.selection.backends import Dense, LowRank
+from evgp.selection.checks import free_rows, money
+from evgp.selection.names import criterion_named, features_of, greedy_of
 from evgp.selection.request import Request
 from evgp.selection.run import most_picks
 from evgp.selection.shards import Held
@@ -40,6 +45,17 @@ class EVGP:
     greedy: Greedy = Exact()
     noise: float = 1e-6
     storage: torch.dtype = torch.float64
+
+    def __post_init__(self) -> None:
+        if isinstance(self.kernel, Features) and not isinstance(self.kernel, type | Kernel):
+            features_of(self.kernel)
+        else:
+            object.__setattr__(self, "kernel", checked(self.kernel))
+        criterion_named(self.criterion)
+        if isinstance(greedy_of(self.greedy), str):
+            raise PoolError(f"expected a greedy such as evgp.Exact(), got {shown(self.greedy)}")
+        noise_of(self.noise)
+        storage_of(self.storage)
 
     @property
     def learns(self) -> bool:
@@ -67,7 +83,13 @@ class EVGP:
         progress: Progress = silent,
     ) -> Selection:
         """k picks, or what the budget buys, with their gains, variances and certificate."""
-        free = pool.unlabelled() if candidates is None else candidates
+        instance(pool, "a pool", Pool, "evgp.Pool(x)")
+        instance(generator, "a generator", Generator, "torch.Generator()")
+        n = len(pool)
+        free = free_rows(candidates, pool.labelled, n) if candidates is not None else None
+        free = pool.unlabelled() if free is None else free
+        given = None if not isinstance(budget, int | float) or budget == inf else budget
+        costs, budget = money(costs, given if costs is None else budget, n)
         prices = None if costs is None else costs[free]
         kernel = self.kernel if isinstance(self.kernel, Kernel) else None
         request = Request(
@@ -86,7 +108,7 @@ class EVGP:
             budget=budget,
             noise=self.noise,
             scaled=False,
-            progress=progress,
+            progress=check_progress(progress),
         )
         backend = LowRank(request) if kernel is None else Dense(request)
         return backend.run(self.greedy, str(self.storage).removeprefix("torch."), generator)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Generator
 
+from evgp._checks import flag, integer, noise_of, number, one_of, seed_of, shown
 from evgp._errors import PoolError
 from evgp._linalg import standardised
 from evgp.architectures import Choice, candidates, choose, named_networks
@@ -18,8 +19,9 @@ from evgp.greedy import Exact, Greedy
 from evgp.kernels import NTK
 from evgp.nets import Network
 from evgp.pool import Pool, Selection
+from evgp.selection.names import criterion_named, greedy_of
 from evgp.strategies.evgp import EVGP
-from evgp.strategies.strategy import labels
+from evgp.strategies.strategy import labels, unlabelled
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,20 @@ class EVGPMS:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "networks", named_networks(self.networks))
-        if self.first not in self.networks:
-            raise PoolError(
-                f"expected the first network among {', '.join(self.networks)}; got {self.first!r}"
-            )
+        one_of(self.first, "the first network", tuple(self.networks))
+        criterion_named(self.criterion)
+        if isinstance(greedy_of(self.greedy), str):
+            raise PoolError(f"expected a greedy such as evgp.Exact(), got {shown(self.greedy)}")
+        noise_of(self.noise)
+        integer(self.folds, "folds", 2)
+        number(self.kappa, "kappa", 0, 1, above=True, below=True, why="the share left out")
+        flag(self.one_error, "one_error")
+        integer(self.least, "least", 0)
+        seed_of(self.seed)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks by the network that the labels choose."""
+        unlabelled(pool, k, generator)
         choice = self.choice(pool, k)
         name = self.first if choice is None else choice.chosen.name
         strategy = EVGP(NTK(self.networks[name]), self.criterion, self.greedy, self.noise)
@@ -83,8 +92,7 @@ class EVGPMS:
         Rounds with fewer than `least` labels chose nothing and are left out.
         """
         y = labels(pool, "EVGPMS")
-        if k < 1:
-            raise PoolError(f"expected rounds of one label at least, got {k}")
+        k = integer(k, "k", 1, why="the labels of a round")
         made: list[Choice] = []
         if y is None:
             return ()

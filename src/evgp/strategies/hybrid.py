@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Int
 from torch import Generator
 
-from evgp._errors import PoolError
+from evgp._checks import integer
 from evgp.pool import Pool, Selection
-from evgp.strategies.strategy import Strategy, is_ahead, learns, renewed, unlabelled
+from evgp.strategies.strategy import Strategy, is_ahead, learns, renewed, strategy_of, unlabelled
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,9 @@ class Hybrid:
     after: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.after, bool) or not isinstance(self.after, int) or self.after < 1:
-            raise PoolError(
-                f"expected `after` as a number of labels, at least 1; got {self.after!r}"
-            )
+        integer(self.after, "after", 1, why="a number of labels")
+        strategy_of(self.first, "first")
+        strategy_of(self.then, "then")
 
     @property
     def learns(self) -> bool:
@@ -53,7 +52,7 @@ class Hybrid:
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks of the one, the other, or both."""
-        free = unlabelled(pool, k)
+        free = unlabelled(pool, k, generator)
         early = min(k, max(0, self.after - len(pool.known())))
         if early == 0:
             return self.then(pool, k, generator=generator)

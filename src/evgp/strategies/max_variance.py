@@ -10,8 +10,10 @@ import numpy as np
 import torch
 from torch import Generator
 
-from evgp.kernels import Kernel, is_random, redrawn
+from evgp._checks import noise_of
+from evgp.kernels import Kernel, checked, is_random, redrawn
 from evgp.pool import Pool, Selection
+from evgp.selection.units import check_variance
 from evgp.strategies.strategy import unlabelled
 
 
@@ -31,6 +33,10 @@ class MaxVariance:
     kernel: Kernel
     noise: float = 1e-6
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernel", checked(self.kernel))
+        noise_of(self.noise)
+
     @property
     def learns(self) -> bool:
         """Labels play no part."""
@@ -47,10 +53,12 @@ class MaxVariance:
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the variance of each before it is labelled."""
-        free = unlabelled(pool, k)
+        free = unlabelled(pool, k, generator)
         points = pool.x if pool.x_labelled is None else torch.cat([pool.x, pool.x_labelled])
         left = self.kernel.diag(points).double().clone()
-        noise = self.noise * float(left[: len(pool)].mean())
+        mean = float(left[: len(pool)].mean())
+        check_variance(mean)
+        noise = self.noise * mean
         columns = left.new_empty(0, len(points))
         outside = range(len(pool), len(points))
         for row in (*pool.labelled.tolist(), *outside):

@@ -13,13 +13,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
+from evgp._checks import flag, integer, number
 from evgp._errors import PoolError
 from evgp.ensembles import Recipe
 from evgp.kernels import EmpiricalNTK
 from evgp.pool import Pool, Selection
-from evgp.selection.names import whole
 from evgp.selection.units import check_variance
-from evgp.strategies._learnt import fits, labels_of
+from evgp.strategies._learnt import fits, labels_of, recipe_of
 from evgp.strategies._penultimate import outputs
 from evgp.strategies.look_ahead import LookAhead
 from evgp.strategies.strategy import unlabelled
@@ -66,18 +66,20 @@ class MLMOC:
     output: str | int = "random"
 
     def __post_init__(self) -> None:
-        if whole(self.classes, "classes", 0) == 1:
+        if integer(self.classes, "classes", 0) == 1:
             raise PoolError(
                 f"expected classes >= 2, or 0 for a regression; got classes={self.classes!r}"
             )
-        whole(self.first, "first", 0)
-        whole(self.most, "most", 1)
-        if not self.noise > 0:
-            raise PoolError(f"expected noise > 0, a fraction of the variance; got {self.noise!r}")
+        integer(self.first, "first", 0)
+        integer(self.most, "most", 1)
+        number(self.noise, "noise", 0, 1e6, above=True, why="a fraction of the variance")
+        number(self.clip, "clip", 0, above=True)
+        flag(self.sequential, "sequential")
+        recipe_of(self.recipe)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the mean change that each would bring."""
-        free = unlabelled(pool, k)
+        free = unlabelled(pool, k, generator)
         y = self._targets(pool)
         early = min(k, max(0, self.first - len(pool.known())))
         drawn = free[:0]

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
+from evgp._checks import instance, integer, seed_of, word
 from evgp._errors import PoolError
 from evgp._plugins import plugin, plugin_names
 from evgp.criteria import Linearised
@@ -61,6 +62,14 @@ class Setting:
     search: Greedy = Exact()
     noise: float = 1e-6
 
+    def __post_init__(self) -> None:
+        instance(self.x, "x", Tensor, "torch.as_tensor(x)")
+        instance(self.recipe, "a recipe", Recipe, "evgp.Recipe(evgp.mlp())")
+        integer(self.classes, "classes", 0)
+        integer(self.most, "most", 1)
+        integer(self.batch, "batch", 1)
+        seed_of(self.seed)
+
     def prior(self, *, empirical: bool = False) -> Kernel:
         """The exact NTK where there is one, else that of a finite network."""
         if isinstance(self.kernel, Network) and not empirical:
@@ -92,6 +101,8 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
     or a function or class that makes one, and is given the `Setting` where it asks for an argument;
     an installed package can offer the same by a name, in its entry points `evgp.strategies`.
     """
+    instance(setting, "a setting", Setting, "evgp.strategies.Setting(x, network, recipe)")
+    word(name, "a strategy")
     if name in _SIMPLE:
         return _SIMPLE[name](setting)
     if warm := _WARM.fullmatch(name):

@@ -31,6 +31,6 @@ class Random:
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks; a random pick promises no gain."""
-        free = unlabelled(pool, k)
+        free = unlabelled(pool, k, generator)
         drawn = free[torch.randperm(len(free), generator=generator)[:k]]
         return Selection(drawn.numpy(), np.zeros(k))

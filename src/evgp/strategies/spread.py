@@ -13,8 +13,9 @@ from jaxtyping import Float, Shaped
 from sklearn.cluster import kmeans_plusplus
 from torch import Generator, Tensor
 
+from evgp._checks import integer, seed_of, shown
 from evgp._errors import PoolError
-from evgp._linalg import BLOCK
+from evgp._linalg import BLOCK, unit_for
 from evgp.pool import Pool, Selection
 from evgp.strategies.strategy import unlabelled
 
@@ -33,9 +34,11 @@ def flat(x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
 
 def embedded(embed: Embed, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
     """Points as rows among which distances mean something."""
+    if not callable(embed) or isinstance(embed, type):
+        raise PoolError(f"expected embed as a function of points, got {shown(embed)}")
     with torch.no_grad():
         made = embed(x)
-    if made.ndim != 2 or len(made) != len(x):
+    if not isinstance(made, Tensor) or made.ndim != 2 or len(made) != len(x):
         raise PoolError(
             f"expected an embedding of shape (rows, features), got {tuple(made.shape)} of "
             f"{len(x)} rows"
@@ -63,6 +66,10 @@ class KMeansPlusPlus:
     seed: int = 0
     embed: Embed = flat
 
+    def __post_init__(self) -> None:
+        integer(self.most, "most", 1)
+        seed_of(self.seed)
+
     @property
     def learns(self) -> bool:
         """Labels play no part."""
@@ -75,10 +82,10 @@ class KMeansPlusPlus:
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """The next k rows of the list that are not labelled yet."""
-        free = set(unlabelled(pool, k).tolist())
+        free = set(unlabelled(pool, k, generator).tolist())
         count = min(len(pool), max(self.most, k + len(pool.labelled)))
-        x = embedded(self.embed, pool.x).numpy()
-        _, order = kmeans_plusplus(x, count, random_state=self.seed)
+        x = embedded(self.embed, pool.x)
+        _, order = kmeans_plusplus((x / unit_for(x)).numpy(), count, random_state=self.seed)
         # Copies of one point may be drawn twice: once is enough, and what is left comes last.
         wanted = [row for row in dict.fromkeys(order.tolist()) if row in free]
         if len(wanted) < k:
@@ -113,11 +120,13 @@ class CoreSet:
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the distance of each to what was there before."""
-        free = unlabelled(pool, k)
+        free = unlabelled(pool, k, generator)
         x = embedded(self.embed, pool.x)
         known = x[pool.labelled]
         if pool.x_labelled is not None:
             known = torch.cat([known, embedded(self.embed, pool.x_labelled)])
+        unit = unit_for(x, known)
+        x, known = x / unit, known / unit
         nearest = torch.full((len(x),), torch.inf, dtype=torch.float64)
         for some in torch.split(known, BLOCK) if len(known) else ():
             nearest = torch.minimum(nearest, torch.cdist(x, some).amin(1))
@@ -130,7 +139,7 @@ class CoreSet:
                 row, gain = int(free[torch.randint(len(free), (), generator=generator)]), 0.0
             else:
                 row = int(torch.where(taken, -1.0, nearest).argmax())
-                gain = float(nearest[row])
+                gain = float(nearest[row]) * unit
             rows.append(row)
             gains.append(gain)
             taken[row] = True

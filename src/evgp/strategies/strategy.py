@@ -2,10 +2,10 @@
 
 from typing import Protocol, runtime_checkable
 
-import numpy as np
 from jaxtyping import Int, Shaped
 from torch import Generator, Tensor
 
+from evgp._checks import instance, integer, shown
 from evgp._errors import PoolError
 from evgp.pool import Pool, Selection
 
@@ -43,20 +43,26 @@ def learns(strategy: Strategy) -> bool:
     return bool(getattr(strategy, "learns", True))
 
 
-def unlabelled(pool: Pool, k: int) -> Int[Tensor, " c"]:
-    """The rows that may be picked, if there are k of them.
+def unlabelled(pool: Pool, k: int, generator: Generator | None = None) -> Int[Tensor, " c"]:
+    """The rows that may be picked, if there are k of them; what is none of these is refused.
 
     >>> import torch
     >>> unlabelled(Pool(torch.zeros(4, 1), labelled=torch.tensor([1])), 2).tolist()
     [0, 2, 3]
     """
-    free = pool.unlabelled()
-    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
-    if not (whole and 1 <= k <= len(free)):
-        raise PoolError(
-            f"expected k from 1 to {len(free)}, the rows that may be picked; got k={k!r}"
-        )
+    free = instance(pool, "a pool", Pool, "evgp.Pool(x)").unlabelled()
+    integer(k, "k", 1, len(free), why="the rows that may be picked")
+    if generator is not None:
+        instance(generator, "a generator", Generator, "torch.Generator()")
     return free
+
+
+def strategy_of(value: object, name: str) -> None:
+    """Refuse what does not pick."""
+    if not callable(value) or isinstance(value, type):
+        raise PoolError(
+            f"expected {name} as a strategy, such as evgp.strategies.Random(), got {shown(value)}"
+        )
 
 
 def labels(pool: Pool, who: str) -> Shaped[Tensor, " l ..."] | None:

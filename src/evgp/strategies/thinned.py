@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 from torch import Generator
 
+from evgp._checks import integer, seed_of
 from evgp.pool import Pool, Selection
 from evgp.selection.checks import thinned
-from evgp.selection.names import whole
-from evgp.strategies.strategy import Strategy, is_ahead, learns, renewed
+from evgp.strategies.strategy import Strategy, is_ahead, learns, renewed, strategy_of, unlabelled
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,9 @@ class Thinned:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        whole(self.points, "points", 1)
+        integer(self.points, "points", 1)
+        seed_of(self.seed)
+        strategy_of(self.inner, "inner")
 
     @property
     def learns(self) -> bool:
@@ -43,4 +45,5 @@ class Thinned:
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks of the strategy."""
+        unlabelled(pool, k, generator)
         return self.inner(thinned(pool, self.points, self.seed), k, generator=generator)

@@ -14,11 +14,12 @@ from math import inf, log, sqrt
 
 import torch
 
+from evgp._checks import number
 from evgp._errors import PoolError
 from evgp._linalg import JITTER, as_tensor, safe_cholesky
 from evgp._typing import Array
-from evgp.kernels import Kernel, Wide
-from evgp.theory._given import at_least_zero, points
+from evgp.kernels import Kernel, Wide, checked
+from evgp.theory._given import points
 
 
 def error_factor(
@@ -29,10 +30,8 @@ def error_factor(
     >>> round(error_factor(1.0, noise=0.1, ridge=0.01, delta=0.05), 3)
     6.164
     """
-    if not 0 < delta < 1:
-        raise PoolError(f"expected delta between 0 and 1, got {delta}")
-    for value, name in ((norm, "norm"), (noise, "noise"), (ridge, "ridge")):
-        at_least_zero(value, name)
+    delta = number(delta, "delta", 0, 1, above=True, below=True)
+    norm, noise, ridge = number(norm, "norm"), number(noise, "noise"), number(ridge, "ridge")
     if noise == 0:
         second = 0.0
     else:
@@ -52,15 +51,15 @@ def rkhs_norm(kernel: Kernel, x: Array, y: Array, *, noise: float = 0.0) -> floa
     >>> rkhs_norm(NTK(mlp()), x, torch.zeros(3))
     0.0
     """
-    given, targets = points(x, "x"), as_tensor(y).double()
+    given, targets = points(x, "x"), as_tensor(y, "y").double()
     if targets.ndim not in (1, 2) or len(targets) != len(given) or targets.numel() == 0:
         raise PoolError(
             f"expected y of {len(given)} labels, one a row of x; got shape {tuple(targets.shape)}"
         )
     if not bool(torch.isfinite(targets).all()):
         raise PoolError("expected finite labels in y, got NaN or inf; leave those rows out")
-    at_least_zero(noise, "noise")
-    targets, theta = targets.reshape(len(given), -1), Wide(kernel)(given)
+    noise = number(noise, "noise")
+    targets, theta = targets.reshape(len(given), -1), Wide(checked(kernel))(given)
     least = JITTER * float(theta.diagonal().mean())
     weights = torch.cholesky_solve(targets, safe_cholesky(theta, max(noise, least)))
     return float((weights * (theta @ weights)).sum().clamp(min=0).sqrt())

@@ -13,18 +13,20 @@ the others there, unless biases are as large as weights: $\Theta$ changes its si
 constants exist.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import acos, inf, pi, sqrt
+from math import acos, inf, nan, pi, sqrt
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from evgp._checks import flag, integer, number
 from evgp._errors import NetworkError
 from evgp._typing import Array
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Dense, LeakyRelu, Network
-from evgp.theory._given import points
+from evgp.theory._given import network_of, points
 
 _ANGLES, _SIZES = 4000, 24  # cells of the correlation, and of each of both variances
 Interval = tuple[Float[Tensor, " c"], Float[Tensor, " c"]]
@@ -46,7 +48,7 @@ def measured_ratio(network: Network, x: Array) -> Ratio:
     >>> round(made.low, 3), round(made.high, 3)
     (0.333, 0.72)
     """
-    given = points(x, "x")
+    given, network = points(x, "x"), network_of(network)
     k, theta = NNGP(network)(given), NTK(network)(given)
     if bool((theta <= 0).any()):
         return Ratio(-inf, inf)
@@ -67,10 +69,14 @@ def ratio_bound(network: Network, sizes: tuple[float, float] = (1.0, 1.0)) -> Ra
     >>> round(made.low, 3), round(made.high, 3)
     (0.333, 1.266)
     """
-    _relu(network)
-    low, high = sizes
-    if not 0 < low <= high < inf:
-        raise NetworkError(f"expected 0 < least <= largest mean square, got {sizes}")
+    _relu(network_of(network))
+    pair = sizes if isinstance(sizes, Sequence) and len(sizes) == 2 else (nan, nan)
+    low, high = (
+        number(one, "sizes, two mean squares,", 0, 1e100, above=True, error=NetworkError)
+        for one in pair
+    )
+    if low > high:
+        raise NetworkError(f"expected the least mean square first in sizes, got {low} and {high}")
     edges = torch.linspace(-1, 1, _ANGLES + 1, dtype=torch.float64)
     low, high = (low, high) if _biased(network) else (1.0, 1.0)
     cells = 1 if high == low else _SIZES
@@ -152,8 +158,8 @@ def printed_ratio(depth: int, *, bias: bool) -> tuple[float, float]:
     >>> [round(one, 3) for one in printed_ratio(2, bias=True)]
     [1.058, 5.976]
     """
-    if depth < 2:
-        raise NetworkError(f"expected two hidden layers at least, got {depth}")
+    depth = integer(depth, "depth", 2, 10_000, error=NetworkError)
+    flag(bias, "bias", error=NetworkError)
     top = depth + 1
     if bias:
         r = {1: -1.0}

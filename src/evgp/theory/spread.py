@@ -11,16 +11,17 @@ other, it is the largest $|K - \alpha \Theta|$ among the points.
 """
 
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 
 import torch
 
+from evgp._checks import instance, number
 from evgp._errors import PoolError
 from evgp._typing import Array
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Network
 from evgp.posterior import ntkgp, trained
-from evgp.theory._given import least_eigenvalue, points
+from evgp.theory._given import least_eigenvalue, network_of, points
 from evgp.theory.ratio import Ratio, measured_ratio
 
 
@@ -65,8 +66,9 @@ def spread_bound(
     >>> made.worst < made.beta
     True
     """
-    known = points(x, "x")
+    known, network = points(x, "x"), network_of(network)
     test = points(x_test, "x_test", known.shape[1])
+    _check_ratio(ratio)
     every = torch.cat([known, test])
     ratio = measured_ratio(network, every) if ratio is None else ratio
     ntk, nngp = NTK(network), NNGP(network)
@@ -75,8 +77,7 @@ def spread_bound(
     if alpha is None:
         slope = float((k * theta).sum() / theta.square().sum())
         alpha = (ratio.low + ratio.high) / 2 if finite else slope
-    if not isfinite(alpha):
-        raise PoolError(f"expected a finite alpha, got {alpha}; leave it out for the usual one")
+    alpha = number(alpha, "alpha", -inf, inf)
     largest = float(theta.abs().max())
     least = least_eigenvalue(theta[:n, :n])
     if finite:
@@ -110,7 +111,8 @@ def gain_ratio(
     >>> [round(one, 2) for one in gain_ratio(mlp(), x[:2], x[2:])]
     [-0.96, 2.72]
     """
-    known = points(x, "x")
+    known, network = points(x, "x"), network_of(network)
+    _check_ratio(ratio)
     if x_test is not None:
         test = points(x_test, "x_test", known.shape[1])
     if ratio is None:
@@ -126,3 +128,8 @@ def gain_ratio(
     high = 2 * most * largest / least
     first = 2 * ratio.low * least / largest if ratio.low >= 0 else -high
     return first - high / 2, high
+
+
+def _check_ratio(ratio: object) -> None:
+    if ratio is not None:
+        instance(ratio, "ratio", Ratio, "evgp.theory.ratio_bound(network)")

@@ -1,0 +1,126 @@
+"""Odd arguments at the doors; the whole table is in `tests/hostile/arguments.py`.
+
+In a process of its own: the checks of types that the tests add would refuse them first.
+"""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from evgp import _checks
+from evgp._errors import NotNumbers, PoolError
+
+SCRIPT = """
+import json, sys, warnings
+import numpy as np, torch
+import evgp
+from evgp.strategies import Hybrid, KMeansPlusPlus, Random
+
+warnings.simplefilter("ignore")
+x = np.random.default_rng(0).normal(size=(9, 2))
+calls = {
+    "uint8": lambda: evgp.pick(x, np.uint8(3)).indices.tolist() == evgp.pick(x, 3).indices.tolist(),
+    "int64": lambda: len(evgp.pick(x, np.int64(3), seed=np.int64(1), thin=np.int64(4))),
+    "k 3.0": lambda: evgp.pick(x, 3.0),
+    "k True": lambda: evgp.pick(x, True),
+    "labelled ragged": lambda: evgp.pick(x, 2, labelled=[[1], [2, 3]]),
+    "candidates set": lambda: evgp.pick(x, 2, candidates={1, 2}),
+    "depth 1.5": lambda: evgp.mlp(depth=1.5),
+    "width a": lambda: evgp.mlp(width="a"),
+    "lr a": lambda: evgp.train(evgp.mlp(), x, x[:, 0], lr="a"),
+    "members uint8": lambda: len(
+        evgp.train(evgp.mlp(1, 4), x, x[:, 0], members=np.uint8(2), steps=1)
+    ),
+    "memory": lambda: evgp.pick(x, 2, memory="2 apples"),
+    "cache": lambda: evgp.pick(x, 2, cache=3),
+    "greedy": lambda: evgp.pick(x, 2, greedy=np.zeros(3)),
+    "noise": lambda: evgp.pick(x, 2, noise=1e300),
+    "folds": lambda: evgp.choose([evgp.mlp()], x, x[:, 0], folds="a"),
+    "audit": lambda: evgp.audit(x, None),
+    "run": lambda: list(evgp.run(None, Random(), len, 1, 1)),
+    "hybrid": lambda: Hybrid(Random(), 3, 2),
+    "seed": lambda: KMeansPlusPlus(seed=2.0),
+    "terms": lambda: evgp.Terms(lr="a"),
+    "compare": lambda: evgp.compare(3, "random", out="nowhere"),
+    "kernel": lambda: evgp.ntkgp(None, x, x[:, 0], x),
+    "percentile": lambda: evgp.Percentile("a"),
+    "w_std": lambda: evgp.mlp(w_std=1e-200),
+}
+found = {}
+for name, call in calls.items():
+    try:
+        found[name] = repr(call())
+    except evgp.EvgpError as error:
+        found[name] = str(error)
+    except Exception as error:
+        found[name] = f"{type(error).__name__}: {error}"
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def said() -> dict[str, str]:
+    made = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=True
+    )
+    return json.loads(made.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("uint8", "True"),
+        ("int64", "3"),
+        ("k 3.0", "expected k as an integer from 1 to 9, the rows that may be picked; got 3.0"),
+        ("k True", "expected k as an integer from 1 to 9, the rows that may be picked; got True"),
+        ("labelled ragged", "expected labelled as a list of row numbers, got "),
+        ("candidates set", "expected candidates as a list of row numbers, got {1, 2}"),
+        ("depth 1.5", "expected depth as an integer from 0 to 10000, got 1.5"),
+        ("width a", "expected width as an integer from 1 to 10000000, got 'a'"),
+        ("lr a", "expected lr > 0, got 'a'"),
+        ("members uint8", "2"),
+        ("memory", "expected an amount of memory such as 2GB or 500MB as memory, got '2 apples'"),
+        ("cache", "expected cache as a path, got 3"),
+        ("greedy", "got ndarray of shape (3,)"),
+        (
+            "noise",
+            "expected noise >= 0, at most 1e+06, a fraction of the prior variance; got 1e+300",
+        ),
+        ("folds", "expected folds as an integer from 2 to 1000000, got 'a'"),
+        ("audit", "expected numbers in x_test, got None; encode words and dates first"),
+        ("run", "expected a Pool, got NoneType"),
+        ("hybrid", "expected then as a strategy, such as evgp.strategies.Random(), got 3"),
+        ("seed", "expected seed as an integer from 0 to 4294967295, got 2.0"),
+        ("terms", "expected lr > 0, got 'a'"),
+        ("compare", "expected data such as a name, a Subject, or a list of them, got 3"),
+        ("kernel", "expected a kernel as an object with __call__"),
+        ("percentile", "expected a percentile >= 0, at most 100, got 'a'"),
+        ("w_std", "expected w_std >= 1e-06, at most 1e+06, got 1e-200"),
+    ],
+)
+def test_odd_arguments_work_or_are_refused_in_a_sentence(said, name, words) -> None:
+    assert words in said[name]
+
+
+def test_numbers_of_any_kind_become_tensors_that_torch_knows() -> None:
+    large = np.array([[2**63 + 5], [1]], dtype=np.uint64)
+    assert _checks.numbers(large, "x").tolist() == [[float(2**63)], [1.0]]
+    assert _checks.numbers(np.array([1, 2], dtype=">i4"), "x").tolist() == [1, 2]
+    assert _checks.numbers(np.broadcast_to(np.float16(0.5), 2), "x").dtype == torch.float64
+    for wrong in ("a", [["a"]], [[1], [2, 3]], np.array([1j]), object(), [None]):
+        with pytest.raises((PoolError, NotNumbers)):
+            _checks.numbers(wrong, "x")
+
+
+def test_what_is_shown_of_a_value_is_one_short_line() -> None:
+    class Loud:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    for value in (np.zeros((3, 3)), "a\nb" * 100, {1: np.zeros(9)}, Loud(), int, torch.zeros(2, 2)):
+        text = _checks.shown(value)
+        assert "\n" not in text and 0 < len(text) < 120
