@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from evgp.criteria import ExpectedVariance as ExpectedVariance
     from evgp.criteria import MutualInformation as MutualInformation
     from evgp.criteria import Percentile as Percentile
+    from evgp.datasets import PoolData as PoolData
     from evgp.datasets import open_pool as open_pool
+    from evgp.datasets import read_pool as read_pool
     from evgp.datasets import subset as subset
     from evgp.ensembles import Ensemble as Ensemble
     from evgp.ensembles import Recipe as Recipe
@@ -70,7 +72,7 @@ _ROOMS = {
     "arena": ("Subject", "Terms", "compare"),
     "audits": ("Audit", "Confirmation", "audit", "confirm"),
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
-    "datasets": ("open_pool", "subset"),
+    "datasets": ("PoolData", "open_pool", "read_pool", "subset"),
     "ensembles": ("Ensemble", "Recipe", "train"),
     "greedy": ("Exact", "Exchange", "Lazy", "Sharded", "Stochastic", "TwoRounds"),
     "kernels": ("EmpiricalNTK", "NNGP", "NTK"),

@@ -49,7 +49,7 @@ def in_processes(
                 except BrokenProcessPool as error:
                     raise ExecutorError(
                         "a process was ended from outside, perhaps for want of memory; run again "
-                        "with fewer (--jobs 1): what is finished is kept"
+                        "with fewer (jobs=1): what is finished is kept"
                     ) from error
 
 

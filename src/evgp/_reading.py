@@ -66,7 +66,7 @@ def check_memory(need: int, source: str) -> None:
     if allowed is not None and allowed < free:
         raise DatasetError(
             f"{source}: reading it takes {_size(need)}, and half of the {_size(allowed)} that "
-            "--memory allows is for that; allow more, or take fewer rows or columns"
+            "memory= allows is for that; allow more, or take fewer rows or columns"
         )
     raise DatasetError(
         f"{source}: it needs {_size(need)}, and {_size(free)} of memory are free; take fewer rows "

@@ -15,6 +15,7 @@ from evgp._errors import DataWarning, MemoryPlanError, PoolError
 from evgp._linalg import standardised
 from evgp._memory import available_memory
 from evgp._typing import Array
+from evgp.datasets import ReadOptions, from_array, is_table, read_pool
 from evgp.nets import Network
 
 _LEAST = 4  # labels: fewer cannot be split into folds that differ
@@ -68,6 +69,9 @@ def checked_inputs(
     x: Array, y: Array | Sequence[str], standardise: bool
 ) -> tuple[Float[Tensor, " n *d"], Float[Tensor, "n o"]]:
     """Points and targets as they are compared: numbers, or one-hot classes around their mean."""
+    if is_table(x):
+        x = read_pool(x, standardise=standardise).in_memory
+        standardise = False
     points = checked_points(x, "x")
     flag(standardise, "standardise")
     codes = _classes(y)
@@ -87,7 +91,8 @@ def checked_inputs(
         raise PoolError("expected labels that differ, got one value only; label more points")
     if not standardise or len(points) < _LEAST:
         return points, targets
-    return standardised(points), targets if codes is not None else standardised(targets)
+    scaled = from_array(points, ReadOptions(), "x").in_memory
+    return scaled, targets if codes is not None else standardised(targets)
 
 
 def _classes(y: Array | Sequence[str]) -> Int[Tensor, " n"] | None:

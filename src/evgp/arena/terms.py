@@ -77,7 +77,7 @@ class Subject:
                 )
             raise DatasetError(
                 f"{self.source}: expected the name of the column that holds the labels, got none; "
-                "say it with --label"
+                "say it with label="
             )
         data = load_csv(
             self.source,

@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from evgp._errors import DataWarning, PoolError
-from evgp._linalg import CONSTANT, standardised
+from evgp._linalg import CONSTANT
+from evgp.datasets import ArrayCode, ReadOptions, from_array
 
 # Squares of what is larger would leave the range of float64.
 _LARGEST = 1e150
@@ -28,20 +29,15 @@ def scaled(
             "expected two training rows at least, to scale columns by; got 1: add rows, or scale "
             "them yourself with standardise=False"
         )
-    made = standardised(points)
-    kept: Bool[Tensor, " d"] = made.any(0)
-    if not bool(kept.any()):
-        raise PoolError(
-            f"expected a column that differs between the training rows, got {points.shape[1]} that "
-            "are constant up to rounding; nothing tells the rows apart"
-        )
+    data = from_array(points, ReadOptions(), "x_train")
+    assert isinstance(data.code, ArrayCode)
+    kept = torch.zeros(points.shape[1], dtype=torch.bool)
+    kept[torch.from_numpy(data.code.kept)] = True
     for name, rows in others.items():
         moves = (~kept & varies(points, rows)).nonzero().squeeze(1).tolist()
         if moves:
             warnings.warn(unseen([str(one) for one in moves], name), DataWarning, stacklevel=3)
-    return made[:, kept], {
-        name: standardised(rows[:, kept], by=points[:, kept]) for name, rows in others.items()
-    }
+    return data.in_memory, {name: data.tensor_like(rows, name) for name, rows in others.items()}
 
 
 def varies(points: Float[Tensor, "n d"], others: Float[Tensor, "m d"]) -> Bool[Tensor, " d"]:

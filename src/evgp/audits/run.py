@@ -19,6 +19,7 @@ from evgp._typing import Array
 from evgp.audits.columns import check_size, known_rows, scaled
 from evgp.audits.findings import Audit
 from evgp.audits.fit import Fit, Further, blocks, check_room
+from evgp.datasets import is_table, read_pool
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Network, mlp
 from evgp.pool import Selection
@@ -59,6 +60,11 @@ def audit(
             f"expected a network with exact kernels, such as evgp.mlp(), got {shown(network)}"
         )
     noise, seed, k = noise_of(noise), seed_of(seed), integer(k, "k", 1)
+    if is_table(x_train):  # words and dates as well
+        data = read_pool(x_train, standardise=flag(standardise, "standardise"))
+        x_train, x_test = data.in_memory, data.tensor_like(x_test)
+        pool = None if pool is None else data.tensor_like(pool, "pool")
+        standardise = False
     train, test = (_points(one, name) for one, name in ((x_train, "x_train"), (x_test, "x_test")))
     more = None if pool is None else _points(pool, "pool")
     for name, part in (("x_test", test), ("pool", more)):

@@ -26,11 +26,11 @@ from evgp.campaign.checks import (
 )
 from evgp.campaign.events import KINDS, Answered, Created, Kind, Picked, Undone, Value
 from evgp.campaign.journal import Entry, Journal, Wanted
-from evgp.campaign.source import Source, checksum, encoded, kept, kept_array, open_source
+from evgp.campaign.source import Source, checksum, encoded, kept, kept_array, open_source, scale_of
 from evgp.campaign.state import Folding, State, fold
+from evgp.datasets import ArrayCode
 from evgp.nets import Network, mlp
 from evgp.selection import pick
-from evgp.selection.checks import Scale, scale_of
 
 SUFFIX = ".evgp"
 _LEAST = 10  # labels before the network is chosen by them
@@ -76,7 +76,7 @@ class Campaign:
         self._folding = Folding()
         self._lock = threading.Lock()
         self._source: Source | None = None
-        self._scale: Scale | None = None
+        self._scale: ArrayCode | None = None
 
     @classmethod
     def create(
@@ -333,12 +333,11 @@ class Campaign:
     def points(self, rows: Sequence[int]) -> Float[torch.Tensor, "r d"]:
         """Encoded rows as networks see them: images on the scale of the pool, as in `pick`."""
         x = self.x()
-        made = torch.from_numpy(np.array(x[rows], dtype=np.float64))
+        made = np.array(x[rows], dtype=np.float64)
         if self.source.images is not None:
-            if self._scale is None:
-                self._scale = scale_of(torch.from_numpy(np.array(x, dtype=np.float64)))
-            made = self._scale(made)
-        return made.flatten(1)
+            self._scale = self._scale or scale_of(np.asarray(x))
+            made, _ = self._scale.encode(made, 0, str(self.source.path))
+        return torch.from_numpy(made).flatten(1)
 
     def close(self) -> None:
         """Let go of the file."""

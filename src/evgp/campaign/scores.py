@@ -6,11 +6,11 @@ import numpy as np
 import torch
 
 from evgp.campaign.campaign import Campaign
+from evgp.campaign.source import scale_of
 from evgp.criteria import ExpectedVariance
 from evgp.kernels import NTK
 from evgp.pool import Pool
 from evgp.posterior import condition
-from evgp.selection.checks import scale_of
 
 _MOST_TESTED = 2_000  # rows over which the variance of what was not picked is measured
 _MOST_KNOWN = 1_000
@@ -43,9 +43,10 @@ def _gains(campaign: Campaign, rows: Sequence[int], given: Sequence[int]) -> lis
     x = campaign.x()
     tested = np.random.default_rng(0).permutation(len(x))[:_MOST_TESTED]
     used = np.unique(np.concatenate([tested, np.array([*given, *rows], dtype=np.int64)]))
-    points = torch.from_numpy(np.array(x[used], dtype=np.float64))
+    some = np.array(x[used], dtype=np.float64)
     if campaign.source.images is not None:
-        points = scale_of(points)(points)
+        some, _ = scale_of(some).encode(some, 0, str(campaign.source.path))
+    points = torch.from_numpy(some)
     _, network = campaign.network()
     kernel = NTK(network)
     at = [torch.from_numpy(np.searchsorted(used, one)) for one in (np.sort(tested), given, rows)]

@@ -15,7 +15,18 @@ from jaxtyping import Shaped
 
 from evgp._errors import CampaignError, DamageWarning, DatasetError
 from evgp._reading import check_memory, opened
-from evgp.datasets import Encoder, Images, Table, atomic, ids, plain, read_images, read_table
+from evgp.datasets import (
+    ArrayCode,
+    Images,
+    ReadOptions,
+    Table,
+    atomic,
+    ids,
+    plain,
+    read_images,
+    read_table,
+    read_with,
+)
 from evgp.datasets.arrays import npy_header
 from evgp.datasets.images import image_files
 
@@ -79,9 +90,15 @@ def encoded(
     """The rows as numbers: those of a table scaled, images as they are."""
     if source.images is not None:
         return source.images.x
-    assert source.table is not None
-    encoder = Encoder.fit(source.table, id=id, drop=tuple(drop), impute=impute)
-    return encoder.transform(source.table)
+    options = ReadOptions(id=id, drop=tuple(drop), impute=impute)
+    return read_with(source.table, options).in_memory.numpy()
+
+
+def scale_of(images: Shaped[np.ndarray, " n *d"]) -> ArrayCode:
+    """The scale of images, channel by channel, as `evgp.pick` has it."""
+    made = read_with(images, ReadOptions()).code
+    assert isinstance(made, ArrayCode)
+    return made
 
 
 def checksum(path: Path) -> str:

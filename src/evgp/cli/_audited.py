@@ -15,9 +15,21 @@ from evgp._errors import DatasetError
 from evgp._linalg import CONSTANT
 from evgp.audits import Audit
 from evgp.audits.columns import unseen
-from evgp.cli._inputs import noted, split
-from evgp.cli._output import called, lines
-from evgp.datasets import Dataset, Encoder, Table, ids, load_csv, plain, read_table
+from evgp.cli._inputs import noted
+from evgp.cli._output import called, in_flags, lines
+from evgp.datasets import (
+    Dataset,
+    Encoder,
+    PoolData,
+    ReadOptions,
+    Table,
+    ids,
+    load_csv,
+    plain,
+    read_table,
+    read_with,
+    split,
+)
 from evgp.report import AuditSummary, Rows, Trained, summarise_audit
 from evgp.report.summary import plain_json
 
@@ -48,7 +60,7 @@ class Part:
 
     table: Table
     x: Float[np.ndarray, "n d"]
-    names: list[object] | None
+    names: Sequence[object] | None
 
     @property
     def rows(self) -> Rows:
@@ -104,18 +116,21 @@ def load_sets(wanted: Wanted) -> Sets:
     table.column(label)
     dropped = split(wanted.drop, table.names)
     out = [name for name in dropped if name != label]
-    encoder = Encoder.fit(table, id=id, drop=(label, *out), impute=wanted.impute)
+    options = ReadOptions(id=id, drop=(label, *out), impute=wanted.impute)
+    read = read_with(table, options)
+    encoder = read.code
+    assert isinstance(encoder, Encoder)
     constant = [name for name in encoder.ignored if name not in (id, label, *out)]
-    notes += encoder.notes
+    notes += map(in_flags, read.notes)
     # Its own notes are those of the encoder again.
     data, _ = noted(lambda: _labelled(wanted, dropped, table.source))
-    train, _ = noted(lambda: _part(table, encoder, id))
-    test, more = noted(lambda: _part(_read(wanted, wanted.test, encoder.words), encoder, id))
+    train = Part(table, read.in_memory.numpy(), read.ids)
+    test, more = noted(lambda: _part(_read(wanted, wanted.test, encoder.words), read))
     notes += more
     alone = _unseen(table, test.table, constant, "test")
     pool = None
     if (path := wanted.pool) is not None:
-        pool, more = noted(lambda: _part(_read(wanted, path, encoder.words), encoder, id))
+        pool, more = noted(lambda: _part(_read(wanted, path, encoder.words), read))
         notes += more
         alone += _unseen(table, pool.table, constant, "pool")
     y_test, more = _test_labels(test.table, label, data)
@@ -186,8 +201,9 @@ def _read(wanted: Wanted, path: Path, words: Sequence[str]) -> Table:
     return read_table(path, delimiter=wanted.delimiter, text=names)
 
 
-def _part(table: Table, encoder: Encoder, id: str | None) -> Part:
-    return Part(table, encoder.transform(table), None if id is None else ids(table, id))
+def _part(table: Table, training: PoolData) -> Part:
+    id = training.options.id
+    return Part(table, training.tensor_like(table).numpy(), None if id is None else ids(table, id))
 
 
 def _targets(data: Dataset) -> tuple[Float[Tensor, "n o"], Float[Tensor, " o"]]:

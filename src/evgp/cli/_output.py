@@ -26,6 +26,11 @@ P = ParamSpec("P")
 _UNWRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
 # Letters of a line on stderr, and of its end where it is cut.
 _LONGEST, _END = 2_000, 300
+# Arguments that messages of the library name, such as `impute=True` and `drop='price'`.
+_ARGUMENT = re.compile(
+    r"(?<![\w'\"-])(id|drop|costs|impute|max_categories|delimiter|array|image_size|memory|cache|jobs|thin"
+    r"|label)=(True\b)?(?=(\S?))"
+)
 _BEYOND = re.compile(r"[^\n -~]")
 
 
@@ -64,16 +69,30 @@ def _warnings_as_notes() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         if issubclass(category, EvgpWarning):
-            tell(f"note: {message}")
+            tell(f"note: {in_flags(str(message))}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
 
 
+def in_flags(message: str) -> str:
+    """A message of the library in the words of the command line.
+
+    >>> in_flags("use id='key', impute=True, or raise max_categories=; columns 'a', 'kind=b'")
+    "use --id 'key', --impute, or raise --max-categories; columns 'a', 'kind=b'"
+    """
+
+    def flag(found: re.Match[str]) -> str:
+        value = " " if not found[2] and re.match(r"[\w'\"]", found[3]) else ""
+        return f"--{found[1].replace('_', '-')}{value}"
+
+    return _ARGUMENT.sub(flag, message)
+
+
 def fail(message: str, code: int = 1) -> NoReturn:
     """One line on stderr, then the end."""
-    tell(f"evgp: {' '.join(message.split())}")
+    tell(f"evgp: {in_flags(' '.join(message.split()))}")
     raise typer.Exit(code)
 
 

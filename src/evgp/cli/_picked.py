@@ -7,11 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 
-import numpy as np
-from jaxtyping import Float, Shaped
-
 from evgp._errors import DatasetError
-from evgp.cli._inputs import Inputs
+from evgp.cli._asked import Seen
 from evgp.cli._output import called, lines, percent
 from evgp.datasets import check_writable, write_rows, written
 from evgp.pool import Selection
@@ -22,13 +19,13 @@ class Picked:
     """What was picked, from what, and what was noted on the way."""
 
     selection: Selection
-    inputs: Inputs
+    seen: Seen
     notes: tuple[str, ...] = ()
 
     def columns(self) -> dict[str, list[object]]:
         """The picks in order: rank, id or row number, gain, variance left, cost."""
         rows = self.selection.indices.tolist()
-        names, places = self.inputs.names, self.inputs.place(self.selection.indices).tolist()
+        names, places = self.seen.names, self.seen.place(self.selection.indices).tolist()
         columns: dict[str, list[object]] = {"rank": list(range(1, len(rows) + 1))}
         if names is None:
             columns["index"] = rows
@@ -47,9 +44,9 @@ class Picked:
         wanted = ("rank", "id", "index", "gain", "variance_left", "cost")
         absent: list[object] = [None] * len(self.selection)
         return {
-            "source": self.inputs.source,
-            "rows": len(self.inputs),
-            "features": list(self.inputs.features),
+            "source": self.seen.pool.source,
+            "rows": self.seen.total,
+            "features": list(self.seen.pool.features),
             "picks": lines({name: columns.get(name, absent) for name in wanted}),
             "prior_variance": self.selection.prior_variance,
             "start_variance": self.selection.start_variance,
@@ -71,8 +68,9 @@ class Picked:
             self.selection.certificate,
             self.selection.costs,
         )
-        what = "rows" if self.inputs.features or self.inputs.pictures is None else "images"
-        text = f"{k:,} of {len(self.inputs):,} {what} picked"
+        pool = self.seen.pool
+        what = "rows" if pool.features or pool.pictures is None else "images"
+        text = f"{k:,} of {self.seen.total:,} {what} picked"
         if len(self.selection.variance_left):
             start, left = self.selection.start_variance, float(self.selection.variance_left[-1])
             fall = f" ({percent(1 - left / start)} less)" if start > 0 else ""
@@ -87,7 +85,7 @@ class Picked:
             earlier = self.selection.start_variance < prior * (1 - 1e-9)
             further, of = ("Further labels", "prior ") if earlier else ("Labels", "")
             what_of = f"a share of the {of}variance" + (f" of {prior:.3g}" if earlier else "")
-            shares = needed(certificate.needed, k, len(self.inputs))
+            shares = needed(certificate.needed, k, self.seen.total)
             text += f"{further} needed to remove {what_of}: {shares}"
         method, kind = (self.selection.settings.get(key) for key in ("method", "kernel_features"))
         if method != "dense":
@@ -103,27 +101,21 @@ class Picked:
     def _page(self, network: str) -> str:
         from evgp.report import render, summarise
 
-        inputs, names = self.inputs, self.inputs.names
+        seen, pool, names = self.seen, self.seen.pool, self.seen.names
         summary = summarise(
-            replace(self.selection, indices=inputs.place(self.selection.indices)),
-            x=_floats(inputs.x),
+            replace(self.selection, indices=seen.place(self.selection.indices)),
+            x=pool.in_memory.flatten(1).double().numpy(),
             ids=None if names is None else [str(name) for name in names],
-            columns=inputs.columns,
+            columns=pool.columns,
             network=network,
-            source=Path(inputs.source).name,
+            source=Path(pool.source).name,
             command=called(),
             notes=self.notes,
-            pictures=inputs.pictures,
-            numbers=inputs.numbers,
-            total=inputs.total,
+            pictures=pool.pictures,
+            numbers=seen.numbers,
+            total=None if seen.numbers is None else seen.total,
         )
         return render(summary)
-
-
-def _floats(x: Shaped[np.ndarray, " n *d"]) -> Float[np.ndarray, "n e"]:
-    """Rows of numbers to draw a map of; pixels need no more than float32."""
-    flat = x.reshape(len(x), -1)
-    return flat if flat.dtype.kind == "f" else flat.astype(np.float32)
 
 
 def needed(shares: Mapping[float, tuple[int, int | None]], k: int, rows: int) -> str:

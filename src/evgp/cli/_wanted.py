@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from evgp.cli import _options as options
 
 if TYPE_CHECKING:
-    from evgp.cli._inputs import Asked
     from evgp.cli._network import Described
-    from evgp.cli._streamed import Large
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,25 +55,6 @@ class Wanted:
     json: options.AsJson = False
     quiet: options.Quiet = False
 
-    def asked(self) -> "Asked":
-        """What is said of the files to read."""
-        from evgp.cli._inputs import Asked
-
-        return Asked(
-            self.pool,
-            self.labelled,
-            self.test,
-            id=self.id,
-            drop=self.drop or (),
-            costs=self.costs,
-            delimiter=self.delimiter,
-            array=self.array,
-            impute=self.impute,
-            max_categories=self.max_categories,
-            standardise=not self.no_standardise and self.features != "raw",
-            image_size=self.image_size,
-        )
-
     def described(self) -> "Described":
         """What is said of the network and its kernel."""
         from evgp.cli._network import Described
@@ -91,12 +70,6 @@ class Wanted:
             self.draws,
             self.kernel,
         )
-
-    def large(self) -> "Large":
-        """What is said of a pool that stays in its files."""
-        from evgp.cli._streamed import Large
-
-        return Large(self.method, self.memory, self.dask, self.cache)
 
 
 def wanting(run: Callable[[Wanted], None]) -> Callable[..., None]:

@@ -2,9 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evgp.cli._output import Meter, guarded, note, progress, show, show_json, tell
 from evgp.cli._wanted import Wanted, wanting
+
+if TYPE_CHECKING:
+    from evgp.cli._asked import Asked
+    from evgp.datasets import PoolData
 
 
 @guarded
@@ -26,49 +31,29 @@ def pick(wanted: Wanted) -> None:
       evgp pick folder-of-parquet/ -k 1000 --memory 2GB -o picks.csv
       evgp pick folder-of-parquet/ -k 1000 --dask tcp://10.0.0.1:8786 --cache /shared/evgp
     """
-    import evgp
     from evgp.cli import _picked
+    from evgp.cli._asked import Asked, Seen
     from evgp.cli._inputs import noted
-    from evgp.cli._request import request_of
-    from evgp.cli._samples import load
-    from evgp.cli._streamed import open_streamed
     from evgp.selection.plan import planned
 
     output, report, quiet = wanted.output, wanted.report, wanted.quiet
     _picked.check_paths(output, report, (wanted.pool, wanted.labelled, wanted.test))
-    described, asked, large = wanted.described(), wanted.asked(), wanted.large()
-    made = described.network()
-    with progress(quiet) as bar, large.reading():
-        given = open_streamed(asked) if large.wanted(asked) else load(asked, made, bar)
-    note(given.notes, quiet=quiet)
-    with progress(quiet) as bar, large.reading(), large.executor() as executor:
+    asked = Asked.of(wanted)
+    with progress(quiet) as bar, asked.reading():
+        pool = asked.pool(bar)
+    note(pool.notes, quiet=quiet)
+    with progress(quiet) as bar, asked.reading(), asked.executor() as executor:
         meter = Meter(bar)
-        request = request_of(wanted, described, made, given, executor=executor, progress=meter)
+        request, notes = noted(lambda: asked.request(pool, executor=executor, progress=meter))
+        note(notes, quiet=quiet)
         selection, more = noted(planned(request).run)
-    with large.reading():
-        inputs = given.seen(selection, shown=report is not None)
+    with asked.reading():
+        seen = Seen.of(pool, selection, shown=report is not None)
     more = list(dict.fromkeys((*more, *selection.warnings)))
-    # The library was given encoded columns; to repeat the run takes what the command was given.
-    again = {
-        "standardise": not wanted.no_standardise,
-        "impute": wanted.impute,
-        "max_categories": wanted.max_categories,
-        "id": wanted.id,
-        "drop": list(inputs.dropped) or None,
-        "costs": wanted.costs,
-        "labelled_file": _text(wanted.labelled),
-        "test_file": _text(wanted.test),
-        "delimiter": wanted.delimiter,
-        "array": wanted.array,
-        "image_size": wanted.image_size,
-        "network": described.told(made),
-        "weights": _text(wanted.weights),
-        "unit": None if isinstance(made, evgp.Network) else wanted.unit,
-        "draws": None if isinstance(made, evgp.Network) else wanted.draws,
-    }
-    selection = replace(selection, settings={**selection.settings, **again})
-    picked = _picked.Picked(selection, inputs, (*inputs.notes, *more))
-    _, said = noted(lambda: picked.write(output, report, network=described.told(made)))
+    selection = replace(selection, settings={**selection.settings, **_again(wanted, asked, pool)})
+    picked = _picked.Picked(selection, seen, (*pool.notes, *notes, *more))
+    network = asked.described.told(asked.network)
+    _, said = noted(lambda: picked.write(output, report, network=network))
     more += said
     picked = replace(picked, notes=(*picked.notes, *said))
     if wanted.json:
@@ -77,7 +62,31 @@ def pick(wanted: Wanted) -> None:
         show(picked.columns())
     note(more, quiet=quiet)
     if not quiet:
-        tell(picked.told(output, report, meter.told(len(inputs))))
+        tell(picked.told(output, report, meter.told(len(pool))))
+
+
+def _again(wanted: Wanted, asked: "Asked", pool: "PoolData") -> dict[str, object]:
+    """What the command was given, so that the run can be repeated from its record."""
+    from evgp.nets import Network
+
+    finite = not isinstance(asked.network, Network)
+    return {
+        "standardise": not wanted.no_standardise,
+        "impute": wanted.impute,
+        "max_categories": wanted.max_categories,
+        "id": wanted.id,
+        "drop": list(pool.options.drop) or None,
+        "costs": wanted.costs,
+        "labelled_file": _text(wanted.labelled),
+        "test_file": _text(wanted.test),
+        "delimiter": wanted.delimiter,
+        "array": wanted.array,
+        "image_size": wanted.image_size,
+        "network": asked.described.told(asked.network),
+        "weights": _text(wanted.weights),
+        "unit": wanted.unit if finite else None,
+        "draws": wanted.draws if finite else None,
+    }
 
 
 def _text(path: Path | None) -> str | None:

@@ -19,26 +19,25 @@ def plan(wanted: Wanted) -> None:
       evgp plan pool.csv -k 100
       evgp plan pool.npy -k 1000 --thin 5000 --json
     """
+    from evgp.cli._asked import Asked
+    from evgp.cli._inputs import noted
     from evgp.cli._picked import check_paths
-    from evgp.cli._request import request_of
-    from evgp.cli._samples import load
-    from evgp.cli._streamed import open_streamed
     from evgp.selection.plan import planned
 
     check_paths(wanted.output, wanted.report, (wanted.pool, wanted.labelled, wanted.test))
-    described, asked, large = wanted.described(), wanted.asked(), wanted.large()
-    network = described.network()
-    with progress(wanted.quiet) as bar, large.reading():
-        inputs = open_streamed(asked) if large.wanted(asked) else load(asked, network, bar)
-    made = planned(request_of(wanted, described, network, inputs))
-    facts = {**({"columns": inputs.used} if inputs.used else {}), **made.facts()}
+    asked = Asked.of(wanted)
+    with progress(wanted.quiet) as bar, asked.reading():
+        pool = asked.pool(bar)
+        request, notes = noted(lambda: asked.request(pool))
+    made, notes = planned(request), [*pool.notes, *notes]
+    facts = {**({"columns": pool.used} if pool.used else {}), **made.facts()}
     if wanted.json:
-        show_json(facts | {"warnings": list(inputs.notes)})
+        show_json(facts | {"warnings": notes})
     else:
         told = _readable if sys.stdout.isatty() else lambda _, value: str(value)
         values = [told(name, value) for name, value in facts.items()]
         show({"what": list(facts), "value": values})
-    note(inputs.notes, quiet=wanted.quiet)
+    note(notes, quiet=wanted.quiet)
     if not wanted.quiet:
         tell(str(made))
 

@@ -1,5 +1,6 @@
 """From files to matrices, and back to files."""
 
+from evgp.datasets._array_code import ArrayCode as ArrayCode
 from evgp.datasets._columns import plain as plain
 from evgp.datasets._subset import subset as subset
 from evgp.datasets.arrays import read_array as read_array
@@ -41,6 +42,13 @@ from evgp.datasets.named import locate as locate
 from evgp.datasets.own import load_csv as load_csv
 from evgp.datasets.pictures import ArrayPictures as ArrayPictures
 from evgp.datasets.pictures import pictures_of as pictures_of
+from evgp.datasets.pool_data import PoolData as PoolData
+from evgp.datasets.pool_data import ReadOptions as ReadOptions
+from evgp.datasets.pool_data import from_array as from_array
+from evgp.datasets.pool_data import is_table as is_table
+from evgp.datasets.pool_data import read_pool as read_pool
+from evgp.datasets.pool_data import read_with as read_with
+from evgp.datasets.pool_data import split as split
 from evgp.datasets.samples import Columned as Columned
 from evgp.datasets.samples import Samples as Samples
 from evgp.datasets.samples import is_samples as is_samples

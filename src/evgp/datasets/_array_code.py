@@ -21,7 +21,10 @@ from evgp.datasets.tables import quoted
 
 @dataclass(frozen=True)
 class ArrayLayout:
-    """Rows of one shape and type: columns x0, x1, ..., or channels with further axes."""
+    """Rows of one shape and type: columns x0, x1, ..., or channels with further axes.
+
+    Constant columns are dropped, unless the shape is `fixed`; then they are zeros, as channels are.
+    """
 
     source: str
     rows: int
@@ -29,6 +32,7 @@ class ArrayLayout:
     dtype: np.dtype
     left_out: tuple[str, ...] = ()
     standardise: bool = True
+    fixed: bool = False
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -65,12 +69,13 @@ class ArrayLayout:
         if self.standardise and constant:
             if flat.all():
                 raise nothing(self.source, len(constant), len(self.left_out))
-            kept = ~flat if self.columns else kept
+            droppable = bool(self.columns) and not self.fixed
+            kept = ~flat if droppable else kept
             zero = f"{quoted(constant)}: the same number everywhere, taken as 0"
-            notes.append(dropped(constant) if self.columns else zero)
+            notes.append(dropped(constant) if droppable else zero)
         if self.columns:
             notes += of_looks([Look(names[at], False, False, of_ends(made[at], *ends[at]))
-                               for at in np.flatnonzero(kept)])  # fmt: skip
+                               for at in np.flatnonzero(kept & ~flat)])  # fmt: skip
         whole = self.dtype.kind in "iu" and not self.standardise
         if whole and moments.high.max() >= 2.0**63:
             raise DatasetError(

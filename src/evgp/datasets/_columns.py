@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int, Shaped
 
 _DAY = 86_400.0
+_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True)
@@ -106,14 +107,13 @@ def is_category(kind: pa.DataType) -> bool:
 def to_numbers(column: pa.ChunkedArray) -> Float[np.ndarray, " n"]:
     """Numbers, dates (in seconds) or nothing, as float64 with NaN for missing cells."""
     kind = column.type
-    per_unit = 1.0
     if is_time(kind):
-        column, per_unit = _ticks(column)
-    elif pa.types.is_float16(kind):
+        return _seconds(column)
+    if pa.types.is_float16(kind):
         column = column.cast(pa.float32())
     # Whole numbers beyond 2^53 are rounded to the nearest float64, which is what is wanted here.
     values = column.cast(pa.float64(), safe=False).to_numpy()
-    return np.asarray(values, dtype=np.float64) * per_unit
+    return np.asarray(values, dtype=np.float64)
 
 
 def to_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -132,7 +132,8 @@ def word_table(words: pa.Array) -> tuple[pa.Array, Int[np.ndarray, " n"]]:
     """
     if not pa.types.is_dictionary(words.type):
         words = words.dictionary_encode()
-    rows = np.asarray(pc.fill_null(words.indices, -1).to_numpy(False), dtype=np.int64)
+    # Other libraries count words in unsigned numbers, which have no place for -1.
+    rows = np.asarray(pc.fill_null(words.indices.cast(pa.int64()), -1).to_numpy(False))
     values = words.dictionary
     if values.null_count:  # the empty cell may be among the words, too
         empty = np.append(np.asarray(values.is_null()), True)
@@ -162,16 +163,26 @@ def missing(column: pa.ChunkedArray) -> Bool[np.ndarray, " n"]:
     return np.asarray(column.is_null().to_numpy(), dtype=bool)
 
 
-def _ticks(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, float]:
-    """Whole numbers of a unit, and that unit in seconds."""
+def _seconds(column: pa.ChunkedArray) -> Float[np.ndarray, " n"]:
+    """Times in seconds, the same for a time in every unit that it can be written in.
+
+    >>> one, same = (pa.chunked_array([[1_500]]), pa.chunked_array([[1_500_000_000]]))
+    >>> _seconds(one.cast(pa.timestamp("ms"))) == _seconds(same.cast(pa.timestamp("ns")))
+    array([ True])
+    """
     kind = column.type
+    empty = np.asarray(column.is_null().to_numpy(), dtype=bool)
     if pa.types.is_date32(kind):
-        return column.cast(pa.int32()), _DAY
+        days = np.asarray(pc.fill_null(column.cast(pa.int32()), 0).to_numpy(), dtype=np.float64)
+        return np.where(empty, np.nan, _DAY * days)
     if pa.types.is_date64(kind):
-        return column.cast(pa.int64()), 1e-3
-    seconds = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[kind.unit]
-    width = pa.int32() if pa.types.is_time32(kind) else pa.int64()
-    return column.cast(width), seconds
+        ticks, each = column.cast(pa.int64()), 1_000
+    else:
+        width = pa.int32() if pa.types.is_time32(kind) else pa.int64()
+        ticks, each = column.cast(width), _A_SECOND[kind.unit]
+    whole = np.asarray(pc.fill_null(ticks, 0).to_numpy(), dtype=np.int64)
+    seconds, rest = np.divmod(whole, each)
+    return np.where(empty, np.nan, seconds + rest / each)
 
 
 def shown(rows: Sequence[int] | Int[np.ndarray, " r"]) -> str:

@@ -62,7 +62,7 @@ def of_looks(looks: Sequence[Look]) -> list[str]:
     """Notes on columns that may be ids or the label, and on wild values.
 
     >>> of_looks([Look("user_id")])
-    ["column 'user_id': named like an id (--id or --drop leaves it out)"]
+    ["column 'user_id': named like an id (id= or drop= leaves it out)"]
     """
     counting, ids, labels, maybe, wild = [], [], [], [], []
     for look in looks:
@@ -77,10 +77,10 @@ def of_looks(looks: Sequence[Look]) -> list[str]:
         if look.wild:
             wild.append(f"column {look.name!r}{look.wild}")
     found = {
-        "another whole number in each row, as in an id (--id or --drop leaves it out)": counting,
-        "named like an id (--id or --drop leaves it out)": ids,
-        "named like the label, which must not steer the picks (--drop leaves it out)": labels,
-        "perhaps the label, which must not steer the picks (--drop leaves it out)": maybe,
+        "another whole number in each row, as in an id (id= or drop= leaves it out)": counting,
+        "named like an id (id= or drop= leaves it out)": ids,
+        "named like the label, which must not steer the picks (drop= leaves it out)": labels,
+        "perhaps the label, which must not steer the picks (drop= leaves it out)": maybe,
     }
     notes = [f"column {quoted(names)}: {what}" for what, names in found.items() if names]
     if wild:

@@ -166,7 +166,7 @@ def _check_delimiter(path: Path, lines: Sequence[str], delimiter: str, guessed: 
             shown = _SHOWN.get(other, other)
             raise DatasetError(
                 f"{path}: expected columns divided by {_SHOWN.get(delimiter, delimiter)!r}, got "
-                f"{shown!r}; add --delimiter {shown!r}"
+                f"{shown!r}; pass delimiter={shown!r}"
             )
 
 

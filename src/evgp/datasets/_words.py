@@ -59,7 +59,7 @@ def check(
     if (longest := max(map(len, counts), default=0)) > _LONGEST:
         raise DatasetError(
             f"{source}: expected numbers or categories in column {name!r}, got text of up to "
-            f"{longest:,} letters; leave it out with --drop {name!r}"
+            f"{longest:,} letters; leave it out with drop={name!r}"
         )
     if not whole and len(counts) <= most:
         return ""
@@ -67,18 +67,18 @@ def check(
     differ = len(counts) == rows and written
     if hint and (differ or len(counts) > most):
         raise DatasetError(
-            f"{source}: {hint}; mend it, or leave the column out with --drop {name!r}"
+            f"{source}: {hint}; correct it, or leave the column out with drop={name!r}"
         )
     if differ:
         raise DatasetError(
             f"{source}: expected numbers or categories in column {name!r}, got another word in "
-            f"each of {rows:,} rows; use --id {name!r} or --drop {name!r}"
+            f"each of {rows:,} rows; use id={name!r} or drop={name!r}"
         )
     if len(counts) > most:
         seen = "" if whole else f" in {rows:,} of the rows"
         raise DatasetError(
             f"{source}: expected at most {most} categories in column {name!r}, got "
-            f"{len(counts):,}{seen}; use --drop {name!r}, or raise --max-categories"
+            f"{len(counts):,}{seen}; use drop={name!r}, or raise max_categories="
         )
     return hint
 

@@ -150,7 +150,7 @@ def _choose(archive: zipfile.ZipFile, array: str | None, path: str) -> str:
             return array.removesuffix(".npy")
         raise DatasetError(
             f"{path}: expected an array named {array!r}, got {_listed(shapes)}; "
-            "choose one with --array"
+            "choose one with array="
         )
     flat = [name for name, shape in shapes.items() if len(shape) == 2]
     tables = flat or [name for name, shape in shapes.items() if len(shape) > 2]
@@ -158,7 +158,7 @@ def _choose(archive: zipfile.ZipFile, array: str | None, path: str) -> str:
         return (tables or list(shapes))[0]
     raise DatasetError(
         f"{path}: expected one array of rows x columns, got {_listed(shapes)}; "
-        "choose one with --array"
+        "choose one with array="
     )
 
 

@@ -20,7 +20,7 @@ _WHY = {
 ADVICE = "make room there, or write to a folder on another disk, and run again"
 # For files of a run that goes on where it was.
 KEPT = (
-    "make room there, or name a folder on a larger disk (--cache), and run again: what was "
+    "make room there, or name a folder on a larger disk (cache=), and run again: what was "
     "finished is kept"
 )
 
@@ -78,5 +78,5 @@ def check_room(folder: str | Path, need: int) -> None:
     if need > free:
         raise DatasetError(
             f"{folder}: the features need {need / 1e6:,.1f} MB, and {free / 1e6:,.1f} MB are free "
-            "on this disk; name a folder on a larger one (--cache), or use fewer features"
+            "on this disk; name a folder on a larger one (cache=), or use fewer features"
         )

@@ -26,7 +26,7 @@ from evgp.datasets._holes import Hole
 from evgp.datasets.tables import Table, quoted
 
 # What to do about cells without a value.
-FILL = "fill them in, or use --impute"
+FILL = "fill them in, or use impute=True"
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def usable(source: str, name: str, kind: pa.DataType) -> None:
     if not (is_number(kind) or is_time(kind) or is_category(kind)):
         raise DatasetError(
             f"{source}: expected numbers or words in column {name!r}, got {kind}; spread it over "
-            f"plain columns, or leave it out with --drop {name!r}"
+            f"plain columns, or leave it out with drop={name!r}"
         )
 
 

@@ -40,6 +40,7 @@ def picked_frame(selection: Selection, pool: Any = None) -> "pandas.DataFrame":
     ours: dict[str, Any] = {
         "rank": np.arange(1, k + 1),
         "row": selection.indices,
+        **({"id": list(selection.ids)} if selection.ids else {}),
         "gain": selection.gains,
         "variance_left": left if len(left) else np.full(k, np.nan),
     }

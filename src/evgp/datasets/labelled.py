@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
+from torch import Tensor
 
 from evgp._errors import DatasetError
 from evgp._reading import check_memory, check_plain, opened, read_text
@@ -24,6 +25,7 @@ from evgp.datasets._columns import (
     to_words,
 )
 from evgp.datasets.encode import Encoder
+from evgp.datasets.fitted import Streamed
 from evgp.datasets.tables import Table, read_table
 
 # Bytes that Python takes for a line of its own, and for a name in a dictionary.
@@ -37,7 +39,7 @@ class Labelled:
     """Rows of the pool that are labelled, labelled rows from outside, and how a file was read."""
 
     rows: Int[np.ndarray, " l"] = field(default_factory=lambda: np.empty(0, np.int64))
-    x: Shaped[np.ndarray, " a *d"] | None = None
+    x: np.ndarray | Tensor | Streamed | None = None
     note: str = ""
 
 

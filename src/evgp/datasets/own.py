@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
+from torch import Tensor
 
 from evgp._checks import flag, integer, one_of, path_of, word, words
 from evgp._errors import DatasetError, DataWarning
@@ -23,8 +25,9 @@ from evgp.datasets._columns import (
     to_words,
 )
 from evgp.datasets.dataset import Dataset, Kind
-from evgp.datasets.encode import Encoder, usable
+from evgp.datasets.encode import usable
 from evgp.datasets.labelled import ids
+from evgp.datasets.pool_data import ReadOptions, read_with
 from evgp.datasets.tables import Table, quoted, read_table
 
 # Whole numbers are classes if there are so few of them, and each stands for so many rows.
@@ -69,7 +72,7 @@ def load_csv(
     max_categories = integer(max_categories, "max_categories", 1, error=DatasetError)
     if label == id or label in drop:
         raise DatasetError(f"expected a label column to learn from, got {label!r} to be left out")
-    table = read_table(path, delimiter=delimiter, text=() if id is None else (id,))
+    table = _table(Path(path), delimiter, id)
     if id is not None:
         ids(table, id)
     cells = table.column(label)
@@ -81,8 +84,8 @@ def load_csv(
     made: dict[str, Any] = {
         "name": Path(table.source).name.split(".")[0],
         "kind": kind,
-        "x": torch.from_numpy(x),
-        "x_test": torch.from_numpy(x_test),
+        "x": x,
+        "x_test": x_test,
         "rows": torch.from_numpy(rows),
         "rows_test": torch.from_numpy(rows_test),
     }
@@ -98,6 +101,20 @@ def load_csv(
     y, y_test = torch.from_numpy(codes[rows]), torch.from_numpy(codes[rows_test])
     about = f"{len(names)} classes in column {label!r}"
     return Dataset(**made, y=y, y_test=y_test, classes=len(names), about=about, class_names=names)
+
+
+def _table(path: Path, delimiter: str | None, id: str | None) -> Table:
+    """The table, which is read again only if the file has changed: seeds share it."""
+    try:
+        state = path.stat()
+    except OSError:
+        return read_table(path, delimiter=delimiter)  # says what is wrong
+    return _read_once(path, delimiter, id, (state.st_mtime_ns, state.st_size, state.st_ino))
+
+
+@lru_cache(maxsize=4)
+def _read_once(path: Path, delimiter: str | None, id: str | None, _: tuple[int, ...]) -> Table:
+    return read_table(path, delimiter=delimiter, text=() if id is None else (id,))
 
 
 def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarray, " n"]:
@@ -176,14 +193,14 @@ def _features(
     out: Sequence[str],
     impute: bool,
     most: int,
-) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "m d"]]:
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
     for name in out:
         table.column(name)
     data = table.data.drop_columns(list(dict.fromkeys(out)))
     if not impute:
         # Before the split, so that rows have the numbers they have in the file.
         holes = [hole for name in data.column_names for hole in _holes.in_cells(name, data[name])]
-        _holes.refuse(holes, table.source, "mend them, or have them filled (impute)")
+        _holes.refuse(holes, table.source, "correct them, or have them filled with impute=True")
     for field in data.schema:
         usable(table.source, field.name, field.type)
     if not data.column_names:
@@ -191,14 +208,12 @@ def _features(
             f"{table.source}: expected columns beside the label, got none; nothing tells rows apart"
         )
     pool = Table(data.take(rows), f"{table.source} (pool)")
-    encoder = Encoder.fit(pool, impute=impute, max_categories=most)
-    for note in encoder.notes:
+    made = read_with(pool, ReadOptions(impute=impute, max_categories=most))
+    for note in made.notes:
         warnings.warn(f"{pool.source}: {note}", DataWarning, stacklevel=3)
     if not len(rows_test):
-        x = encoder.transform(pool)
-        return x, x[:0]
-    other = Table(data.take(rows_test), f"{table.source} (test)")
-    return encoder.transform(pool), encoder.transform(other)
+        return made.in_memory, made.in_memory[:0]
+    return made.in_memory, made.tensor_like(Table(data.take(rows_test), f"{table.source} (test)"))
 
 
 def _check_classes(

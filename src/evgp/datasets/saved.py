@@ -18,7 +18,7 @@ from evgp.pool import Certificate, Needed, Selection
 FORMAT, VERSION = "evgp selection", 1
 _FLOATS = ("gains", "variance_left", "test_before", "test_after")
 _NUMBERS = ("prior_variance", "start_variance")
-_OTHERS = ("indices", "costs", "certificate", "settings", "warnings")
+_OTHERS = ("indices", "costs", "certificate", "ids", "settings", "warnings")
 # JSON has no numbers for these.
 _WORDS = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 _MARK = "$float"
@@ -93,6 +93,7 @@ def _body(selection: Selection) -> dict[str, object]:
                 for share, (low, high) in certificate.needed.items()
             ],
         },
+        "ids": list(selection.ids),
         "settings": {name: _setting(name, item) for name, item in selection.settings.items()},
         "warnings": list(selection.warnings),
     }
@@ -112,6 +113,7 @@ def _selection(body: Mapping[str, Any]) -> Selection:
         indices=np.array([_whole(row) for row in body["indices"]], dtype=np.int64),
         costs=None if body["costs"] is None else _floats(body["costs"]),
         certificate=certificate,
+        ids=tuple(one if isinstance(one, int) else str(one) for one in body["ids"]),
         settings={name: _restored(item) for name, item in body["settings"].items()},
         warnings=tuple(str(one) for one in body["warnings"]),
         **fields,

@@ -143,8 +143,8 @@ def read_table(
     suffix, packed = _suffix(path)
     if array is not None and suffix != ".npz":
         raise DatasetError(
-            f"{path}: expected an .npz file, the only kind that --array is for; leave out "
-            f"--array {array!r}"
+            f"{path}: expected an .npz file, the only kind that array= is for; leave out "
+            f"array={array!r}"
         )
     try:
         if suffix in _SEPARATED:

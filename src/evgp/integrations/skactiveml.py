@@ -10,9 +10,9 @@ from torch import Tensor
 from evgp._checks import flag, noise_of
 from evgp._errors import PoolError
 from evgp._extras import EXTRAS
-from evgp.nets import mlp
+from evgp.datasets import ReadOptions, read_with
+from evgp.nets import Network, mlp
 from evgp.selection import Request
-from evgp.selection.checks import inputs, scale_of
 from evgp.selection.plan import planned
 from evgp.selection.stepwise import stepwise
 
@@ -74,11 +74,11 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         offered, mapping = self._transform_candidates(candidates, X, y)
         if not len(offered):
             raise PoolError("expected samples without a label to query, got none; all are labelled")
-        x, free = inputs(X, "X"), inputs(offered, "candidates")
+        fixed = self.kernel is not None or not isinstance(self.network, Network | None)
+        standardise = flag(self.standardise, "standardise")
+        data = read_with(X, ReadOptions(standardise=standardise, fixed=fixed), name="X")
+        x, free = data.in_memory, data.tensor_like(offered, "candidates")
         known = x[torch.from_numpy(is_labeled(y, missing_label=self.missing_label_))]
-        if flag(self.standardise, "standardise"):
-            scale = scale_of(x)
-            x, free, known = scale(x), scale(free), scale(known)
         picks, gains = self._picks(x, free, known, batch_size, return_utilities)
         if mapping is None:
             return (picks, gains) if return_utilities else picks

@@ -55,6 +55,7 @@ class NTK:
     network: Network
     storage: torch.dtype | None = None
     threadsafe: ClassVar[bool] = True
+    any_width: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_network(self.network)
@@ -83,6 +84,7 @@ class NNGP:
     network: Network
     storage: torch.dtype | None = None
     threadsafe: ClassVar[bool] = True
+    any_width: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_network(self.network)

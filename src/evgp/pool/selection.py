@@ -45,6 +45,8 @@ class Selection(Sequence[int]):
         Variance of each test point before the first pick and after the last.
     costs : array, shape (k,), or None
         What each pick costs, where rows have costs.
+    ids : tuple, length k or 0
+        What the picks are called, where the pool has a column or file names for that.
     certificate : Certificate or None
         What no other choice could have beaten, where the criterion is the mean variance.
     settings : mapping
@@ -73,6 +75,7 @@ class Selection(Sequence[int]):
     test_after: Float[np.ndarray, " a"] = field(default_factory=lambda: np.empty(0))
     costs: Float[np.ndarray, " k"] | None = None
     certificate: Certificate | None = None
+    ids: tuple[str | int, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
@@ -92,6 +95,8 @@ class Selection(Sequence[int]):
         counts = {"gains": len(self.gains), "variance_left": len(self.variance_left) or k}
         if self.costs is not None:
             counts["costs"] = len(self.costs)
+        if self.ids:
+            counts["ids"] = len(self.ids)
         if certificate is not None:
             counts["certificate.lowest"] = len(certificate.lowest)
             counts["certificate.share"] = len(certificate.share)
@@ -170,6 +175,7 @@ class Selection(Sequence[int]):
             test_after=np.empty(0),
             costs=None if self.costs is None else self.costs[start:stop],
             certificate=None if certificate is None else prefix(certificate, stop),
+            ids=self.ids[start:stop],
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -320,6 +326,7 @@ class Selection(Sequence[int]):
         columns: dict[str, Sequence[object]] = {
             "rank": range(1, shown + 1),
             "row": [str(row) for row in self.indices[:shown]],
+            **({"id": list(self.ids[:shown])} if self.ids else {}),
             "gain": self.gains[:shown].tolist(),
         }
         remarks = [f"… and {k - shown:,} more."] if k > shown else []

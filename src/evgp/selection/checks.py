@@ -1,40 +1,25 @@
 """What stands at the front door: every input checked once, with a sentence that helps."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 from torch import Tensor
 
 from evgp._capabilities import can
-from evgp._checks import number, numbers, points, shown
+from evgp._checks import number, numbers, shown
 from evgp._errors import PoolError
 from evgp._linalg import unit_for
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
-from evgp.datasets import Samples, is_samples, stack
 from evgp.pool import Pool
 
 # Gains are divided by costs, and costs are added up.
 _MONEY = 1e100
-
-
-def inputs(
-    x: ArrayLike | Samples, name: str, like: Tensor | None = None, *, indices: bool = False
-) -> Shaped[Tensor, " n *d"]:
-    """Points as float64, finite, one a row; with `indices` whole numbers stay what they are."""
-    tensor = stack(x, name) if is_samples(x) else numbers(x, name)
-    columns = None if like is None else tuple(like.shape[1:])
-    made = points(tensor, name, columns=columns)
-    if indices and not tensor.is_floating_point():
-        made = tensor
-    # An array of the caller's may change, and nobody would notice.
-    same = isinstance(x, np.ndarray) and made.data_ptr() == tensor.data_ptr()
-    return made.clone() if same else made
 
 
 def _list_of(values: ArrayLike, name: str) -> Float[Tensor, " n"]:
@@ -152,33 +137,6 @@ def money(
             f"{row}; count in another unit"
         )
     return prices, budget
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Each feature with mean 0 and deviation 1 over the points; constant ones become 0."""
-
-    unit: Float[Tensor, " *d"]  # the largest size: dividing first keeps squares within range
-    mean: Float[Tensor, " *d"]
-    factor: Float[Tensor, " *d"]
-
-    def __call__(self, x: Float[Tensor, " n *d"]) -> Float[Tensor, " n *d"]:
-        """Points on this scale."""
-        return (x / self.unit - self.mean) * self.factor
-
-
-def scale_of(points: Float[Tensor, " n *d"]) -> Scale:
-    """The scale of a pool, in two passes: by column, or by channel where points are images."""
-    axes = [axis for axis in range(points.ndim) if axis != 1]
-    unit = points.abs().amax(axes, keepdim=True)[0]
-    unit = torch.where(unit > 0, unit, 1.0)
-    inside = points / unit
-    mean = inside.mean(axes, keepdim=True)[0]
-    mean = mean + (inside - mean).mean(axes, keepdim=True)[0]  # what the first pass rounded off
-    deviation = (inside - mean).square().mean(axes, keepdim=True)[0].sqrt()
-    # A column that is constant up to rounding is constant.
-    flat = deviation <= 8 * torch.finfo(torch.float64).eps
-    return Scale(unit, mean, torch.where(flat, 0.0, 1 / torch.where(flat, 1.0, deviation)))
 
 
 def thinned(pool: Pool, points: int, seed: int) -> Pool:

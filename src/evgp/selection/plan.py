@@ -121,7 +121,9 @@ class Plan:
         for one in caught:
             warnings.warn(one.message, stacklevel=3)
         texts = (str(one.message) for one in caught if issubclass(one.category, EvgpWarning))
-        return replace(picks, settings=self._settings(picks), warnings=tuple(texts))
+        data = self.request.data
+        ids = () if data is None else data.ids_of(picks.indices)
+        return replace(picks, ids=ids, settings=self._settings(picks), warnings=tuple(texts))
 
     def _settings(self, picks: Selection) -> dict[str, object]:
         """What is needed to repeat the run."""

@@ -27,8 +27,6 @@ def read(request: Request) -> Pool:
             None if one is None else _held(one)
             for one in (request.x, request.x_test, request.x_labelled)
         ]
-        if request.scaled:
-            parts = _scaled(parts)
     x, x_test, x_labelled = parts
     assert x is not None
     pool = Pool(x, x_test, request.test, request.test_weights, request.labelled, x_labelled)
@@ -78,16 +76,3 @@ def _held(points: Points) -> Tensor:
             "give the points"
         )
     return points.x
-
-
-def _scaled(parts: list[Tensor | None]) -> list[Tensor | None]:
-    """All points on the scale of the pool, which comes first."""
-    assert parts[0] is not None
-    scale = checks.scale_of(parts[0])
-    if not bool(scale.factor.any()):
-        warnings.warn(
-            "every column is constant, so all rows are alike and any pick is as good",
-            DataWarning,
-            stacklevel=2,
-        )
-    return [None if part is None else scale(part) for part in parts]

@@ -1,15 +1,19 @@
 """Everything that is asked of a selection, resolved and checked once, when it is made."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, prod
 from pathlib import Path
+from typing import Any, TypeGuard
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from evgp._capabilities import can
 from evgp._checks import (
     bytes_of,
     flag,
@@ -20,16 +24,18 @@ from evgp._checks import (
     path_of,
     seed_of,
     shown,
+    word,
+    words,
 )
-from evgp._errors import NetworkError, PoolError
+from evgp._errors import DataWarning, NetworkError, PoolError
 from evgp._executor import Executor, Here, Progress, silent
 from evgp._progress import check_progress
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
-from evgp.datasets import Samples, Streamed, open_pool
+from evgp.datasets import PoolData, ReadOptions, Samples, Streamed, read_with
 from evgp.greedy import Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Features, Kernel, Source, checked, kernel_named
-from evgp.nets import Buildable, Network, mlp, network_named, sized
+from evgp.nets import Buildable, Finite, Network, mlp, network_named, sized
 from evgp.selection import checks
 from evgp.selection.names import (
     METHODS,
@@ -42,8 +48,9 @@ from evgp.selection.names import (
 from evgp.selection.run import most_picks
 from evgp.selection.shards import SHARD, Held
 
-Place = str | Path | Streamed
-Given = ArrayLike | Samples | Place | tuple[int, ...]
+# What points can be given as: a frame is anything with named columns.
+Frame = Any
+Given = ArrayLike | Samples | str | Path | Streamed | PoolData | tuple[int, ...] | Frame
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class Request:
     `kernel` is None where `features` are given as an object. `test` are rows of the pool in place
     of `x_test`. `candidates` is None where every row without a label may be picked. `search` is
     "auto" where the plan decides. `given` is what the record of a selection repeats as it was
-    asked.
+    asked, and `data` the pool as it was read, to name and show its rows.
     """
 
     x: Points
@@ -115,7 +122,6 @@ class Request:
     search: Greedy | str = "auto"
     features: str | Features | None = None
     noise: float = 1e-6
-    scaled: bool = True
     storage: str = "auto"
     thin: int | None = None
     method: str = "auto"
@@ -126,6 +132,7 @@ class Request:
     progress: Progress | bool | None = None
     shard: int = field(default_factory=lambda: SHARD)
     given: Mapping[str, object] = field(default_factory=dict)
+    data: PoolData | None = None
 
     @classmethod
     def of(
@@ -134,12 +141,16 @@ class Request:
         k: int | None = None,
         *,
         budget: float | None = None,
-        costs: ArrayLike | None = None,
+        costs: ArrayLike | str | None = None,
         x_test: Given | None = None,
         test_weights: ArrayLike | None = None,
-        labelled: ArrayLike | None = None,
+        labelled: ArrayLike | str | Path | None = None,
         x_labelled: Given | None = None,
         candidates: ArrayLike | None = None,
+        id: str | None = None,
+        drop: str | Sequence[str] = (),
+        impute: bool = False,
+        max_categories: int = 50,
         network: Network | Source | str = mlp(),
         kernel: Kernel | str | None = None,
         criterion: str | Criterion = "ev",
@@ -161,34 +172,44 @@ class Request:
         network = network_named(network) if isinstance(network, str) else network
         prior = kernel_of(network, seed_of(seed), kernel)
         features = features_of(features)
-        raw = isinstance(features, str) and features == "raw"
-        scaled = flag(standardise, "standardise") and not raw
-        points = _points(x, "x", prior, scaled=scaled)
-        given, outside = (
-            None if one is None else _points(one, name, prior, like=points)
-            for one, name in ((x_test, "x_test"), (x_labelled, "x_labelled"))
+        how = ReadOptions(
+            id=None if id is None else word(id, "id"),
+            drop=words(drop, "drop"),
+            costs=costs if isinstance(costs, str) else None,
+            impute=flag(impute, "impute"),
+            max_categories=integer(max_categories, "max_categories", 1),
+            standardise=flag(standardise, "standardise") and not is_raw(features),
+            fixed=not takes_any_width(prior, features),
+            channels_first=isinstance(network, Finite),
+            looks_up=getattr(prior, "looks_up", None),
         )
-        n, tests = len(points), points if given is None else given
+        method = one_of(method, "method", METHODS)
+        room = None if memory is None else bytes_of(memory)
+        in_files = method == "sharded" or executor is not None
+        data = None if is_shape(x) else _read(x, how, in_files, room)
+        points: Points = _shape(x) if data is None else _points(data.x)
+        tests, outside, known = _others(data, x_test, x_labelled, labelled)
+        n = len(points)
         if test_weights is not None and isinstance(points, Streamed):
             raise PoolError("expected no test_weights with files; repeat test points instead")
-        known = checks.rows_of(labelled, "labelled", n)
+        known = checks.rows_of(known, "labelled", n)
         some = None if candidates is None else checks.free_rows(candidates, known, n)
         if some is None and len(known) == n:
             checks.free_rows(None, known, n)  # refuses, as there is nothing to pick
+        if how.costs is not None and data is not None:
+            costs = data.costs
         prices, money = checks.money(costs, budget, n)
-        offered = prices
-        if prices is not None and (some is not None or len(known)):
-            offered = prices[checks.free_rows(None, known, n) if some is None else some]
-        free = n - len(known) if some is None else len(some)
         return cls(
             x=points,
-            k=most_picks(k, free, offered, money),
+            k=_most(k, known, some, (prices, money), n),
             kernel=prior,
             network=described(network if kernel is None else prior),
             criterion=rule,
-            x_test=given,
+            x_test=tests,
             x_labelled=outside,
-            test_weights=checks.test_weights(test_weights, rule, len(tests)),
+            test_weights=checks.test_weights(
+                test_weights, rule, n if tests is None else len(tests)
+            ),
             labelled=known,
             candidates=some,
             costs=prices,
@@ -196,11 +217,10 @@ class Request:
             search=greedy_of(greedy),
             features=features,
             noise=noise_of(noise),
-            scaled=scaled and not (isinstance(points, Held) and not points.x.is_floating_point()),
             storage=one_of(storage, "storage", STORAGES),
             thin=thinned_to(thin, rule),
-            method=one_of(method, "method", METHODS),
-            memory=None if memory is None else bytes_of(memory),
+            method=method,
+            memory=room,
             executor=None if executor is None else _executor(executor),
             cache=None if cache is None else path_of(cache, "cache"),
             seed=seed_of(seed),
@@ -210,6 +230,7 @@ class Request:
                 "budget": budget,
                 "standardise": bool(standardise),
             },
+            data=data,
         )
 
     def __post_init__(self) -> None:
@@ -288,30 +309,78 @@ def described(network: object) -> str:
     return repr(network)
 
 
-def _points(
-    x: Given, name: str, kernel: Kernel, like: Points | None = None, *, scaled: bool = True
-) -> Points:
-    """An array in memory, a pool in files, or a shape."""
-    in_files = isinstance(x, str | Path | Streamed)
-    if like is not None and in_files != isinstance(like, Streamed):
-        got = "files" if in_files else type(x).__name__
-        raise PoolError(
-            f"expected {name} as {'an array' if in_files else 'a path'}, as x is one; got {got}"
-        )
-    if isinstance(x, Streamed):
-        return x
-    if isinstance(x, str | Path):
-        return open_pool(x, standardise=scaled)
-    if isinstance(x, tuple) and len(x) > 1 and all(isinstance(axis, int) for axis in x):
-        return Shape(x[0], x[1:])
-    whole_numbers = getattr(kernel, "looks_up", None)
-    other = like.x if isinstance(like, Held) else None
-    points: Shaped[Tensor, " n *d"] = checks.inputs(
-        x,
-        name,
-        other,
-        indices=whole_numbers is not None and (other is None or not other.is_floating_point()),
-    )
-    if whole_numbers and other is None and not points.is_floating_point():
-        points = points if whole_numbers(tuple(points.shape[1:])) else points.double()
-    return Held(points)
+def is_shape(x: object) -> TypeGuard[tuple[int, ...]]:
+    """Whether this is the shape of points, in place of the points."""
+    return isinstance(x, tuple) and len(x) > 1 and all(isinstance(axis, int) for axis in x)
+
+
+def _shape(x: Any) -> Shape:
+    return Shape(x[0], x[1:])
+
+
+def is_raw(features: object) -> bool:
+    """Whether the inputs themselves are the features, which stay as they are."""
+    return isinstance(features, str) and features == "raw"
+
+
+def takes_any_width(kernel: Kernel, features: object) -> bool:
+    """Whether columns that say nothing may be left out, as no part expects a number of them."""
+    return can(kernel, "any_width") and (features is None or isinstance(features, str))
+
+
+def _read(x: Given, how: ReadOptions, in_files: bool, memory: int | None) -> PoolData:
+    """The pool; what looks odd in its columns is a warning, unless it was read before."""
+    data = read_with(x, how, in_files=in_files, memory=memory)
+    if data is not x and (data.table is not None or data.pictures is not None):
+        for note in data.notes:
+            warnings.warn(note, DataWarning, stacklevel=4)
+    return data
+
+
+def _others(
+    data: PoolData | None, x_test: Given | None, x_labelled: Given | None, labelled: Any
+) -> tuple[Points | None, Points | None, Any]:
+    """Test points, labelled points outside the pool, and rows of it that are labelled."""
+    tests, outside = (
+        None if one is None
+        else _shape(one) if is_shape(one)
+        else _points(_alongside(data, name).like(one, name))
+        for one, name in ((x_test, "x_test"), (x_labelled, "x_labelled"))
+    )  # fmt: skip
+    if not isinstance(labelled, str | Path):
+        return tests, outside, labelled
+    found = _alongside(data, "labelled").labelled(labelled)
+    warnings.warn(found.note, DataWarning, stacklevel=4)
+    if found.x is not None:
+        if outside is not None:
+            raise PoolError(
+                f"expected x_labelled or rows from outside the pool in {labelled}, got both; give "
+                "one of them"
+            )
+        outside = _points(found.x)
+    return tests, outside, found.rows
+
+
+def _alongside(data: PoolData | None, name: str) -> PoolData:
+    if data is None:
+        raise PoolError(f"expected {name} as a shape, as x is one; got something else")
+    return data
+
+
+def _points(x: np.ndarray | Tensor | Streamed) -> Held | Streamed:
+    return x if isinstance(x, Streamed) else Held(torch.as_tensor(x))
+
+
+def _most(
+    k: int | None,
+    known: Int[Tensor, " l"],
+    some: Int[Tensor, " c"] | None,
+    money: tuple[Float[Tensor, " n"] | None, float],
+    n: int,
+) -> int:
+    """The number of picks to aim for, of the rows that may be picked."""
+    prices, budget = money
+    free = n - len(known) if some is None else len(some)
+    if prices is not None and (some is not None or len(known)):
+        prices = prices[checks.free_rows(None, known, n) if some is None else some]
+    return most_picks(k, free, prices, budget)

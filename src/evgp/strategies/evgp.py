@@ -107,7 +107,6 @@ class EVGP:
             costs=costs,
             budget=budget,
             noise=self.noise,
-            scaled=False,
             progress=check_progress(progress),
         )
         backend = LowRank(request) if kernel is None else Dense(request)

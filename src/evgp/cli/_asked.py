@@ -1,0 +1,145 @@
+"""From the options of `evgp pick` and `evgp plan` to one request."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Int
+
+from evgp._checks import bytes_of
+from evgp._executor import Executor, Progress, silent
+from evgp._reading import reading_within
+from evgp.cli._network import Described
+from evgp.cli._output import in_flags
+from evgp.cli._wanted import Wanted
+from evgp.datasets import PoolData, ReadOptions, Streamed, read_with
+from evgp.kernels import is_of_network
+from evgp.nets import Finite, Network
+from evgp.nets.named import Named
+from evgp.pool import Selection
+from evgp.selection import Request
+
+# Rows besides the picks that the map of a report shows.
+_MAP = 5_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of the command, with the network that they describe."""
+
+    wanted: Wanted
+    described: Described
+    network: Named
+
+    @classmethod
+    def of(cls, wanted: Wanted) -> "Asked":
+        """What these options say."""
+        described = wanted.described()
+        return cls(wanted, described, described.network())
+
+    def reading(self) -> AbstractContextManager[None]:
+        """What is read meanwhile stays within --memory, too."""
+        return reading_within(None if self.wanted.memory is None else bytes_of(self.wanted.memory))
+
+    def pool(self, progress: Progress) -> PoolData:
+        """Read the pool."""
+        wanted, network = self.wanted, self.network
+        options = ReadOptions(
+            id=wanted.id,
+            drop=tuple(wanted.drop or ()),
+            costs=wanted.costs,
+            impute=wanted.impute,
+            max_categories=wanted.max_categories,
+            standardise=not wanted.no_standardise and wanted.features != "raw",
+            delimiter=wanted.delimiter,
+            array=wanted.array,
+            image_size=wanted.image_size,
+            fixed=not isinstance(network, Network) or not is_of_network(wanted.kernel),
+            channels_first=isinstance(network, Finite),
+            looks_up=None if isinstance(network, Network) else self._looks_up,
+        )
+        pool = read_with(
+            wanted.pool,
+            options,
+            in_files=wanted.dask is not None or wanted.method == "sharded",
+            memory=None if wanted.memory is None else bytes_of(wanted.memory),
+            progress=progress,
+        )
+        return replace(pool, notes=tuple(map(in_flags, pool.notes)))
+
+    def _looks_up(self, shape: tuple[int, ...]) -> bool:
+        """Whether samples of this shape are whole numbers that the network looks up."""
+        kernel = self.described.kernel(self.network, shape, self.wanted.seed)
+        return bool(getattr(kernel, "looks_up", lambda _: False)(shape))
+
+    @contextmanager
+    def executor(self) -> Iterator[Executor | None]:
+        """The workers of a Dask cluster, where one is named."""
+        if self.wanted.dask is None:
+            yield None
+            return
+        from evgp.integrations.dask import connect, executor
+
+        with connect(self.wanted.dask) as client:
+            yield executor(client)
+
+    def request(
+        self, pool: PoolData, *, executor: Executor | None = None, progress: Progress = silent
+    ) -> Request:
+        """What the command line asks for."""
+        wanted = self.wanted
+        return Request.of(
+            pool,
+            wanted.k,
+            budget=wanted.budget,
+            costs=pool.costs,
+            x_test=wanted.test,
+            labelled=wanted.labelled,
+            network=self.network,
+            kernel=self.described.kernel(self.network, pool.shape, wanted.seed),
+            criterion=wanted.criterion,
+            greedy=wanted.greedy,
+            noise=wanted.noise,
+            standardise=not wanted.no_standardise,
+            storage=wanted.storage,
+            thin=wanted.thin,
+            features=wanted.features,
+            method=wanted.method if wanted.dask is None else "sharded",
+            memory=wanted.memory,
+            executor=executor,
+            cache=wanted.cache,
+            seed=wanted.seed,
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The rows of a pool that can be shown: all, or of `total` in files those in `numbers`."""
+
+    pool: PoolData
+    total: int
+    numbers: Int[np.ndarray, " r"] | None = None
+
+    @classmethod
+    def of(cls, pool: PoolData, selection: Selection, *, shown: bool) -> "Seen":
+        """All that is in memory; else the picks, and with `shown` some other rows for a map."""
+        if not isinstance(pool.x, Streamed):
+            return cls(pool, len(pool))
+        rows = np.unique(selection.indices)
+        if shown:
+            random = np.random.default_rng(0)
+            rows = np.union1d(rows, random.choice(len(pool), min(_MAP, len(pool)), replace=False))
+        part = pool.part(rows) if shown else pool
+        names = None if pool.options.id is None else pool.x.cells(pool.options.id, rows)
+        return cls(replace(part, ids=names), len(pool), rows)
+
+    @property
+    def names(self) -> Sequence[object] | None:
+        """What the rows that can be shown are called."""
+        return self.pool.ids
+
+    def place(self, rows: Int[np.ndarray, " k"]) -> Int[np.ndarray, " k"]:
+        """Where rows of the pool are among those that can be shown."""
+        return rows if self.numbers is None else np.searchsorted(self.numbers, rows)

@@ -1,0 +1,587 @@
+"""Any pool as numbers: frames, arrays, files, folders of images and datasets, all in one way."""
+
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from evgp._checks import numbers, points, words
+from evgp._errors import DatasetError, DataWarning, PoolError
+from evgp._executor import Progress, silent
+from evgp._linalg import in_pairs
+from evgp._memory import available_memory
+from evgp.datasets._array_code import ArrayCode, ArrayLayout
+from evgp.datasets._found import KINDS, is_address
+from evgp.datasets.arrays import read_array
+from evgp.datasets.encode import Encoder
+from evgp.datasets.fitted import Streamed
+from evgp.datasets.frames import is_pandas, opened, table_of
+from evgp.datasets.images import Images, read_images
+from evgp.datasets.labelled import Labelled, ids, read_labelled
+from evgp.datasets.pictures import ArrayPictures, pictures_of
+from evgp.datasets.samples import Columned, is_samples, stack
+from evgp.datasets.streamed import open_pool
+from evgp.datasets.survey import Survey, step_of
+from evgp.datasets.tables import Cells, Table, read_table
+
+Points: TypeAlias = Tensor | Streamed
+_ARRAYS = (".npy", ".npz")
+_READ = 1 << 16  # ids read together
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How to read a pool.
+
+    `id`, `drop` and `costs` name columns that are not features. With `impute`, the mean of a column
+    of numbers and the most frequent word stand for cells without a value. `delimiter` is for CSV
+    files, `array` names one in an .npz file, `image_size` is for folders of images.
+
+    The others say what the network takes: with `fixed` its inputs have one shape, so that constant
+    columns of an array stay (as zeros); with `channels_first` they are images; whole numbers of
+    shapes that it `looks_up` stay what they are.
+    """
+
+    id: str | None = None
+    drop: Sequence[str] = ()
+    costs: str | None = None
+    impute: bool = False
+    max_categories: int = 50
+    standardise: bool = True
+    delimiter: str | None = None
+    array: str | None = None
+    image_size: int | None = None
+    fixed: bool = False
+    channels_first: bool = False
+    looks_up: Callable[[tuple[int, ...]], bool] | None = None
+
+    def array_of(self, path: Path, other: object) -> str | None:
+        """The array's name, where the pool is an archive and the test file is not, or both are."""
+        archives = [isinstance(one, Path) and one.suffix.lower() == ".npz" for one in (path, other)]
+        return None if archives == [False, True] else self.array
+
+    def given(self) -> list[str]:
+        """Options that are for columns, and are used."""
+        named = ("id", "drop", "costs", "impute")
+        return [f"{name}=" for name in named if getattr(self, name)]
+
+
+@dataclass(frozen=True, eq=False)
+class PoolData:
+    """A pool that was read: its rows as numbers, and all else that is known of them.
+
+    Attributes
+    ----------
+    source : str
+        What messages call it.
+    x : tensor or Streamed
+        The rows on the pool's scale, or the files that they stay in.
+    options : ReadOptions
+        How it was read.
+    code : Encoder, ArrayCode or None
+        How columns or channels became numbers.
+    table : Table or None
+        The columns as they were given, to be shown.
+    ids : sequence or None
+        What rows are called.
+    costs : array or None
+        What a label costs, by row.
+    notes : tuple of str
+        What looks odd, and what was done about it.
+    """
+
+    source: str
+    x: Points
+    options: ReadOptions = field(default_factory=ReadOptions)
+    code: Encoder | ArrayCode | None = None
+    table: Table | None = None
+    ids: Sequence[object] | None = None
+    costs: Float[np.ndarray, " n"] | None = None
+    pictures: Images | ArrayPictures | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def in_memory(self) -> Shaped[Tensor, " n *d"]:
+        """The rows, where they do not stay in files."""
+        if not isinstance(self.x, Tensor):
+            raise PoolError(f"{self.source}: expected a pool in memory, got one in files")
+        return self.x
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one row; of a table in files, with as many columns as its words may become."""
+        if isinstance(self.x, Tensor):
+            return tuple(self.x.shape[1:])
+        return (self.x.widest,) if len(self.x.shape) == 1 else self.x.shape
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the inputs, where they come from columns."""
+        if isinstance(self.x, Streamed):
+            return self.x.columns
+        return self.code.names if isinstance(self.code, Encoder) else ()
+
+    @property
+    def used(self) -> int:
+        """Columns that are used, where there are columns."""
+        if isinstance(self.x, Streamed):
+            return self.x.shape[0] if self.x.columns else 0
+        return len(self.code.sources) if isinstance(self.code, Encoder) else 0
+
+    @property
+    def columns(self) -> Mapping[str, Cells]:
+        """What a table shows of each row."""
+        table = self.table
+        return {} if table is None else {name: table.cells(name) for name in table.names}
+
+    def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
+        """Other points, such as test points, with the columns and on the scale of this pool."""
+        if isinstance(other, PoolData):
+            raise PoolError(f"expected {name} as it was before it was read; got PoolData")
+        if isinstance(self.x, Streamed):
+            return self._streamed(other, name)
+        if isinstance(self.pictures, Images) and isinstance(other, str | Path):
+            return self._coded_images(Path(other), progress)
+        if isinstance(self.code, Encoder):
+            return self._coded_table(other, name)
+        if isinstance(other, str | Path):
+            other = _array_file(Path(other), self.options, self.source)
+        x = _channels_first(as_points(other, name, self.options), self.options)
+        if tuple(x.shape[1:]) != self._raw_shape:
+            raise PoolError(
+                f"expected {name} with features of shape {self._raw_shape}, as in x; got "
+                f"{tuple(x.shape[1:])}"
+            )
+        return self._coded(x, name)
+
+    def tensor_like(self, other: Any, name: str = "x_test") -> Shaped[Tensor, " m *d"]:
+        """Other points in memory, as this pool is."""
+        self.in_memory  # noqa: B018  refuses a pool in files
+        made = self.like(other, name)
+        assert isinstance(made, Tensor)
+        return made
+
+    def labelled(self, path: str | Path) -> Labelled:
+        """Understand a file of labelled rows: ids, row numbers, or rows of their own."""
+        path, options, encoder = Path(path), self.options, self.code
+        if isinstance(self.pictures, Images) and path.is_dir():
+            images = self._coded_images(path, silent)
+            return Labelled(x=images, note=f"{path}: {len(images):,} labelled images")
+        if isinstance(self.x, Streamed):
+            outside = _outside(path, self.x, options)
+            if outside is not None:
+                return Labelled(
+                    x=outside,
+                    note=f"{path}: read as {len(outside):,} labelled rows from outside the pool; "
+                    "give ids for those that are in it",
+                )
+        pool = self.x.numpy() if isinstance(self.x, Tensor) else None
+        return read_labelled(
+            path,
+            encoder if isinstance(encoder, Encoder) else None,
+            self._names(),
+            id="id" if isinstance(self.pictures, Images) else options.id,
+            delimiter=options.delimiter,
+            pool=pool if isinstance(encoder, Encoder) else None,
+        )
+
+    def ids_of(self, rows: Int[np.ndarray, " k"]) -> tuple[str | int, ...]:
+        """What some rows are called; nothing where rows have numbers only."""
+        if self.ids is not None:
+            found = [self.ids[row] for row in rows.tolist()]
+        elif isinstance(self.x, Streamed) and self.options.id is not None:
+            found = self.x.cells(self.options.id, rows)
+        else:
+            return ()
+        return tuple(one if isinstance(one, str | int) else str(one) for one in found)
+
+    def _names(self) -> Sequence[object]:
+        if self.ids is not None:
+            return self.ids
+        if isinstance(self.x, Streamed) and self.options.id is not None:
+            starts = range(0, len(self), _READ)
+            ranges = (np.arange(start, min(len(self), start + _READ)) for start in starts)
+            return [name for rows in ranges for name in self.x.cells(self.options.id, rows)]
+        return range(len(self))
+
+    @property
+    def _raw_shape(self) -> tuple[int, ...]:
+        return self.code.layout.shape if isinstance(self.code, ArrayCode) else self.shape
+
+    def _coded(self, x: Shaped[Tensor, " n *d"], name: str) -> Shaped[Tensor, " n *e"]:
+        if not isinstance(self.code, ArrayCode):
+            return x if x.is_floating_point() == self.x.is_floating_point() else x.double()  # type: ignore[union-attr]
+        return torch.from_numpy(self.code.encode(x.numpy(), 0, name)[0])
+
+    def _coded_table(self, other: Any, name: str) -> Float[Tensor, "m d"]:
+        encoder, options = self.code, self.options
+        assert isinstance(encoder, Encoder)
+        if isinstance(other, str | Path):
+            path = Path(other)
+            table = read_table(
+                path,
+                delimiter=options.delimiter,
+                array=options.array_of(path, Path(self.source)),
+                text=encoder.words,
+            )
+        else:
+            table = as_table(other, name)
+        return torch.from_numpy(encoder.transform(table))
+
+    def _coded_images(self, folder: Path, progress: Progress) -> Float[Tensor, " m *d"]:
+        assert isinstance(self.pictures, Images)
+        if not folder.is_dir():
+            raise DatasetError(f"{folder}: expected a folder of images, as the pool is one")
+        images = read_images(folder, like=self.pictures, progress=progress)
+        for note in images.notes:
+            warnings.warn(f"{folder}: {note}", DataWarning, stacklevel=3)
+        return self._coded(torch.from_numpy(images.x).double(), str(folder))
+
+    def _streamed(self, other: Any, name: str) -> Streamed:
+        if isinstance(other, Streamed):
+            return other
+        if not isinstance(other, str | Path):
+            raise PoolError(f"expected {name} as a path, as x is one; got {type(other).__name__}")
+        how = self.options
+        return open_pool(
+            address(other) or other,
+            impute=how.impute,
+            max_categories=how.max_categories,
+            standardise=how.standardise,
+        )
+
+    def part(self, rows: Int[np.ndarray, " r"]) -> "PoolData":
+        """A few rows of a pool in files, read to be shown: on a scale of their own."""
+        pool, how = self.x, self.options
+        assert isinstance(pool, Streamed)
+        raw = pool.raw_at(rows, pool.columns)
+        if not isinstance(raw, pa.Table):
+            x = torch.from_numpy(np.asarray(raw, dtype=np.float64).reshape(len(rows), -1))
+            return PoolData(self.source, x, how, notes=self.notes)
+        how = replace(how, max_categories=len(rows) + 1, drop=split(how.drop, pool.columns))
+        return replace(_from_table(Table(raw, pool.name), how), notes=self.notes)
+
+
+def read_pool(
+    pool: Any,
+    *,
+    id: str | None = None,
+    drop: Sequence[str] = (),
+    costs: str | None = None,
+    impute: bool = False,
+    max_categories: int = 50,
+    standardise: bool = True,
+    delimiter: str | None = None,
+    array: str | None = None,
+    image_size: int | None = None,
+) -> PoolData:
+    """Read a pool as numbers, ready for `evgp.pick`, `evgp.plan` and everything else.
+
+    Parameters
+    ----------
+    pool
+        A pandas or polars frame, an Arrow table, an array or tensor, a torch or Hugging Face
+        dataset, or the path of a file (CSV, TSV, Parquet, Arrow, npy, npz) or folder of images.
+    id, drop, costs : str, list of str, str
+        Columns that are not features: what rows are called, what to leave out, what labels cost.
+    impute : bool
+        Fill cells without a value with the mean of their column, or its most frequent word.
+    max_categories : int
+        Maximum number of distinct values in a column of words.
+    standardise : bool
+        Whether columns are scaled to mean 0 and standard deviation 1; constant ones are dropped.
+    delimiter, array, image_size
+        How to read CSV files, which array of an .npz file to read, and the size of images.
+
+    Returns
+    -------
+    PoolData
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"size": [1.0, 3.0], "kind": ["a", "b"], "name": ["x", "y"]})
+    >>> data = read_pool(frame, id="name")
+    >>> data.features, data.x.tolist(), data.ids
+    (('size', 'kind=a', 'kind=b'), [[-1.0, 1.0, 0.0], [1.0, 0.0, 1.0]], ['x', 'y'])
+    """
+    options = ReadOptions(
+        id=id,
+        drop=words(drop, "drop"),
+        costs=costs,
+        impute=impute,
+        max_categories=max_categories,
+        standardise=standardise,
+        delimiter=delimiter,
+        array=array,
+        image_size=image_size,
+    )
+    return read_with(pool, options)
+
+
+def read_with(
+    pool: Any,
+    options: ReadOptions,
+    *,
+    name: str = "x",
+    in_files: bool = False,
+    memory: int | None = None,
+    progress: Progress = silent,
+) -> PoolData:
+    """Read a pool with these options; what is too large for memory stays in its files.
+
+    `in_files` says that it stays there in any case, `memory` how many bytes there are.
+    """
+    if isinstance(pool, PoolData):
+        return pool
+    if isinstance(pool, Streamed):
+        return PoolData(pool.name, pool, options, costs=_streamed_costs(pool, options.costs))
+    if isinstance(pool, str | Path):
+        return _from_path(pool, options, in_files, memory, progress)
+    if is_table(pool) or (options.given() and not (options.fixed or is_samples(pool))):
+        return _from_table(as_table(pool, name), options)
+    _refuse(options, name)
+    return from_array(_channels_first(as_points(pool, name, options), options), options, name)
+
+
+def is_table(pool: object) -> bool:
+    """Whether this has named columns, of whatever kind."""
+    return (isinstance(pool, Table) or is_pandas(pool) or hasattr(pool, "__arrow_c_stream__")) and (
+        not isinstance(pool, Columned)
+    )
+
+
+def as_table(pool: Any, name: str) -> Table:
+    """Named columns of what has them, or x0, x1, ... of an array."""
+    table = table_of(opened(pool))
+    return Table(table.data, name) if table.source == "the pool" else table
+
+
+def as_points(x: Any, name: str, options: ReadOptions) -> Shaped[Tensor, " n *d"]:
+    """An array or dataset as float64, finite, one point a row; or as whole numbers."""
+    tensor = stack(x, name) if is_samples(x) else numbers(x, name)
+    made = points(tensor, name)
+    if options.looks_up is not None and not tensor.is_floating_point():
+        made = tensor if options.looks_up(tuple(tensor.shape[1:])) else made
+    # An array of the caller's may change, and nobody would notice.
+    same = isinstance(x, np.ndarray) and made.data_ptr() == tensor.data_ptr()
+    return made.clone() if same else made
+
+
+def from_array(x: Shaped[Tensor, " n *d"], options: ReadOptions, name: str) -> PoolData:
+    """An array on its own scale, by column or by channel; whole numbers stay what they are."""
+    if not (options.standardise and x.is_floating_point()):
+        return PoolData(name, x, options)
+    array = x.numpy()
+    layout = ArrayLayout(
+        name, len(array), array.shape[1:], array.dtype, standardise=True, fixed=options.fixed
+    )
+    step, nobody = step_of(prod(layout.shape)), np.empty(0, dtype=np.int64)
+    parts = (
+        layout.survey(first, array[first : first + step], nobody)
+        for first in range(0, len(array), step)
+    )
+    code, notes = layout.learn(in_pairs(parts, Survey.merge))
+    scaled = torch.from_numpy(code.encode(array, 0, name)[0])
+    return PoolData(name, scaled, options, code, notes=tuple(notes))
+
+
+def _from_table(table: Table, options: ReadOptions) -> PoolData:
+    id, costs = options.id, options.costs
+    names = None if id is None else ids(table, id)
+    prices = None if costs is None else table.numbers(costs)
+    dropped = split(options.drop, table.names)
+    encoder = Encoder.fit(
+        table,
+        id=id,
+        drop=(*dropped, *(() if costs is None else (costs,))),
+        impute=options.impute,
+        max_categories=options.max_categories,
+        standardise=options.standardise,
+    )
+    with warnings.catch_warnings():
+        # The encoder's own notes have said what was filled.
+        warnings.simplefilter("ignore", DataWarning)
+        x = encoder.transform(table)
+    return PoolData(
+        table.source,
+        torch.from_numpy(x),
+        replace(options, drop=dropped),
+        encoder,
+        table,
+        names,
+        prices,
+        notes=encoder.notes,
+    )
+
+
+def _from_path(
+    where: str | Path,
+    options: ReadOptions,
+    in_files: bool,
+    memory: int | None,
+    progress: Progress,
+) -> PoolData:
+    path = Path(where)
+    if in_files or stays_in_files(where, options, memory):
+        return _from_files(where, options)
+    if path.is_dir():
+        _refuse(options, f"{path}: a folder of images")
+        images = read_images(path, size=options.image_size, progress=progress)
+        made = from_array(torch.from_numpy(images.x).double(), options, str(path))
+        notes = (*(f"{path}: {note}" for note in images.notes), *made.notes)
+        return replace(made, ids=images.names, pictures=images, notes=notes)
+    if options.image_size is not None:
+        raise DatasetError(
+            f"{path}: image_size= is for a folder of images; leave it out for a file"
+        )
+    if options.fixed and path.suffix.lower() in _ARRAYS and path.is_file():
+        return _from_array_file(path, options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DataWarning)
+        text = () if options.id is None else (options.id,)
+        table = read_table(path, delimiter=options.delimiter, array=options.array, text=text)
+    notes = tuple(str(item.message) for item in caught if issubclass(item.category, DataWarning))
+    made = _from_table(table, options)
+    return replace(made, notes=(*notes, *made.notes))
+
+
+def _from_array_file(path: Path, options: ReadOptions) -> PoolData:
+    """An array with the axes that a network wants, with pictures to look at where it has any."""
+    _refuse(options, f"{path}: an array for a network of its own")
+    raw = _array_file(path, options, None)
+    x = _channels_first(as_points(raw, str(path), options), options)
+    made = from_array(x, options, str(path))
+    if x.shape != raw.shape:
+        was, now = ("x".join(map(str, shape)) for shape in (raw.shape, x.shape[1:]))
+        made = replace(made, notes=(f"{was} numbers, taken as images of {now}", *made.notes))
+    if x.ndim == 4 and x.shape[1] in (1, 3):
+        pixels = _channels_first(torch.from_numpy(raw), options).numpy()
+        made = replace(made, pictures=pictures_of(pixels))
+    return made
+
+
+def stays_in_files(where: str | Path, options: ReadOptions, memory: int | None) -> bool:
+    """Whether a pool is an address, a folder of files, or too large to read."""
+    path = Path(where)
+    if is_address(where) or address(where) is not None:
+        return True
+    if path.is_dir():
+        return any(one.suffix.lower() in KINDS for one in path.rglob("*"))
+    if path.suffix.lower() not in KINDS or not path.is_file():
+        return False
+    room = available_memory() // 2 if memory is None else memory // 4
+    try:
+        pool = _opened_files(path, options)
+    except DatasetError:
+        return False  # who reads it says what is wrong
+    return 8 * len(pool) * pool.widest > room
+
+
+def _from_files(where: str | Path, options: ReadOptions) -> PoolData:
+    refused = ("delimiter", "array", "image_size")
+    given = [f"{name}=" for name in refused if getattr(options, name)]
+    if given:
+        raise DatasetError(
+            f"{where}: {', '.join(given)} cannot apply to a pool that stays in its files; leave it "
+            "out"
+        )
+    pool = _opened_files(where, options)
+    drop = split(options.drop, pool.columns)
+    prices = _streamed_costs(pool, options.costs)
+    return PoolData(pool.name, pool, replace(options, drop=drop), costs=prices)
+
+
+def _opened_files(where: str | Path, options: ReadOptions) -> Streamed:
+    place = address(where) or where
+    # A comma may be part of a name: the columns are looked at only then.
+    commas = any("," in name for name in options.drop)
+    known = open_pool(place).columns if commas else ()
+    return open_pool(
+        place,
+        id=options.id,
+        drop=split(options.drop, known),
+        costs=options.costs,
+        impute=options.impute,
+        max_categories=options.max_categories,
+        standardise=options.standardise,
+    )
+
+
+def _streamed_costs(pool: Streamed, column: str | None) -> Float[np.ndarray, " n"] | None:
+    return None if column is None else pool.numbers(column, 0, len(pool))
+
+
+def _outside(path: Path, pool: Streamed, options: ReadOptions) -> Streamed | None:
+    """Labelled rows with the columns of the pool, and without ids."""
+    if path.suffix.lower() not in KINDS:
+        return None
+    rows = open_pool(path)
+    left_out = {options.id, options.costs, *options.drop}
+    named = options.id is not None and options.id in rows.columns
+    return None if named or not set(pool.columns) - left_out <= set(rows.columns) else rows
+
+
+def _array_file(path: Path, options: ReadOptions, other: str | None) -> Any:
+    if path.suffix.lower() not in _ARRAYS:
+        raise DatasetError(f"{path}: expected an .npy or .npz file, as the pool is one")
+    if path.is_dir() or not path.exists():
+        read_table(path)  # it says what is wrong
+    return read_array(path, options.array_of(path, None if other is None else Path(other)))
+
+
+def _channels_first(x: Shaped[Tensor, " n *d"], options: ReadOptions) -> Shaped[Tensor, " n *e"]:
+    """For networks here, which want channels first, what is surely meant as such."""
+    if not options.channels_first:
+        return x
+    if x.ndim == 3:
+        return x[:, None]
+    if x.ndim == 4 and x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):
+        return x.movedim(3, 1).contiguous()
+    return x
+
+
+def _refuse(options: ReadOptions, what: str) -> None:
+    """Refuse options for columns where there are none."""
+    given = options.given()
+    if given:
+        raise DatasetError(
+            f"{what} has no columns, so {', '.join(given)} cannot apply; leave it out"
+        )
+
+
+def address(path: str | Path) -> str | None:
+    """The address that a path was before its slashes were merged, if it was one.
+
+    >>> address(Path("s3://bucket/pool")), address(Path("pool.parquet"))
+    ('s3://bucket/pool', None)
+    """
+    found = re.fullmatch(r"([a-z][a-z0-9+.-]+):/+(.*)", str(path))
+    if found is None or Path(path).exists():
+        return None
+    return f"{found[1]}://{'/' if found[1] == 'file' else ''}{found[2]}"
+
+
+def split(names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Names divided by commas, unless the whole is a name itself.
+
+    >>> split(["a, b", "c,d"], known=["a", "b", "c,d"])
+    ('a', 'b', 'c,d')
+    """
+    parts = (
+        [name] if name in known else [part.strip() for part in name.split(",") if part.strip()]
+        for name in names
+    )
+    return tuple(dict.fromkeys(name for found in parts for name in found))
