@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from inspect import signature
 
 import numpy as np
 from jaxtyping import Int
@@ -88,30 +89,18 @@ class Asked:
         self, pool: PoolData, *, executor: Executor | None = None, progress: Progress = silent
     ) -> Request:
         """What the command line asks for."""
-        wanted = self.wanted
-        return Request.of(
-            pool,
-            wanted.k,
-            budget=wanted.budget,
-            costs=pool.costs,
-            x_test=wanted.test,
-            labelled=wanted.labelled,
-            network=self.network,
-            kernel=self.described.kernel(self.network, pool.shape, wanted.seed),
-            criterion=wanted.criterion,
-            greedy=wanted.greedy,
-            noise=wanted.noise,
-            standardise=not wanted.no_standardise,
-            storage=wanted.storage,
-            thin=wanted.thin,
-            features=wanted.features,
-            method=wanted.method if wanted.dask is None else "sharded",
-            memory=wanted.memory,
-            executor=executor,
-            cache=wanted.cache,
-            seed=wanted.seed,
-            progress=progress,
-        )
+        wanted, parameters = self.wanted, signature(Request.of).parameters
+        named = {name: value for name, value in vars(wanted).items() if name in parameters}
+        others = {
+            "costs": pool.costs,
+            "drop": (),  # what is about columns was seen to when the pool was read
+            "x_test": wanted.test,
+            "network": self.network,
+            "kernel": self.described.kernel(self.network, pool.shape, wanted.seed),
+            "standardise": not wanted.no_standardise,
+            "method": wanted.method if wanted.dask is None else "sharded",
+        }
+        return Request.of(pool, **{**named, **others}, executor=executor, progress=progress)
 
 
 @dataclass(frozen=True)

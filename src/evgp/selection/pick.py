@@ -9,22 +9,26 @@ from evgp.selection.request import Request
 def pick(request: Request) -> Selection:
     """Which k rows of x to label, in which order, before any label exists.
 
-    `x` is an array or tensor, one point a row, or a torch `Dataset` or `DataLoader`, or a Hugging
-    Face dataset, whose labels are left aside; picks are positions in it. A path (Parquet, Arrow or
-    npy, one file or a folder of them) or `evgp.open_pool(...)` stays in its files: see "sharded".
+    `x` is an array or tensor, one point a row; a pandas or polars frame or an Arrow table; a torch
+    `Dataset` or `DataLoader`, or a Hugging Face dataset, whose labels are left aside; the path of a
+    file (CSV, Parquet, ...) or of a folder of images; or `evgp.read_pool(...)`. Picks are positions
+    in it. A folder of Parquet, Arrow or npy files, a file too large for memory, or
+    `evgp.open_pool(...)` stays on the disk: see "sharded". Of the columns of a table, `id` names
+    the rows, `drop` are left out, `impute` fills cells without a value, and words are at most
+    `max_categories`; `costs` may be a column.
 
     The test points are `x_test` (with `test_weights`), or the pool itself; `thin` keeps that many
-    of them by k-means++. `labelled` are rows already labelled, `x_labelled` labelled points outside
-    the pool, `candidates` the only rows that may be picked. With `costs` (one price a row) and a
-    `budget`, picks stay within the money. `standardise` scales each column to mean 0 and deviation
-    1 over the pool (each channel, for images). `noise` is a fraction of the mean prior variance.
-    `network` is an `mlp`, whose exact infinite-width NTK is used, or anything that `EmpiricalNTK`
-    takes: a torch module, a function that makes one, a `cnn`; or a name ("resnet18", a plugin's,
-    "package.module:name"). `kernel` takes its place: an object, or a name ("nngp", ...).
-    `features` take the place of the pool x test matrix where that would be too large: "nystrom-512"
-    (inducing points of the kernel), "sketch-512" (of a torch module's gradients), "raw" (the inputs
-    themselves, unscaled, such as embeddings), or any `Features`; None uses them only where the
-    matrix would not fit, and says so.
+    of them by k-means++. `labelled` are rows already labelled (or a file of them), `x_labelled`
+    labelled points outside the pool, `candidates` the only rows that may be picked. With `costs`
+    (one price a row) and a `budget`, picks stay within the money. `standardise` scales each column
+    to mean 0 and standard deviation 1 over the pool (each channel, for images) and drops constant
+    ones. `noise` is a fraction of the mean prior variance. `network` is an `mlp`, whose exact
+    infinite-width NTK is used, or anything that `EmpiricalNTK` takes: a torch module, a function
+    that makes one, a `cnn`; or a name ("resnet18", a plugin's, "package.module:name"). `kernel`
+    takes its place: an object, or a name ("nngp", ...). `features` take the place of the pool x
+    test matrix where that would be too large: "nystrom-512" (inducing points of the kernel),
+    "sketch-512" (of a torch module's gradients), "raw" (the inputs themselves, unscaled, such as
+    embeddings), or any `Features`; None uses them only where the matrix would not fit, and says so.
 
     `method` is "dense" (the matrix), "features" (in memory), "sharded" (features on the disk, a
     block at a time), or "auto": the first that fits in `memory` (such as "2GB"; by default most of
