@@ -92,7 +92,7 @@ def test_the_only_table_of_an_archive_is_taken(tmp_path: Path) -> None:
 
 def test_a_choice_of_tables_is_asked_for(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", a=X, b=X, c=X[0])
-    with pytest.raises(DatasetError, match=r"got a 4x3, b 4x3, c 3; choose one with --array"):
+    with pytest.raises(DatasetError, match=r"got a 4x3, b 4x3, c 3; choose one with array="):
         read_npz(tmp_path / "x.npz")
     with pytest.raises(DatasetError, match="expected an array named 'z'"):
         read_npz(tmp_path / "x.npz", "z")

@@ -169,7 +169,7 @@ def test_empty_cells_are_told_by_the_rows_of_the_file(tmp_path: Path) -> None:
     hole: list[object] = [1.5, 2.5] * 30
     hole[17] = None
     path = table(tmp_path, y=np.arange(60.0), hole=hole)
-    with pytest.raises(DatasetError, match=r"column 'hole' \(row 17\).*\(impute\)"):
+    with pytest.raises(DatasetError, match=r"column 'hole' \(row 17\).*with impute=True"):
         load_csv(path, "y")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)

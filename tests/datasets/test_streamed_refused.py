@@ -198,7 +198,7 @@ def test_holes_in_all_ranges_are_counted_with_their_global_rows(tmp_path: Path) 
     assert str(caught.value) == (
         f"{tmp_path}: expected a value in each cell, got 4 missing or NaN in column 'a' (rows "
         "5000, 6000, 7000, ...); 1 infinite in column 'a' (row 9999); 1 missing in column 'kind' "
-        "(row 9999) (rows count from 0); fill them in, or use --impute"
+        "(row 9999) (rows count from 0); fill them in, or use impute=True"
     )
     x = np.zeros((20, 2, 3))
     x[[7, 8], 1, 0] = np.nan
@@ -210,7 +210,7 @@ def test_holes_in_all_ranges_are_counted_with_their_global_rows(tmp_path: Path) 
 def test_counting_stops_at_too_many_words(tmp_path: Path) -> None:
     words = [f"w{row % 900}" for row in range(20_000)]
     path = write(pa.table({"a": np.arange(20_000.0), "b": words}), tmp_path / "a.parquet")
-    said = "expected at most 50 categories in column 'b', got 900 in 4,096 of the rows; use --drop"
+    said = "expected at most 50 categories in column 'b', got 900 in 4,096 of the rows; use drop="
     with pytest.raises(DatasetError, match=said):
         read(path)
     with pytest.raises(DatasetError, match="in 4,096 of the rows"):
@@ -225,7 +225,7 @@ def test_counting_stops_at_too_many_words(tmp_path: Path) -> None:
     pool = open_pool(
         write(pa.table({"b": [f"w{row}" for row in range(999)]}), tmp_path / "a.parquet")
     )
-    with pytest.raises(DatasetError, match="another word in each of 999 rows; use --id 'b'"):
+    with pytest.raises(DatasetError, match="another word in each of 999 rows; use id='b'"):
         survey(pool)
     few = open_pool(write(pa.table({"b": ["v", "w", "x"]}), tmp_path / "a.parquet"))
     with pytest.raises(DatasetError, match="another word in each of 3 rows"):
@@ -248,12 +248,11 @@ def test_what_looks_like_an_id_or_a_label_is_noted(tmp_path: Path) -> None:
     assert pool.fitted(survey(pool)).notes == (
         "column 'when' holds times, taken as seconds",
         "most of column 'odd' are numbers, but 'n/a' is not (taken as 4 categories)",
-        "column 'row': another whole number in each row, as in an id (--id or --drop leaves it "
+        "column 'row': another whole number in each row, as in an id (id= or drop= leaves it out)",
+        "column 'user_id': named like an id (id= or drop= leaves it out)",
+        "column 'target': named like the label, which must not steer the picks (drop= leaves it "
         "out)",
-        "column 'user_id': named like an id (--id or --drop leaves it out)",
-        "column 'target': named like the label, which must not steer the picks (--drop leaves it "
-        "out)",
-        "column 'survived': perhaps the label, which must not steer the picks (--drop leaves it "
+        "column 'survived': perhaps the label, which must not steer the picks (drop= leaves it "
         "out)",
         "values far from all others (column 'wild': 1e+09): are they meant?",
     )

@@ -35,10 +35,10 @@ def written(folder: Path, content: bytes | str, name: str = "pool.csv") -> Path:
         ("a,b\n1,2\n3,4,5\n", "expected 2 columns in each line, as in the first, got 3 in line 3"),
         ("a,b\n1,2\n3\n", "got 1 in line 3"),
         ("a,a,b\n1,2,3\n", "expected different column names, got 'a' more than once"),
-        ("a;b\n1;2\n3;4\n", "add --delimiter ';'"),
-        ("a;b\n1,5;2,5\n3,5;4,5\n", "add --delimiter ';'"),
-        ("a\tb\n1\t2\n", "add --delimiter 'tab'"),
-        ("a|b\n1|2\n", r"add --delimiter '\|'"),
+        ("a;b\n1;2\n3;4\n", "pass delimiter=';'"),
+        ("a;b\n1,5;2,5\n3,5;4,5\n", "pass delimiter=';'"),
+        ("a\tb\n1\t2\n", "pass delimiter='tab'"),
+        ("a|b\n1|2\n", r"pass delimiter='\|'"),
         (
             "5.1,3.5\n4.9,3.0\n",
             r"expected column names in the first line, got numbers \(5.1, 3.5\)",
@@ -167,14 +167,14 @@ def test_a_delimiter_can_be_chosen(tmp_path: Path) -> None:
 
 def test_a_wrong_choice_of_delimiter_gets_a_suggestion(tmp_path: Path) -> None:
     for content in ("a,b\n1,2\n3,4\n", "a,b\n1,2\n3;4\n"):
-        with pytest.raises(DatasetError, match="divided by ';', got ','; add --delimiter ','"):
+        with pytest.raises(DatasetError, match="divided by ';', got ','; pass delimiter=','"):
             read_table(written(tmp_path, content), delimiter=";")
     one = read_table(written(tmp_path, "height, cm\n1\n2\n"), delimiter=";")
     assert one.names == ("height, cm",)
 
 
 def test_an_array_is_named_only_in_an_archive(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"expected an \.npz file, the only kind that --array"):
+    with pytest.raises(DatasetError, match=r"expected an \.npz file, the only kind that array="):
         read_table(written(tmp_path, "a,b\n1,2\n"), array="x")
 
 

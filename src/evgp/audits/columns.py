@@ -10,7 +10,7 @@ from torch import Tensor
 
 from evgp._errors import DataWarning, PoolError
 from evgp._linalg import CONSTANT
-from evgp.datasets import ArrayCode, ReadOptions, from_array
+from evgp.datasets import ReadOptions, from_array
 
 # Squares of what is larger would leave the range of float64.
 _LARGEST = 1e150
@@ -30,7 +30,7 @@ def scaled(
             "them yourself with standardise=False"
         )
     data = from_array(points, ReadOptions(), "x_train")
-    assert isinstance(data.code, ArrayCode)
+    assert data.code is not None
     kept = torch.zeros(points.shape[1], dtype=torch.bool)
     kept[torch.from_numpy(data.code.kept)] = True
     for name, rows in others.items():

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import torch
 from jaxtyping import Shaped
 
 from evgp._errors import CampaignError, DamageWarning, DatasetError
@@ -21,11 +22,12 @@ from evgp.datasets import (
     ReadOptions,
     Table,
     atomic,
+    from_array,
+    from_table,
     ids,
     plain,
     read_images,
     read_table,
-    read_with,
 )
 from evgp.datasets.arrays import npy_header
 from evgp.datasets.images import image_files
@@ -91,13 +93,14 @@ def encoded(
     if source.images is not None:
         return source.images.x
     options = ReadOptions(id=id, drop=tuple(drop), impute=impute)
-    return read_with(source.table, options).in_memory.numpy()
+    assert source.table is not None
+    return from_table(source.table, options).in_memory.numpy()
 
 
 def scale_of(images: Shaped[np.ndarray, " n *d"]) -> ArrayCode:
     """The scale of images, channel by channel, as `evgp.pick` has it."""
-    made = read_with(images, ReadOptions()).code
-    assert isinstance(made, ArrayCode)
+    made = from_array(torch.tensor(images, dtype=torch.float64), ReadOptions(), "images").code
+    assert made is not None
     return made
 
 

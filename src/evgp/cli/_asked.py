@@ -14,7 +14,7 @@ from evgp._reading import reading_within
 from evgp.cli._network import Described
 from evgp.cli._output import in_flags
 from evgp.cli._wanted import Wanted
-from evgp.datasets import PoolData, ReadOptions, Streamed, read_with
+from evgp.datasets import FileData, PoolData, ReadOptions, read_with
 from evgp.kernels import is_of_network
 from evgp.nets import Finite, Network
 from evgp.nets.named import Named
@@ -114,15 +114,14 @@ class Seen:
     @classmethod
     def of(cls, pool: PoolData, selection: Selection, *, shown: bool) -> "Seen":
         """All that is in memory; else the picks, and with `shown` some other rows for a map."""
-        if not isinstance(pool.x, Streamed):
+        if not isinstance(pool, FileData):
             return cls(pool, len(pool))
         rows = np.unique(selection.indices)
         if shown:
             random = np.random.default_rng(0)
             rows = np.union1d(rows, random.choice(len(pool), min(_MAP, len(pool)), replace=False))
         part = pool.part(rows) if shown else pool
-        names = None if pool.options.id is None else pool.x.cells(pool.options.id, rows)
-        return cls(replace(part, ids=names), len(pool), rows)
+        return cls(replace(part, ids=pool.ids_of(rows) or None), len(pool), rows)
 
     @property
     def names(self) -> Sequence[object] | None:

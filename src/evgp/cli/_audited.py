@@ -19,15 +19,14 @@ from evgp.cli._inputs import noted
 from evgp.cli._output import called, in_flags, lines
 from evgp.datasets import (
     Dataset,
-    Encoder,
     PoolData,
     ReadOptions,
     Table,
+    from_table,
     ids,
     load_csv,
     plain,
     read_table,
-    read_with,
     split,
 )
 from evgp.report import AuditSummary, Rows, Trained, summarise_audit
@@ -117,9 +116,8 @@ def load_sets(wanted: Wanted) -> Sets:
     dropped = split(wanted.drop, table.names)
     out = [name for name in dropped if name != label]
     options = ReadOptions(id=id, drop=(label, *out), impute=wanted.impute)
-    read = read_with(table, options)
-    encoder = read.code
-    assert isinstance(encoder, Encoder)
+    read = from_table(table, options)
+    encoder = read.encoder
     constant = [name for name in encoder.ignored if name not in (id, label, *out)]
     notes += map(in_flags, read.notes)
     # Its own notes are those of the encoder again.

@@ -157,7 +157,7 @@ def show_json(document: Mapping[str, object]) -> None:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    """A letter as JSON may have it, which a terminal does not obey.
+    r"""A letter as JSON may have it, which a terminal does not obey.
 
     >>> _BEYOND.sub(_escaped, "\x9b, é, \U000e0001")
     '\\u009b, é, \\udb40\\udc01'

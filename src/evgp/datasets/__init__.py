@@ -42,9 +42,14 @@ from evgp.datasets.named import locate as locate
 from evgp.datasets.own import load_csv as load_csv
 from evgp.datasets.pictures import ArrayPictures as ArrayPictures
 from evgp.datasets.pictures import pictures_of as pictures_of
+from evgp.datasets.pool_data import ArrayData as ArrayData
+from evgp.datasets.pool_data import FileData as FileData
+from evgp.datasets.pool_data import ImageData as ImageData
 from evgp.datasets.pool_data import PoolData as PoolData
 from evgp.datasets.pool_data import ReadOptions as ReadOptions
+from evgp.datasets.pool_data import TableData as TableData
 from evgp.datasets.pool_data import from_array as from_array
+from evgp.datasets.pool_data import from_table as from_table
 from evgp.datasets.pool_data import is_table as is_table
 from evgp.datasets.pool_data import read_pool as read_pool
 from evgp.datasets.pool_data import read_with as read_with

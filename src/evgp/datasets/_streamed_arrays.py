@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -28,6 +29,7 @@ class StreamedArray:
     files: tuple[str, ...]
     ranges: Ranges
     remarks: tuple[str, ...] = ()
+    in_files: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

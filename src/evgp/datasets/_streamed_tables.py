@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,7 @@ class StreamedTable:
     files: tuple[str, ...]
     ranges: Ranges
     remarks: tuple[str, ...] = ()
+    in_files: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

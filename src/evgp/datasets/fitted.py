@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
@@ -19,8 +19,11 @@ from evgp.datasets.survey import Raw, Survey
 class Streamed(Protocol):
     """Rows in one or many files, read a block at a time; no file stays open.
 
-    Rows are counted through all files. Any process may hold a copy and read its own range.
+    Rows are counted through all files. Any process may hold a copy and read its own range. It says
+    `in_files = True`.
     """
+
+    in_files: ClassVar[bool]
 
     @property
     def name(self) -> str:

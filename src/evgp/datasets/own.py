@@ -27,7 +27,7 @@ from evgp.datasets._columns import (
 from evgp.datasets.dataset import Dataset, Kind
 from evgp.datasets.encode import usable
 from evgp.datasets.labelled import ids
-from evgp.datasets.pool_data import ReadOptions, read_with
+from evgp.datasets.pool_data import ReadOptions, from_table
 from evgp.datasets.tables import Table, quoted, read_table
 
 # Whole numbers are classes if there are so few of them, and each stands for so many rows.
@@ -208,7 +208,7 @@ def _features(
             f"{table.source}: expected columns beside the label, got none; nothing tells rows apart"
         )
     pool = Table(data.take(rows), f"{table.source} (pool)")
-    made = read_with(pool, ReadOptions(impute=impute, max_categories=most))
+    made = from_table(pool, ReadOptions(impute=impute, max_categories=most))
     for note in made.notes:
         warnings.warn(f"{pool.source}: {note}", DataWarning, stacklevel=3)
     if not len(rows_test):

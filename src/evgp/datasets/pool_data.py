@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
-import pyarrow as pa
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from evgp._capabilities import can
 from evgp._checks import numbers, points, words
 from evgp._errors import DatasetError, DataWarning, PoolError
 from evgp._executor import Progress, silent
@@ -28,7 +28,7 @@ from evgp.datasets.frames import is_pandas, opened, table_of
 from evgp.datasets.images import Images, read_images
 from evgp.datasets.labelled import Labelled, ids, read_labelled
 from evgp.datasets.pictures import ArrayPictures, pictures_of
-from evgp.datasets.samples import Columned, is_samples, stack
+from evgp.datasets.samples import is_samples, stack
 from evgp.datasets.streamed import open_pool
 from evgp.datasets.survey import Survey, step_of
 from evgp.datasets.tables import Cells, Table, read_table
@@ -87,10 +87,6 @@ class PoolData:
         The rows on the pool's scale, or the files that they stay in.
     options : ReadOptions
         How it was read.
-    code : Encoder, ArrayCode or None
-        How columns or channels became numbers.
-    table : Table or None
-        The columns as they were given, to be shown.
     ids : sequence or None
         What rows are called.
     costs : array or None
@@ -101,13 +97,12 @@ class PoolData:
 
     source: str
     x: Points
-    options: ReadOptions = field(default_factory=ReadOptions)
-    code: Encoder | ArrayCode | None = None
-    table: Table | None = None
+    options: ReadOptions
     ids: Sequence[object] | None = None
     costs: Float[np.ndarray, " n"] | None = None
-    pictures: Images | ArrayPictures | None = None
     notes: tuple[str, ...] = ()
+    pictures: Images | ArrayPictures | None = None
+    in_files: ClassVar[bool] = False
 
     def __len__(self) -> int:
         return len(self.x)
@@ -115,143 +110,178 @@ class PoolData:
     @property
     def in_memory(self) -> Shaped[Tensor, " n *d"]:
         """The rows, where they do not stay in files."""
-        if not isinstance(self.x, Tensor):
+        if self.in_files:
             raise PoolError(f"{self.source}: expected a pool in memory, got one in files")
-        return self.x
+        return cast(Tensor, self.x)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one row; of a table in files, with as many columns as its words may become."""
-        if isinstance(self.x, Tensor):
-            return tuple(self.x.shape[1:])
-        return (self.x.widest,) if len(self.x.shape) == 1 else self.x.shape
+        """Of one row."""
+        return tuple(self.x.shape[1:])
 
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the inputs, where they come from columns."""
-        if isinstance(self.x, Streamed):
-            return self.x.columns
-        return self.code.names if isinstance(self.code, Encoder) else ()
+        return ()
 
     @property
     def used(self) -> int:
         """Columns that are used, where there are columns."""
-        if isinstance(self.x, Streamed):
-            return self.x.shape[0] if self.x.columns else 0
-        return len(self.code.sources) if isinstance(self.code, Encoder) else 0
+        return 0
 
     @property
     def columns(self) -> Mapping[str, Cells]:
-        """What a table shows of each row."""
-        table = self.table
-        return {} if table is None else {name: table.cells(name) for name in table.names}
+        """What is shown of each row, by column."""
+        return {}
 
     def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
         """Other points, such as test points, with the columns and on the scale of this pool."""
-        if isinstance(other, PoolData):
-            raise PoolError(f"expected {name} as it was before it was read; got PoolData")
-        if isinstance(self.x, Streamed):
-            return self._streamed(other, name)
-        if isinstance(self.pictures, Images) and isinstance(other, str | Path):
-            return self._coded_images(Path(other), progress)
-        if isinstance(self.code, Encoder):
-            return self._coded_table(other, name)
-        if isinstance(other, str | Path):
-            other = _array_file(Path(other), self.options, self.source)
-        x = _channels_first(as_points(other, name, self.options), self.options)
-        if tuple(x.shape[1:]) != self._raw_shape:
-            raise PoolError(
-                f"expected {name} with features of shape {self._raw_shape}, as in x; got "
-                f"{tuple(x.shape[1:])}"
-            )
-        return self._coded(x, name)
+        raise NotImplementedError
 
     def tensor_like(self, other: Any, name: str = "x_test") -> Shaped[Tensor, " m *d"]:
         """Other points in memory, as this pool is."""
         self.in_memory  # noqa: B018  refuses a pool in files
-        made = self.like(other, name)
-        assert isinstance(made, Tensor)
-        return made
+        return cast(Tensor, self.like(other, name))
 
     def labelled(self, path: str | Path) -> Labelled:
         """Understand a file of labelled rows: ids, row numbers, or rows of their own."""
-        path, options, encoder = Path(path), self.options, self.code
-        if isinstance(self.pictures, Images) and path.is_dir():
-            images = self._coded_images(path, silent)
-            return Labelled(x=images, note=f"{path}: {len(images):,} labelled images")
-        if isinstance(self.x, Streamed):
-            outside = _outside(path, self.x, options)
-            if outside is not None:
-                return Labelled(
-                    x=outside,
-                    note=f"{path}: read as {len(outside):,} labelled rows from outside the pool; "
-                    "give ids for those that are in it",
-                )
-        pool = self.x.numpy() if isinstance(self.x, Tensor) else None
-        return read_labelled(
-            path,
-            encoder if isinstance(encoder, Encoder) else None,
-            self._names(),
-            id="id" if isinstance(self.pictures, Images) else options.id,
-            delimiter=options.delimiter,
-            pool=pool if isinstance(encoder, Encoder) else None,
-        )
+        how = self.options
+        return read_labelled(path, None, self.names(), id=how.id, delimiter=how.delimiter)
+
+    def names(self) -> Sequence[object]:
+        """What rows are called: their ids, or their numbers."""
+        return range(len(self)) if self.ids is None else self.ids
 
     def ids_of(self, rows: Int[np.ndarray, " k"]) -> tuple[str | int, ...]:
         """What some rows are called; nothing where rows have numbers only."""
-        if self.ids is not None:
-            found = [self.ids[row] for row in rows.tolist()]
-        elif isinstance(self.x, Streamed) and self.options.id is not None:
-            found = self.x.cells(self.options.id, rows)
-        else:
+        if self.ids is None:
             return ()
+        found = (self.ids[row] for row in rows.tolist())
         return tuple(one if isinstance(one, str | int) else str(one) for one in found)
 
-    def _names(self) -> Sequence[object]:
-        if self.ids is not None:
-            return self.ids
-        if isinstance(self.x, Streamed) and self.options.id is not None:
-            starts = range(0, len(self), _READ)
-            ranges = (np.arange(start, min(len(self), start + _READ)) for start in starts)
-            return [name for rows in ranges for name in self.x.cells(self.options.id, rows)]
-        return range(len(self))
+
+@dataclass(frozen=True, eq=False)
+class TableData(PoolData):
+    """Named columns: the encoder that made numbers of them, and the columns as they were given."""
+
+    encoder: Encoder = field(kw_only=True)
+    table: Table = field(kw_only=True)
 
     @property
-    def _raw_shape(self) -> tuple[int, ...]:
-        return self.code.layout.shape if isinstance(self.code, ArrayCode) else self.shape
+    def features(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return self.encoder.names
 
-    def _coded(self, x: Shaped[Tensor, " n *d"], name: str) -> Shaped[Tensor, " n *e"]:
-        if not isinstance(self.code, ArrayCode):
-            return x if x.is_floating_point() == self.x.is_floating_point() else x.double()  # type: ignore[union-attr]
-        return torch.from_numpy(self.code.encode(x.numpy(), 0, name)[0])
+    @property
+    def used(self) -> int:
+        """Columns that are used."""
+        return len(self.encoder.sources)
 
-    def _coded_table(self, other: Any, name: str) -> Float[Tensor, "m d"]:
-        encoder, options = self.code, self.options
-        assert isinstance(encoder, Encoder)
+    @property
+    def columns(self) -> Mapping[str, Cells]:
+        """What the table shows of each row."""
+        return {name: self.table.cells(name) for name in self.table.names}
+
+    def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
+        """The same columns of another table, or of a file."""
         if isinstance(other, str | Path):
-            path = Path(other)
-            table = read_table(
-                path,
-                delimiter=options.delimiter,
-                array=options.array_of(path, Path(self.source)),
-                text=encoder.words,
-            )
+            array = self.options.array_of(Path(other), Path(self.source))
+            delimiter, words = self.options.delimiter, self.encoder.words
+            table = read_table(other, delimiter=delimiter, array=array, text=words)
         else:
             table = as_table(other, name)
-        return torch.from_numpy(encoder.transform(table))
+        return torch.from_numpy(self.encoder.transform(table))
 
-    def _coded_images(self, folder: Path, progress: Progress) -> Float[Tensor, " m *d"]:
-        assert isinstance(self.pictures, Images)
+    def labelled(self, path: str | Path) -> Labelled:
+        """Ids, row numbers, or rows with the columns of the pool."""
+        return read_labelled(
+            path,
+            self.encoder,
+            self.names(),
+            id=self.options.id,
+            delimiter=self.options.delimiter,
+            pool=self.in_memory.numpy(),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayData(PoolData):
+    """Rows of numbers without names; `code` is their scale, where they were scaled."""
+
+    code: ArrayCode | None = field(kw_only=True, default=None)
+
+    def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
+        """Another array, or a file of one."""
+        if isinstance(other, str | Path):
+            other = _array_file(Path(other), self.options, self.source)
+        x = _channels_first(as_points(other, name, self.options), self.options)
+        shape = self.shape if self.code is None else self.code.layout.shape
+        if tuple(x.shape[1:]) != shape:
+            raise PoolError(
+                f"expected {name} with features of shape {shape}, as in x; got {tuple(x.shape[1:])}"
+            )
+        return self.coded(x, name)
+
+    def coded(self, x: Shaped[Tensor, " n *d"], name: str) -> Shaped[Tensor, " n *e"]:
+        """Points on the scale of the pool."""
+        if self.code is None:
+            same = x.is_floating_point() == self.in_memory.is_floating_point()
+            return x if same else x.double()
+        return torch.from_numpy(self.code.encode(x.numpy(), 0, name)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class ImageData(ArrayData):
+    """A folder of images, which are called by the names of their files."""
+
+    pictures: Images = field(kw_only=True)
+
+    def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
+        """Another folder of images, or an array of pixels."""
+        if not isinstance(other, str | Path):
+            return super().like(other, name)
+        folder = Path(other)
         if not folder.is_dir():
             raise DatasetError(f"{folder}: expected a folder of images, as the pool is one")
         images = read_images(folder, like=self.pictures, progress=progress)
         for note in images.notes:
             warnings.warn(f"{folder}: {note}", DataWarning, stacklevel=3)
-        return self._coded(torch.from_numpy(images.x).double(), str(folder))
+        return self.coded(torch.from_numpy(images.x).double(), str(folder))
 
-    def _streamed(self, other: Any, name: str) -> Streamed:
-        if isinstance(other, Streamed):
-            return other
+    def labelled(self, path: str | Path) -> Labelled:
+        """A folder of further images, or names of files in this one."""
+        if Path(path).is_dir():
+            x = self.like(path)
+            return Labelled(x=x, note=f"{path}: {len(x):,} labelled images")
+        return read_labelled(path, None, self.names(), id="id", delimiter=self.options.delimiter)
+
+
+@dataclass(frozen=True, eq=False)
+class FileData(PoolData):
+    """A pool that stays in its files, to be read a block at a time."""
+
+    x: Streamed
+    in_files: ClassVar[bool] = True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one row, with as many columns as its words may become."""
+        return (self.x.widest,) if len(self.x.shape) == 1 else self.x.shape
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the columns in the files."""
+        return self.x.columns
+
+    @property
+    def used(self) -> int:
+        """Columns in the files, where there are any."""
+        return self.x.shape[0] if self.x.columns else 0
+
+    def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
+        """Other files."""
+        if can(other, "in_files"):
+            return cast(Streamed, other)
         if not isinstance(other, str | Path):
             raise PoolError(f"expected {name} as a path, as x is one; got {type(other).__name__}")
         how = self.options
@@ -262,16 +292,43 @@ class PoolData:
             standardise=how.standardise,
         )
 
-    def part(self, rows: Int[np.ndarray, " r"]) -> "PoolData":
-        """A few rows of a pool in files, read to be shown: on a scale of their own."""
-        pool, how = self.x, self.options
-        assert isinstance(pool, Streamed)
-        raw = pool.raw_at(rows, pool.columns)
-        if not isinstance(raw, pa.Table):
-            x = torch.from_numpy(np.asarray(raw, dtype=np.float64).reshape(len(rows), -1))
-            return PoolData(self.source, x, how, notes=self.notes)
-        how = replace(how, max_categories=len(rows) + 1, drop=split(how.drop, pool.columns))
-        return replace(_from_table(Table(raw, pool.name), how), notes=self.notes)
+    def labelled(self, path: str | Path) -> Labelled:
+        """Rows with the columns of the pool and without ids are outside it; else ids or numbers."""
+        id = self.options.id
+        if Path(path).suffix.lower() in KINDS:
+            rows = open_pool(path)
+            needed = {*self.x.columns} - {id, self.options.costs, *self.options.drop}
+            if (id is None or id not in rows.columns) and needed <= {*rows.columns}:
+                return Labelled(
+                    x=rows,
+                    note=f"{path}: read as {len(rows):,} labelled rows from outside the pool; "
+                    "give ids for those that are in it",
+                )
+        return super().labelled(path)
+
+    def names(self) -> Sequence[object]:
+        """What rows are called, read from the files."""
+        if self.options.id is None:
+            return range(len(self))
+        starts = range(0, len(self), _READ)
+        ranges = (np.arange(start, min(len(self), start + _READ)) for start in starts)
+        return [name for rows in ranges for name in self.x.cells(self.options.id, rows)]
+
+    def ids_of(self, rows: Int[np.ndarray, " k"]) -> tuple[str | int, ...]:
+        """What some rows are called, read from the files."""
+        if self.options.id is None:
+            return ()
+        found = self.x.cells(self.options.id, rows)
+        return tuple(one if isinstance(one, str | int) else str(one) for one in found)
+
+    def part(self, rows: Int[np.ndarray, " r"]) -> PoolData:
+        """A few rows, read to be shown: on a scale of their own."""
+        raw, how = self.x.raw_at(rows, self.x.columns), self.options
+        if self.x.columns and not isinstance(raw, np.ndarray):
+            how = replace(how, max_categories=len(rows) + 1)
+            return replace(from_table(Table(raw, self.source), how), notes=self.notes)
+        x = torch.from_numpy(np.asarray(raw, dtype=np.float64).reshape(len(rows), -1))
+        return ArrayData(self.source, x, how, notes=self.notes)
 
 
 def read_pool(
@@ -312,10 +369,10 @@ def read_pool(
     Examples
     --------
     >>> import pandas as pd
-    >>> frame = pd.DataFrame({"size": [1.0, 3.0], "kind": ["a", "b"], "name": ["x", "y"]})
+    >>> frame = pd.DataFrame({"size": [1, 3, 3, 1], "kind": list("abaa"), "name": list("wxyz")})
     >>> data = read_pool(frame, id="name")
-    >>> data.features, data.x.tolist(), data.ids
-    (('size', 'kind=a', 'kind=b'), [[-1.0, 1.0, 0.0], [1.0, 0.0, 1.0]], ['x', 'y'])
+    >>> data.features, data.x[0].tolist(), data.ids
+    (('size', 'kind=a', 'kind=b'), [-1.0, 1.0, 0.0], ['w', 'x', 'y', 'z'])
     """
     options = ReadOptions(
         id=id,
@@ -346,21 +403,21 @@ def read_with(
     """
     if isinstance(pool, PoolData):
         return pool
-    if isinstance(pool, Streamed):
-        return PoolData(pool.name, pool, options, costs=_streamed_costs(pool, options.costs))
+    if can(pool, "in_files"):  # by `open_pool`
+        costs = None if options.costs is None else pool.numbers(options.costs, 0, len(pool))
+        return FileData(pool.name, pool, options, costs=costs)
     if isinstance(pool, str | Path):
         return _from_path(pool, options, in_files, memory, progress)
     if is_table(pool) or (options.given() and not (options.fixed or is_samples(pool))):
-        return _from_table(as_table(pool, name), options)
+        return from_table(as_table(pool, name), options)
     _refuse(options, name)
     return from_array(_channels_first(as_points(pool, name, options), options), options, name)
 
 
 def is_table(pool: object) -> bool:
     """Whether this has named columns, of whatever kind."""
-    return (isinstance(pool, Table) or is_pandas(pool) or hasattr(pool, "__arrow_c_stream__")) and (
-        not isinstance(pool, Columned)
-    )
+    named = is_pandas(pool) or hasattr(pool, "__arrow_c_stream__") or hasattr(pool, "cells")
+    return named and not is_samples(pool)
 
 
 def as_table(pool: Any, name: str) -> Table:
@@ -380,10 +437,10 @@ def as_points(x: Any, name: str, options: ReadOptions) -> Shaped[Tensor, " n *d"
     return made.clone() if same else made
 
 
-def from_array(x: Shaped[Tensor, " n *d"], options: ReadOptions, name: str) -> PoolData:
+def from_array(x: Shaped[Tensor, " n *d"], options: ReadOptions, name: str) -> ArrayData:
     """An array on its own scale, by column or by channel; whole numbers stay what they are."""
     if not (options.standardise and x.is_floating_point()):
-        return PoolData(name, x, options)
+        return ArrayData(name, x, options)
     array = x.numpy()
     layout = ArrayLayout(
         name, len(array), array.shape[1:], array.dtype, standardise=True, fixed=options.fixed
@@ -395,10 +452,11 @@ def from_array(x: Shaped[Tensor, " n *d"], options: ReadOptions, name: str) -> P
     )
     code, notes = layout.learn(in_pairs(parts, Survey.merge))
     scaled = torch.from_numpy(code.encode(array, 0, name)[0])
-    return PoolData(name, scaled, options, code, notes=tuple(notes))
+    return ArrayData(name, scaled, options, notes=tuple(notes), code=code)
 
 
-def _from_table(table: Table, options: ReadOptions) -> PoolData:
+def from_table(table: Table, options: ReadOptions) -> TableData:
+    """Named columns as numbers."""
     id, costs = options.id, options.costs
     names = None if id is None else ids(table, id)
     prices = None if costs is None else table.numbers(costs)
@@ -415,15 +473,15 @@ def _from_table(table: Table, options: ReadOptions) -> PoolData:
         # The encoder's own notes have said what was filled.
         warnings.simplefilter("ignore", DataWarning)
         x = encoder.transform(table)
-    return PoolData(
+    return TableData(
         table.source,
         torch.from_numpy(x),
         replace(options, drop=dropped),
-        encoder,
-        table,
         names,
         prices,
-        notes=encoder.notes,
+        encoder.notes,
+        encoder=encoder,
+        table=table,
     )
 
 
@@ -442,7 +500,9 @@ def _from_path(
         images = read_images(path, size=options.image_size, progress=progress)
         made = from_array(torch.from_numpy(images.x).double(), options, str(path))
         notes = (*(f"{path}: {note}" for note in images.notes), *made.notes)
-        return replace(made, ids=images.names, pictures=images, notes=notes)
+        return ImageData(
+            str(path), made.x, options, images.names, None, notes, code=made.code, pictures=images
+        )
     if options.image_size is not None:
         raise DatasetError(
             f"{path}: image_size= is for a folder of images; leave it out for a file"
@@ -454,8 +514,8 @@ def _from_path(
         text = () if options.id is None else (options.id,)
         table = read_table(path, delimiter=options.delimiter, array=options.array, text=text)
     notes = tuple(str(item.message) for item in caught if issubclass(item.category, DataWarning))
-    made = _from_table(table, options)
-    return replace(made, notes=(*notes, *made.notes))
+    data = from_table(table, options)
+    return replace(data, notes=(*notes, *data.notes))
 
 
 def _from_array_file(path: Path, options: ReadOptions) -> PoolData:
@@ -500,8 +560,8 @@ def _from_files(where: str | Path, options: ReadOptions) -> PoolData:
         )
     pool = _opened_files(where, options)
     drop = split(options.drop, pool.columns)
-    prices = _streamed_costs(pool, options.costs)
-    return PoolData(pool.name, pool, replace(options, drop=drop), costs=prices)
+    costs = None if options.costs is None else pool.numbers(options.costs, 0, len(pool))
+    return FileData(pool.name, pool, replace(options, drop=drop), costs=costs)
 
 
 def _opened_files(where: str | Path, options: ReadOptions) -> Streamed:
@@ -518,20 +578,6 @@ def _opened_files(where: str | Path, options: ReadOptions) -> Streamed:
         max_categories=options.max_categories,
         standardise=options.standardise,
     )
-
-
-def _streamed_costs(pool: Streamed, column: str | None) -> Float[np.ndarray, " n"] | None:
-    return None if column is None else pool.numbers(column, 0, len(pool))
-
-
-def _outside(path: Path, pool: Streamed, options: ReadOptions) -> Streamed | None:
-    """Labelled rows with the columns of the pool, and without ids."""
-    if path.suffix.lower() not in KINDS:
-        return None
-    rows = open_pool(path)
-    left_out = {options.id, options.costs, *options.drop}
-    named = options.id is not None and options.id in rows.columns
-    return None if named or not set(pool.columns) - left_out <= set(rows.columns) else rows
 
 
 def _array_file(path: Path, options: ReadOptions, other: str | None) -> Any:

@@ -83,7 +83,7 @@ class Cells:
 
 
 def place_of(schema: pa.Schema, name: str) -> int:
-    """The place of a column, or -1; a name that is no text, as of a broken argument, has none.
+    r"""The place of a column, or -1; a name that is no text, as of a broken argument, has none.
 
     >>> place_of(pa.schema([("a", pa.int64())]), "\udcff")
     -1

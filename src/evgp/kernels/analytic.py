@@ -56,6 +56,7 @@ class NTK:
     storage: torch.dtype | None = None
     threadsafe: ClassVar[bool] = True
     any_width: ClassVar[bool] = True
+    is_checked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_network(self.network)
@@ -85,6 +86,7 @@ class NNGP:
     storage: torch.dtype | None = None
     threadsafe: ClassVar[bool] = True
     any_width: ClassVar[bool] = True
+    is_checked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_network(self.network)

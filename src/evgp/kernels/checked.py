@@ -1,7 +1,7 @@
 """A kernel of somebody else's, with what it gives checked each time."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import torch
 from jaxtyping import Float
@@ -9,10 +9,7 @@ from torch import Tensor
 
 from evgp._capabilities import can
 from evgp._errors import EvgpError, PluginError
-from evgp.kernels.analytic import NNGP, NTK
-from evgp.kernels.empirical import EmpiricalNTK
-from evgp.kernels.kernel import Kernel, Storing, Wide
-from evgp.kernels.tabulated import Tabulated
+from evgp.kernels.kernel import Kernel, Storing
 
 _LOOKED_AT = 32  # points on which the matrix is held against what a covariance is
 _CLOSE = 1e-3  # of the largest variance: what float32 may round off, and no error of sense
@@ -25,11 +22,13 @@ class Checked:
     On some points it is tried whether it is a covariance: symmetric, the same by both ways to ask,
     without negative eigenvalues. One more pass over what it gives.
 
+    >>> from evgp.kernels import Tabulated
     >>> Checked(Tabulated(torch.eye(2))).diag(torch.tensor([[0.0], [1.0]]))
     tensor([1., 1.])
     """
 
     kernel: Kernel
+    is_checked: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return repr(self.kernel)
@@ -123,12 +122,13 @@ class Checked:
 def checked(kernel: object) -> Kernel:
     """A kernel that is given as an object: ours as it is, another's with its values checked.
 
+    >>> from evgp.kernels import NNGP
     >>> from evgp.nets import mlp
     >>> checked(NNGP(mlp(1))) == NNGP(mlp(1))
     True
     """
-    if isinstance(kernel, NTK | NNGP | EmpiricalNTK | Tabulated | Wide | Checked):
-        return kernel
+    if can(kernel, "is_checked"):
+        return cast(Kernel, kernel)
     if isinstance(kernel, type) or not isinstance(kernel, Kernel):
         given = (
             f"the class {kernel.__name__}" if isinstance(kernel, type) else type(kernel).__name__

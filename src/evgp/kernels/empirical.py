@@ -52,6 +52,7 @@ class EmpiricalNTK:
     storage: torch.dtype | None = None
     anew: bool = False
     gradients: ClassVar[bool] = True
+    is_checked: ClassVar[bool] = True
     _made: dict[tuple[int, ...], list[Tapped]] = field(
         default_factory=dict, repr=False, compare=False
     )

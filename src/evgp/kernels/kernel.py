@@ -100,6 +100,7 @@ class Wide:
     """A kernel in float64, whatever it would store and whatever its inputs are."""
 
     kernel: Kernel
+    is_checked: ClassVar[bool] = True
 
     def __call__(
         self, x1: Float[Tensor, " n *d"], x2: Float[Tensor, " m *d"] | None = None

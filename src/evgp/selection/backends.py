@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 from evgp._capabilities import can
 from evgp._errors import PoolError
 from evgp._machine import speed
-from evgp.datasets import Fitted, Streamed, step_of
+from evgp.datasets import Fitted, step_of
 from evgp.greedy import Greedy, Purse
 from evgp.kernels import Features, Kernel
 from evgp.pool import Selection
@@ -236,7 +236,7 @@ class Shards:
     ) -> tuple[Fitted | Held, Fitted | Held | None, Fitted | Held | None, Tensor]:
         """Pool, test and labelled points as numbers, and points to choose inducing ones from."""
         asked = self.request
-        if isinstance(asked.x, Streamed):
+        if can(asked.x, "in_files"):
             width = None if self.kind == "raw" else self.width
             fitted = fit(asked, looked_at(len(asked.x), width, asked.seed) if width else None)
             rows = fewer(len(fitted.kept), prod(fitted.shape), width or 1, asked.seed)

@@ -1,11 +1,14 @@
 """Features in place of a kernel, for pools whose matrix would be too large."""
 
+from typing import cast
+
 import numpy as np
 import torch
 from jaxtyping import Int, Shaped
 from sklearn.cluster import KMeans, kmeans_plusplus
 from torch import Tensor
 
+from evgp._capabilities import can
 from evgp._errors import PoolError
 from evgp._linalg import unit_for
 from evgp.kernels import EmpiricalNTK, Features, Inducing, Kernel, Raw, Sketch
@@ -45,12 +48,12 @@ def features_named(
         return Raw()
     assert kernel is not None
     if name.startswith("sketch"):
-        if not isinstance(kernel, EmpiricalNTK):
+        if not can(kernel, "gradients"):
             raise PoolError(
                 "expected a torch module as network for a sketch, got a kernel without gradients; "
                 "use nystrom"
             )
-        return Sketch(kernel, p, seed)
+        return Sketch(cast(EmpiricalNTK, kernel), p, seed)
     return Inducing(kernel, inducing_points(x, min(p, len(x)), seed=seed))
 
 

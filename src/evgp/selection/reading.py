@@ -1,12 +1,14 @@
 """The points of a request as numbers: whole in memory, or learnt from their files."""
 
 import warnings
+from typing import cast
 
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from evgp._capabilities import can
 from evgp._errors import DataWarning, PoolError
 from evgp._executor import counted
 from evgp._linalg import in_pairs
@@ -19,7 +21,7 @@ from evgp.selection.shards import Held
 
 def read(request: Request) -> Pool:
     """The points of a request in memory, on the pool's scale."""
-    if isinstance(request.x, Streamed):
+    if can(request.x, "in_files"):
         fitted = fit(request)
         parts = [None if one is None else _whole(one) for one in (fitted, *like(fitted, request))]
     else:
@@ -38,8 +40,8 @@ def fit(request: Request, sample: Int[np.ndarray, " r"] | None = None) -> Fitted
 
     O(n d) time, and the memory of a few blocks and of the sample.
     """
-    pool, rows = request.x, np.arange(min(8, len(request.x))) if sample is None else sample
-    assert isinstance(pool, Streamed)
+    pool = cast(Streamed, request.x)
+    rows = np.arange(min(8, len(pool))) if sample is None else sample
     starts = range(0, len(pool), request.shard)
     ends = [(start, min(len(pool), start + request.shard)) for start in starts]
     calls = [(pool, low, high, rows[(rows >= low) & (rows < high)]) for low, high in ends]
@@ -58,7 +60,7 @@ def _survey(pool: Streamed, start: int, stop: int, rows: Int[np.ndarray, " r"]) 
 def like(fitted: Fitted, request: Request) -> tuple[Fitted | None, Fitted | None]:
     """Test and labelled points in files, on the scale of the pool."""
     test, outside = (
-        fitted.like(one) if isinstance(one, Streamed) else None
+        None if one is None else fitted.like(cast(Streamed, one))
         for one in (request.x_test, request.x_labelled)
     )
     return test, outside
@@ -70,9 +72,9 @@ def _whole(pool: Fitted) -> Tensor:
 
 
 def _held(points: Points) -> Tensor:
-    if not isinstance(points, Held):
+    if not can(points, "in_memory"):
         raise PoolError(
             "expected points to pick from, got their shape alone, which a plan can be made for; "
             "give the points"
         )
-    return points.x
+    return cast(Held, points).x

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, prod
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -190,7 +189,7 @@ class Request:
         points: Points = _shape(x) if data is None else _points(data.x)
         tests, outside, known = _others(data, x_test, x_labelled, labelled)
         n = len(points)
-        if test_weights is not None and isinstance(points, Streamed):
+        if test_weights is not None and data is not None and data.in_files:
             raise PoolError("expected no test_weights with files; repeat test points instead")
         known = checks.rows_of(known, "labelled", n)
         some = None if candidates is None else checks.free_rows(candidates, known, n)
@@ -253,7 +252,7 @@ class Request:
         return Sizes(
             rows=n,
             # Of a table in files, the widest that its words may make it.
-            shape=(self.x.widest,) if isinstance(self.x, Streamed) else self.x.shape,
+            shape=self.x.shape if self.data is None else self.data.shape,
             k=self.k,
             tests=tests,
             labelled=labelled,
@@ -331,7 +330,7 @@ def takes_any_width(kernel: Kernel, features: object) -> bool:
 def _read(x: Given, how: ReadOptions, in_files: bool, memory: int | None) -> PoolData:
     """The pool; what looks odd in its columns is a warning, unless it was read before."""
     data = read_with(x, how, in_files=in_files, memory=memory)
-    if data is not x and (data.table is not None or data.pictures is not None):
+    if data is not x and (data.features or data.pictures is not None):
         for note in data.notes:
             warnings.warn(note, DataWarning, stacklevel=4)
     return data
@@ -367,8 +366,8 @@ def _alongside(data: PoolData | None, name: str) -> PoolData:
     return data
 
 
-def _points(x: np.ndarray | Tensor | Streamed) -> Held | Streamed:
-    return x if isinstance(x, Streamed) else Held(torch.as_tensor(x))
+def _points(x: Any) -> Held | Streamed:
+    return cast(Streamed, x) if can(x, "in_files") else Held(torch.as_tensor(x))
 
 
 def _most(
