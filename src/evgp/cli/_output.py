@@ -67,6 +67,7 @@ def _warnings_as_notes() -> Iterator[None]:
             tell(f"note: {message}")
 
     with warnings.catch_warnings():
+        warnings.simplefilter("default", EvgpWarning)  # notes, whatever PYTHONWARNINGS says
         warnings.showwarning = show
         yield
 
