@@ -210,7 +210,7 @@ def test_training_rows_in_the_pool_are_counted() -> None:
         ({"x_test": TEST[:, :2]}, "x_test with 3 columns"),
         ({"pool": POOL[:, :2]}, "pool with 3 columns"),
         ({"x_train": TRAIN * np.nan}, "finite numbers in x_train"),
-        ({"x_train": TRAIN[:0]}, "x_train of shape"),
+        ({"x_train": TRAIN[:0]}, "one row and one feature in x_train, got"),
         ({"noise": -1.0}, "noise >= 0"),
         ({"noise": np.nan}, "noise >= 0.*got nan"),
         ({"noise": np.inf}, "noise >= 0.*got inf"),

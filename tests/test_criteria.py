@@ -211,5 +211,5 @@ def test_a_weight_of_zero_is_no_point_at_all(values, q) -> None:
 
 
 def test_a_percentile_beyond_100_is_refused() -> None:
-    with pytest.raises(PoolError, match="0 to 100, got 120"):
+    with pytest.raises(PoolError, match="a percentile >= 0 and <= 100, got 120"):
         Percentile(120)

@@ -95,9 +95,11 @@ def number(
         found = inf
     inside = least <= found <= most and not (above and found == least)
     if not inside or not isfinite(found) or (below and found == most):
-        bounds = f"{'>' if above else '>='} {least:g}" if least > -inf else "as a number"
+        bounds = f"{'>' if above else '>='} {least:g}" if least > -inf else "as a finite number"
         if most < inf:
-            bounds += f", {'below' if below else 'at most'} {most:g}"
+            bounds += f" and {'<' if below else '<='} {most:g}"
+        elif least > -inf and not isfinite(found):
+            bounds += " and finite"
         because = f", {why}; got" if why else ", got"
         raise error(f"expected {name} {bounds}{because} {shown(value)}")
     return found
@@ -189,9 +191,7 @@ def bytes_of(value: object, name: str = "memory", *, error: Error = PoolError) -
     text = str(value).lower() if isinstance(value, str | int | np.integer) else ""
     found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", text)
     if found is None or float(found[1]) <= 0 or isinstance(value, bool):
-        raise error(
-            f"expected an amount of memory such as 2GB or 500MB as {name}, got {shown(value)}"
-        )
+        raise error(f"expected {name} such as 2GB or 500MB, got {shown(value)}")
     base, power = (1024 if "i" in found[2] else 1000), "kmgt".find(found[2][:1] or "b") + 1
     return int(float(found[1]) * base ** max(0, power))
 

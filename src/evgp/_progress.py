@@ -7,7 +7,6 @@ from importlib import import_module
 from time import perf_counter
 from typing import Any
 
-from evgp._checks import shown
 from evgp._errors import PoolError
 from evgp._executor import Progress, silent
 
@@ -44,6 +43,8 @@ def check_progress(progress: Any) -> Progress | bool:
         return bool(progress)
     if callable(progress) and not isinstance(progress, type):
         return progress
+    from evgp._checks import shown  # it imports torch, which the command line should not wait for
+
     raise PoolError(
         "expected progress as True, False or a function of a stage, how much of it is done and of "
         f"how much; got {shown(progress)}"

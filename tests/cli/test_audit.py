@@ -268,7 +268,10 @@ def test_row_numbers_stand_where_there_are_no_ids(run, files) -> None:
         (["--label", "y", "--pool", "absent.csv"], "absent.csv"),
         (["--label", "y", "--report", "page.doc"], ".html"),
         (["--label", "y", "-o", "spread.xlsx"], ".csv, .tsv"),
-        (["--label", "y", "--activation", "relu", "--depth", "-1"], "expected depth >= 0"),
+        (
+            ["--label", "y", "--activation", "relu", "--depth", "-1"],
+            "expected depth as an integer from 0 to 10000, got -1",
+        ),
         (["--label", "y", "--noise", "-1"], "expected noise >= 0"),
         (["--label", "y", "--noise", "nan"], "expected noise >= 0"),
         (["--label", "y", "--seed", "-1"], "expected seed as an integer from 0"),

@@ -122,7 +122,7 @@ def small(tmp_path: Path) -> Path:
         (("--budget", 2, "--costs", "kind"), ("expected numbers in column 'kind'",)),
         (("--budget", 3, "--costs", "a"), ("expected positive finite costs, got 2 that are not",)),
         (("-k", 2, "--noise", -1), ("expected noise >= 0", "-1")),
-        (("-k", 2, "--depth", -1), ("expected depth >= 0, got -1",)),
+        (("-k", 2, "--depth", -1), ("expected depth as an integer from 0 to 10000, got -1",)),
         (("-k", 2, "--thin", 0), ("thin as an integer from 1, got 0",)),
         (("-k", 2, "--max-categories", 2), ("at most 2 categories in column 'kind', got 3",)),
         (("-k", 2, "-o", "out.xlsx"), ("expected a name ending in .csv",)),

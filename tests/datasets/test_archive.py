@@ -219,7 +219,9 @@ def test_any_halves_are_disjoint_whole_and_scaled(
 def test_a_part_of_the_wrong_size_is_refused(folder: Path, option: dict[str, int]) -> None:
     np.savez(folder / "kin8nm.npz", **regression(20))
     ((what, size),) = option.items()
-    with pytest.raises(DatasetError, match=f"expected {what} from . to 10 points, got {size}"):
+    with pytest.raises(
+        DatasetError, match=f"{what} as an integer from . to 10, its points; got {size}"
+    ):
         load("kin8nm", verify=False, **option)
 
 

@@ -165,7 +165,7 @@ def test_an_unknown_name_is_told_which_exist(name: str, hint: str) -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_a_seed_out_of_range_is_refused(seed: int) -> None:
-    with pytest.raises(DatasetError, match="expected a seed from 0"):
+    with pytest.raises(DatasetError, match=f"seed as an integer from 0 to 4294967295, got {seed}"):
         load("kin8nm", seed=seed)
 
 

@@ -33,7 +33,7 @@ def table(rows: int = ROWS) -> pa.Table:
             "tags": [["x", "y"]] * rows,
             "none": pa.nulls(rows),
             "truth": pa.array(random.integers(0, 2, rows) > 0),
-            "price": pa.array(random.integers(0, 99, rows)).cast(pa.decimal128(20, 2)),
+            "price": pa.array(random.integers(0, 99, rows)).cast(pa.decimal128(21, 2)),
         }
     )
 

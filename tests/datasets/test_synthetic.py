@@ -92,12 +92,12 @@ def test_points_are_uniform_in_the_ball(d: int) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"n": 1}, "expected n >= 2, got 1"),
-        ({"d": 0}, "expected d >= 1, got 0"),
-        ({"test": 0}, "expected test >= 1, got 0"),
+        ({"n": 1}, "expected n as an integer from 2, got 1"),
+        ({"d": 0}, "expected d as an integer from 1, got 0"),
+        ({"test": 0}, "expected test as an integer from 1, got 0"),
         ({"noise": -1.0}, "expected noise >= 0"),
         ({"noise": math.nan}, "expected noise >= 0"),
-        ({"seed": -1}, "expected a seed"),
+        ({"seed": -1}, "seed as an integer from 0 to 4294967295, got -1"),
         ({"n": 10**13}, "of memory are free"),
     ],
 )

@@ -238,5 +238,7 @@ def test_money_is_never_overspent_and_never_left_for_an_item(greedy, by_rate) ->
 
 
 def test_a_sample_of_nobody_is_refused() -> None:
-    with pytest.raises(PoolError, match="at least 1 candidate, got 0"):
+    with pytest.raises(
+        PoolError, match="sample as an integer from 1, the candidates of each pick; got 0"
+    ):
         Stochastic(0)

@@ -74,7 +74,7 @@ def test_a_loop_of_learners() -> None:
 
 
 def test_what_is_wrong_is_told() -> None:
-    with pytest.raises(ValueError, match="k from 1 to 38"):
+    with pytest.raises(ValueError, match="k as an integer from 1 to 38"):
         learner().query(X[POOL], n_instances=39)
 
 

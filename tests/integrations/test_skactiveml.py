@@ -185,7 +185,7 @@ def test_the_templates_that_the_package_tests_its_own_strategies_with(
 
 @pytest.mark.parametrize("wrong", ["no", None, 1])
 def test_standardise_is_true_or_false(wrong) -> None:
-    with pytest.raises(PoolError, match="expected standardise True or False, got"):
+    with pytest.raises(PoolError, match="expected standardise as True or False, got"):
         EVGPQuery(standardise=wrong).query(X[:10], Y[:10])
 
 

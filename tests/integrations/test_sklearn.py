@@ -122,9 +122,12 @@ def test_set_output_names_the_columns() -> None:
     ("call", "match"),
     [
         (lambda: EVGPSelector(k=41).fit(X), "k of at most n_samples=40; got k=41"),
-        (lambda: EVGPSelector(k=39).fit(X, labelled=[0, 1]), "k from 1 to 38"),
-        (lambda: EVGPSelector(k=36).fit(X, labelled=np.arange(40) < 5), "k from 1 to 35"),
-        (lambda: EVGPSelector(k=0).fit(X), "k from 1 to 40"),
+        (lambda: EVGPSelector(k=39).fit(X, labelled=[0, 1]), "k as an integer from 1 to 38"),
+        (
+            lambda: EVGPSelector(k=36).fit(X, labelled=np.arange(40) < 5),
+            "k as an integer from 1 to 35",
+        ),
+        (lambda: EVGPSelector(k=0).fit(X), "k as an integer from 1 to 40"),
         (lambda: EVGPSelector(k=2).fit(np.where(X > 2, np.nan, X)), "NaN"),
         (
             lambda: EVGPSelector(k=2).fit(pd.DataFrame(frame())),

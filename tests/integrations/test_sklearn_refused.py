@@ -23,8 +23,8 @@ DAYS = pd.date_range("2020", periods=20)
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"noise": "a"}, "expected noise >= 0, .*got 'a'"),
-        ({"noise": None}, "expected noise >= 0, .*got None"),
+        ({"noise": "a"}, "expected noise >= 0 .*got 'a'"),
+        ({"noise": None}, "expected noise >= 0 .*got None"),
         ({"noise": [1]}, "expected noise >= 0"),
         ({"noise": np.array([0.1])}, "expected noise >= 0"),
         ({"noise": -1.0}, "expected noise >= 0"),
@@ -33,8 +33,8 @@ DAYS = pd.date_range("2020", periods=20)
         ({"features": ["raw"]}, r"features as a name, .*got \['raw'\]"),
         ({"features": True}, "features as a name, .*got True"),
         ({"features": Raw}, "features as a name, .*Raw"),
-        ({"standardise": "no"}, "standardise True or False, got 'no'"),
-        ({"standardise": np.array([1, 2])}, "standardise True or False"),
+        ({"standardise": "no"}, "standardise as True or False, got 'no'"),
+        ({"standardise": np.array([1, 2])}, "standardise as True or False"),
     ],
 )  # fmt: skip
 def test_arguments(arguments, match) -> None:

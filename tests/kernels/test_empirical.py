@@ -316,9 +316,11 @@ def test_what_has_no_kernel_is_refused_with_a_remedy(module, words) -> None:
 def test_wrong_options_are_refused() -> None:
     with pytest.raises(NetworkError, match="output from 0 to 0, got 3"):
         EmpiricalNTK(mlp(1, 4), output=3)(torch.zeros(2, 3))
-    with pytest.raises(NetworkError, match="random, trace or a number"):
+    with pytest.raises(
+        NetworkError, match="output as an integer from 0, or random, or trace; got 'all'"
+    ):
         EmpiricalNTK(mlp(1, 4), output="all")
-    with pytest.raises(NetworkError, match="draws >= 1"):
+    with pytest.raises(NetworkError, match="draws as an integer from 1 to 100000, got 0"):
         EmpiricalNTK(mlp(1, 4), draws=0)
     with pytest.raises(NetworkError, match="makes a torch module"):
         EmpiricalNTK(lambda: 3)(torch.zeros(2, 3))

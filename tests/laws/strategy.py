@@ -27,5 +27,5 @@ def obeys(strategy: Strategy, pool: Pool, k: int) -> None:
     whole = strategy(pool, every, generator=torch.Generator().manual_seed(7))
     assert sorted(whole.indices.tolist()) == pool.unlabelled().tolist()
     for wrong in (0, every + 1):
-        with pytest.raises(PoolError, match=f"k from 1 to {every}"):
+        with pytest.raises(PoolError, match=f"k as an integer from 1 to {every}, "):
             strategy(pool, wrong, generator=torch.Generator())

@@ -45,11 +45,11 @@ def test_every_activation_and_dense_is_a_layer() -> None:
     ("kwargs", "words"),
     [
         ({"activation": "tanh"}, "relu, leaky_relu, gelu, erf, sin, identity; got 'tanh'"),
-        ({"depth": -1}, "depth >= 0, got -1"),
-        ({"width": 0}, "width >= 1, got 0"),
-        ({"w_std": 0.0}, "w_std > 0"),
-        ({"b_std": float("nan")}, "b_std from 0 to 1e.06, got nan"),
-        ({"w_std": 1e200}, "w_std from 0 to 1e.06, got 1e.200"),
+        ({"depth": -1}, "depth as an integer from 0 to 10000, got -1"),
+        ({"width": 0}, "width as an integer from 1 to 10000000, got 0"),
+        ({"w_std": 0.0}, "w_std >= 1e-06 and <= 1e.06, got 0.0"),
+        ({"b_std": float("nan")}, "b_std >= 0 and <= 1e.06, got nan"),
+        ({"w_std": 1e200}, "w_std >= 1e-06 and <= 1e.06, got 1e.200"),
     ],
 )
 def test_a_wrong_description_says_what_is_expected(kwargs, words) -> None:

@@ -99,10 +99,10 @@ def test_batch_norm_is_taken_out_of_a_copy() -> None:
     ("make", "words"),
     [
         (lambda: wide_resnet(12), "10, 16, 22.*got 12"),
-        (lambda: wide_resnet(10, 0), "width >= 1"),
+        (lambda: wide_resnet(10, 0), "width as an integer from 1 to 10000, got 0"),
         (lambda: cnn(init="lecun"), "kaiming, xavier, normal; got 'lecun'"),
-        (lambda: cnn(parametrisation="mup"), "standard or ntk"),
-        (lambda: cnn(0), "outputs >= 1"),
+        (lambda: cnn(parametrisation="mup"), "parametrisation among standard, ntk; got 'mup'"),
+        (lambda: cnn(0), "outputs as an integer from 1 to 10000000, got 0"),
         (lambda: cnn().build((28,), generator=seeded()), "channels, height, width"),
     ],
 )

@@ -235,7 +235,7 @@ def test_settings_that_do_not_fit_are_refused() -> None:
     for wrong, said in (
         ({"classes": 1}, "at least 2 classes"),
         ({"classes": -1}, "classes as an integer"),
-        ({"accuracy": 0.0}, "accuracy above 0"),
+        ({"accuracy": 0.0}, "accuracy > 0 and <= 1, got 0.0"),
     ):
         with pytest.raises(PoolError, match=said):
             BADGE(Recipe(mlp()), **wrong)

@@ -167,7 +167,7 @@ def test_ensembles_need_no_linear_end() -> None:
         ({"classes": 0}, "for classification, so take MaxVariance or EVGP"),
         ({"classes": 1}, "at least 2 classes"),
         ({"members": 1}, "members as an integer from 2"),
-        ({"dropout": 1.0}, "dropout from 0 to below 1"),
+        ({"dropout": 1.0}, "dropout >= 0 and < 1, got"),
         ({"samples": 0}, "samples as an integer"),
     ],
 )

@@ -74,7 +74,7 @@ def test_warm_starts_split_at_the_plus() -> None:
         ("evgp-two-rounds", "at most one of"),
         ("evgp-linear-mi", "no mi with linear"),
         ("evgp-p90-sparse", "no p90 with sparse"),
-        ("evgp:0+badge", "at least 1; got 0"),
+        ("evgp:0+badge", "after as an integer from 1, a number of labels; got 0"),
         ("", "strategies among"),
         ("evgp+", "strategies among"),
         ("nowhere.module:thing", "a strategy at nowhere.module:thing, got none"),

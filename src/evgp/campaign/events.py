@@ -78,7 +78,9 @@ def written(event: Event) -> str:
     >>> written(Undone(3, "ann"))
     '{"of":3,"who":"ann"}'
     """
-    return json.dumps(asdict(event), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    line = json.dumps(asdict(event), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    # Bytes of a file's name that are not UTF-8 are escaped, as JSON knows it; others stay text.
+    return line.encode("utf-8", "backslashreplace").decode()
 
 
 def composed(event: Event) -> Event:

@@ -72,6 +72,7 @@ def _warnings_as_notes() -> Iterator[None]:
             tell(f"note: {in_flags(str(message))}")
 
     with warnings.catch_warnings():
+        warnings.simplefilter("default", EvgpWarning)  # notes, whatever PYTHONWARNINGS says
         warnings.showwarning = show
         yield
 

@@ -34,7 +34,7 @@ def taken(
     """
     if count is None:
         return rows
-    return rows[: integer(count, what, least, len(rows), why="points", error=DatasetError)]
+    return rows[: integer(count, what, least, len(rows), why="its points", error=DatasetError)]
 
 
 def _scaling(values: Float[np.ndarray, " n"]) -> Number:

@@ -13,6 +13,7 @@ import pyarrow.csv
 
 from evgp._errors import DatasetError
 from evgp._reading import check_memory, opened, room
+from evgp.datasets._columnar import native
 from evgp.datasets._quotes import check_quotes
 from evgp.datasets.arrays import check_columns
 
@@ -72,7 +73,7 @@ def _has_lines(column: pa.ChunkedArray) -> bool:
 def _parse(
     path: Path, content: pa.Buffer | None, delimiter: str, text: Sequence[str], **options: object
 ) -> pa.Table:
-    source = path if content is None else pa.BufferReader(content)
+    source = native(path) if content is None else pa.BufferReader(content)
     return pyarrow.csv.read_csv(
         source,
         read_options=pyarrow.csv.ReadOptions(**({"block_size": _BLOCK} | options)),

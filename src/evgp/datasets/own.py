@@ -172,7 +172,7 @@ def _split(
     """Rows of the pool and of the test; a half of an odd number leaves the pool one less."""
     share = isinstance(test, float | np.floating) and 0 < test < 1
     if not share:
-        why = "a number of rows, or a share between 0 and 1"
+        why = "the number of rows, or as a share between 0 and 1"
         integer(test, "test", 0, why=why, error=DatasetError)
     # What rounding adds to a share is no row.
     count = ceil(n * test - 1e-9) if share else int(test)

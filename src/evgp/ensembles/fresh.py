@@ -6,9 +6,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from evgp._checks import shown
 from evgp._errors import NetworkError
-from evgp.nets import Buildable, drawn_anew, made_by, plain
+from evgp.nets import Buildable, drawn_anew, is_description, made_by, plain
 
 Source = nn.Module | Buildable | Callable[[], nn.Module]
 
@@ -32,22 +31,13 @@ def fresh(network: Source, shape: tuple[int, ...], seed: int, member: int) -> nn
     Linear(in_features=3, out_features=1, bias=True)
     """
     own = seed_of(seed, member)
-    if isinstance(network, Buildable) and not isinstance(network, nn.Module):
+    if is_description(network):
         return network.build(shape, generator=torch.Generator().manual_seed(own))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(own)
         if isinstance(network, nn.Module):
             return drawn_anew(network, keep_frozen=True)
         return made_by(network)
-
-
-def is_source(network: object) -> None:
-    """Refuse what no module can be made of."""
-    if isinstance(network, type) or not (callable(network) or isinstance(network, Buildable)):
-        raise NetworkError(
-            "expected a torch module, a description such as evgp.mlp(), or a function that makes a "
-            f"module; got {shown(network)}"
-        )
 
 
 def fit_for_training(module: nn.Module) -> None:

@@ -13,8 +13,9 @@ from evgp._executor import Progress
 from evgp._typing import Array
 from evgp.ensembles.checks import Diverged, TrainingError
 from evgp.ensembles.ensemble import Ensemble
-from evgp.ensembles.fresh import Source, fresh, is_source
+from evgp.ensembles.fresh import Source, fresh
 from evgp.ensembles.train import train
+from evgp.nets import check_source
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Recipe:
     gentler: int = 0
 
     def __post_init__(self) -> None:
-        is_source(self.network)
+        check_source(self.network)
         instance(self.settings, "settings", Mapping, "{'lr': 0.1}", error=TrainingError)
         if self.epochs is not None:
             integer(self.epochs, "epochs", 0, error=TrainingError)

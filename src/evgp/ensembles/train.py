@@ -20,13 +20,13 @@ from evgp.ensembles.checks import (
     targets,
 )
 from evgp.ensembles.ensemble import Ensemble
-from evgp.ensembles.fresh import Source, fit_for_training, fresh, is_source
+from evgp.ensembles.fresh import Source, fit_for_training, fresh
 from evgp.ensembles.groups import Groups, Tell
 from evgp.ensembles.roads import road_for, sample_bytes
 from evgp.ensembles.rules import Adam, Descent
 from evgp.ensembles.run import Run, Stop
 from evgp.ensembles.stack import Stack
-from evgp.nets import steady_outputs
+from evgp.nets import check_source, steady_outputs
 
 
 def train(
@@ -77,7 +77,7 @@ def train(
     dtype_of(dtype)
     members, steps, seed = int(members), int(steps), int(seed)
     batch = None if batch is None else int(batch)
-    is_source(network)
+    check_source(network)
     given = raw("x", x)
     shape = tuple(given.shape[1:])
 

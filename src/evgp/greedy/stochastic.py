@@ -26,7 +26,7 @@ class Stochastic:
     sample: int = 1000
 
     def __post_init__(self) -> None:
-        integer(self.sample, "sample", 1, why="candidates a pick")
+        integer(self.sample, "sample", 1, why="the candidates of each pick")
 
     def __call__(
         self,

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from evgp._checks import flag, integer, numbers, one_of, seed_of, shown
+from evgp._checks import flag, integer, numbers, seed_of
 from evgp._errors import NetworkError
 from evgp._linalg import mirror_
 from evgp._machine import seconds, speed
@@ -22,7 +22,7 @@ from evgp.kernels.factors import Factor
 from evgp.kernels.kernel import storage_of
 from evgp.kernels.tabulated import Tabulated
 from evgp.kernels.tapped import Tapped
-from evgp.nets import Buildable, drawn_anew, looks_up, made_by
+from evgp.nets import Buildable, check_source, drawn_anew, is_description, looks_up, made_by
 
 Source = nn.Module | Buildable | Callable[[], nn.Module]
 
@@ -58,24 +58,15 @@ class EmpiricalNTK:
     )
 
     def __post_init__(self) -> None:
-        if not isinstance(self.output, str):
-            why = "or random, or trace"
-            integer(self.output, "output", 0, why=why, error=NetworkError)
-        else:
-            one_of(self.output, "output", ("random", "trace"), error=NetworkError)
+        if not isinstance(self.output, str) or self.output not in ("random", "trace"):
+            integer(self.output, "output", 0, why="or random, or trace", error=NetworkError)
         integer(self.draws, "draws", 1, 100_000, error=NetworkError)
         seed_of(self.seed, error=NetworkError)
         flag(self.anew, "anew", error=NetworkError)
         storage_of(self.storage)
         if self.memory is not None:
             integer(self.memory, "memory", 1, why="in bytes", error=NetworkError)
-        if isinstance(self.network, str | type) or not (
-            callable(self.network) or isinstance(self.network, Buildable)
-        ):
-            raise NetworkError(
-                "expected a torch module, a description such as evgp.cnn(), or a function that "
-                f"makes a module; got {shown(self.network)}"
-            )
+        check_source(self.network)
 
     def __call__(
         self, x1: Shaped[Tensor, " n *d"], x2: Shaped[Tensor, " m *d"] | None = None
@@ -190,7 +181,7 @@ class EmpiricalNTK:
 
     def _initialise(self, shape: tuple[int, ...], draw: int) -> nn.Module:
         seed = self.seed + draw
-        if isinstance(self.network, Buildable):
+        if is_description(self.network):
             return self.network.build(shape, generator=torch.Generator().manual_seed(seed))
         if isinstance(self.network, nn.Module) and draw == 0 and not self.anew:
             return self.network

@@ -1,6 +1,8 @@
 """Layers and networks, finite and infinite."""
 
+from evgp.nets.anew import check_source as check_source
 from evgp.nets.anew import drawn_anew as drawn_anew
+from evgp.nets.anew import is_description as is_description
 from evgp.nets.anew import made_by as made_by
 from evgp.nets.anew import saved_bytes as saved_bytes
 from evgp.nets.fit import called as called

@@ -2,17 +2,42 @@
 
 import copy
 from collections.abc import Callable
+from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
 
+from evgp._checks import shown
 from evgp._errors import NetworkError
+from evgp.nets.zoo import Buildable
 
 
-def made_by(make: Callable[[], nn.Module]) -> nn.Module:
+def check_source(network: object) -> None:
+    """Refuse what no module can be made of; the class of a module is called as a function is.
+
+    >>> check_source(nn.Identity)
+    """
+    kind = isinstance(network, type) and not issubclass(network, nn.Module)
+    if kind or not (callable(network) or isinstance(network, Buildable)):
+        raise NetworkError(
+            "expected a torch module, a description such as evgp.mlp(), or a function that makes a "
+            f"module; got {shown(network)}"
+        )
+
+
+def is_description(network: object) -> TypeGuard[Buildable]:
+    """Whether it is built for a shape; a module, or its class, may have a method `build` too.
+
+    >>> is_description(nn.Identity()), is_description(Buildable)
+    (False, False)
+    """
+    return isinstance(network, Buildable) and not isinstance(network, nn.Module | type)
+
+
+def made_by(make: Callable[[], nn.Module] | Buildable) -> nn.Module:
     """What a user's function makes, which may raise anything."""
     try:
-        made = make()
+        made = make()  # type: ignore[operator]  # not called for descriptions
     except (Exception, SystemExit) as error:
         raise NetworkError(
             "expected a function that makes a torch module, without arguments, it stopped: "

@@ -17,7 +17,7 @@ from evgp._errors import NetworkError
 from evgp._extras import lacking
 from evgp._plugins import plugin, plugin_names
 from evgp._reading import check_memory, check_plain, opened
-from evgp.nets.anew import made_by
+from evgp.nets.anew import is_description, made_by
 from evgp.nets.network import Network, mlp
 from evgp.nets.zoo import Buildable, cnn, resnet18, wide_resnet
 
@@ -69,7 +69,7 @@ def load_weights(network: Named, path: str | Path, shape: tuple[int, ...]) -> nn
     path = Path(path)
     if isinstance(network, nn.Module):
         module = network
-    elif isinstance(network, Buildable):
+    elif is_description(network):
         module = network.build(shape, generator=torch.Generator().manual_seed(0))
     else:
         module = made_by(network)
@@ -117,8 +117,8 @@ def found_at(package: str, attribute: str, what: str) -> object:
 
 
 def _checked(found: object, name: str) -> Named:
-    if isinstance(found, Network | nn.Module) or _is_description(found):
-        return found  # type: ignore[return-value]
+    if isinstance(found, Network | nn.Module) or is_description(found):
+        return found
     if not callable(found):
         raise NetworkError(
             f"expected {name} as a function that makes a torch module, got {type(found).__name__}"
@@ -130,15 +130,11 @@ def _checked(found: object, name: str) -> Named:
         raise NetworkError(
             f"{name} stopped: {type(error).__name__}: {error}; it is called without arguments"
         ) from error
-    if isinstance(made, Network) or _is_description(made):
+    if isinstance(made, Network) or is_description(made):
         return made
     if not isinstance(made, nn.Module):
         raise NetworkError(f"expected a torch module from {name}(), got {type(made).__name__}")
     return found
-
-
-def _is_description(found: object) -> bool:
-    return isinstance(found, Buildable) and not isinstance(found, type)
 
 
 def _read(path: Path) -> Mapping[str, Tensor]:

@@ -158,7 +158,7 @@ def printed_ratio(depth: int, *, bias: bool) -> tuple[float, float]:
     >>> [round(one, 3) for one in printed_ratio(2, bias=True)]
     [1.058, 5.976]
     """
-    depth = integer(depth, "depth", 2, 10_000, error=NetworkError)
+    depth = integer(depth, "depth", 2, 10_000, why="the hidden layers", error=NetworkError)
     flag(bias, "bias", error=NetworkError)
     top = depth + 1
     if bias:
