@@ -218,7 +218,7 @@ def test_training_rows_in_the_pool_are_counted() -> None:
         ({"x_train": TRAIN[:1]}, "two training rows at least.*got 1"),
         (
             {"x_train": np.ones((5, 3))},
-            "x_train: expected a column that differs between rows, got 3 constant",
+            "x_train: .* differs between rows, got 3 constant",
         ),
         ({"x_train": TRAIN + 1e17, "x_test": TEST + 1e17}, "got 3 constant columns"),
         ({"x_test": TEST * 1e200}, "below 1e.150 in the test rows"),

@@ -69,7 +69,7 @@ CASES = {
     "one row": (with_lines("a,b", "1,2"), "expected at least 2 rows to choose from, got 1"),
     "ragged rows": (with_lines("a,b", "1,2", "1,2,3"), "got 3 in line 3"),
     "doubled names": (with_lines("a,a", "1,2", "3,4"), "got 'a' more than once"),
-    "a wrong delimiter": (with_lines("a;b", "1;2", "3;4"), "add --delimiter ';'"),
+    "a wrong delimiter": (with_lines("a;b", "1;2", "3;4"), "pass --delimiter ';'"),
     "another encoding": (lambda folder: text(folder, b"a,b\n1,\xe9\n2,\xe8\n"), "in UTF-8"),
     "a directory": (lambda folder: folder, "expected at least 2 images to choose from, got none"),
     "a missing file": (lambda folder: folder / "nowhere.csv", "no such file"),

@@ -10,7 +10,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from evgp.cli._streamed import Large, address
+from evgp.datasets.pool_data import ReadOptions, address, stays_in_files
 
 FEW = ("--features", "nystrom-24")
 
@@ -139,13 +139,11 @@ def test_a_damaged_file_is_named_and_nothing_is_written(run, folder, tmp_path) -
 
 
 def test_files_larger_than_the_memory_given_stay_where_they_are(tmp_path) -> None:
-    from evgp.cli._inputs import Asked
-
     np.save(tmp_path / "x.npy", np.zeros((100_000, 100), dtype=np.float32))
-    asked = Asked(tmp_path / "x.npy")
-    assert Large(memory="100MB").wanted(asked) and not Large().wanted(asked)
-    assert Large(method="sharded").wanted(asked) and Large(dask="tcp://a:1").wanted(asked)
-    assert not Large(memory="100MB").wanted(Asked(tmp_path / "x.csv"))
+    how = ReadOptions()
+    assert stays_in_files(tmp_path / "x.npy", how, 100_000_000)
+    assert not stays_in_files(tmp_path / "x.npy", how, None)
+    assert not stays_in_files(tmp_path / "x.csv", how, 100_000_000)
 
 
 @pytest.mark.parametrize(

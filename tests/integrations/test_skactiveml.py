@@ -133,7 +133,7 @@ def test_what_is_wrong_is_told() -> None:
     with pytest.raises(ValueError, match="without a label to query, got none"):
         EVGPQuery().query(X, np.zeros(30))
     with pytest.raises(MemoryError, match="expected a run within"):
-        EVGPQuery().query(np.zeros((300_000, 1)), np.full(300_000, MISSING_LABEL))
+        EVGPQuery().query(np.arange(300_000.0)[:, None], np.full(300_000, MISSING_LABEL))
     with pytest.raises(ValueError, match="NaN"):
         EVGPQuery().query(np.where(X > 2, np.nan, X), Y)
 

@@ -214,7 +214,7 @@ class ArrayData(PoolData):
         """Another array, or a file of one."""
         if isinstance(other, str | Path):
             other = _array_file(Path(other), self.options, self.source)
-        x = _channels_first(as_points(other, name, self.options), self.options)
+        x = as_points(other, name, self.options)
         shape = self.shape if self.code is None else self.code.layout.shape
         if tuple(x.shape[1:]) != shape:
             raise PoolError(
@@ -411,7 +411,7 @@ def read_with(
     if is_table(pool) or (options.given() and not (options.fixed or is_samples(pool))):
         return from_table(as_table(pool, name), options)
     _refuse(options, name)
-    return from_array(_channels_first(as_points(pool, name, options), options), options, name)
+    return from_array(as_points(pool, name, options), options, name)
 
 
 def is_table(pool: object) -> bool:
@@ -429,6 +429,7 @@ def as_table(pool: Any, name: str) -> Table:
 def as_points(x: Any, name: str, options: ReadOptions) -> Shaped[Tensor, " n *d"]:
     """An array or dataset as float64, finite, one point a row; or as whole numbers."""
     tensor = stack(x, name) if is_samples(x) else numbers(x, name)
+    tensor = _channels_first(tensor, options)
     made = points(tensor, name)
     if options.looks_up is not None and not tensor.is_floating_point():
         made = tensor if options.looks_up(tuple(tensor.shape[1:])) else made
@@ -522,13 +523,13 @@ def _from_array_file(path: Path, options: ReadOptions) -> PoolData:
     """An array with the axes that a network wants, with pictures to look at where it has any."""
     _refuse(options, f"{path}: an array for a network of its own")
     raw = _array_file(path, options, None)
-    x = _channels_first(as_points(raw, str(path), options), options)
+    x = as_points(raw, str(path), options)
     made = from_array(x, options, str(path))
     if x.shape != raw.shape:
         was, now = ("x".join(map(str, shape)) for shape in (raw.shape, x.shape[1:]))
         made = replace(made, notes=(f"{was} numbers, taken as images of {now}", *made.notes))
     if x.ndim == 4 and x.shape[1] in (1, 3):
-        pixels = _channels_first(torch.from_numpy(raw), options).numpy()
+        pixels = _channels_first(torch.tensor(raw), options).numpy()
         made = replace(made, pictures=pictures_of(pixels))
     return made
 
