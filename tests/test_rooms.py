@@ -28,6 +28,20 @@ ROOMS = [  # low to high; rooms on one line do not import each other
     ["cli"],
     ["__main__"],
 ]
+LONGEST = 60  # lines of code in a function
+EXCEPTIONS = {  # those that were longer when this was first checked; the list may only shrink
+    "audits/run.py:audit": 63,
+    "cli/audit.py:audit": 87,
+    "cli/compare.py:compare": 72,
+    "cli/reproduce.py:reproduce": 71,
+    "ensembles/train.py:train": 62,
+    "integrations/label_studio/backend.py:make_backend": 69,
+    "report/audit_summarise.py:summarise_audit": 64,
+    "selection/request.py:of": 82,
+    "studies/model_claims.py:claims": 105,
+    "studies/other_criteria.py:claims": 90,
+    "studies/variance_correlation.py:claims": 64,
+}
 LEVEL = {room: level for level, row in enumerate(ROOMS) for room in row}
 ROOT = Path(evgp.__file__).parent
 FILES = [path for path in sorted(ROOT.rglob("*.py")) if path != ROOT / "__init__.py"]
@@ -63,6 +77,32 @@ def test_a_room_imports_only_lower_rooms(file: Path) -> None:
         assert LEVEL[other] < LEVEL[room], f"{room} may not import {other}"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_file_passes_400_lines(file: Path) -> None:
-    assert len(file.read_text().splitlines()) <= 400
+def code_lines(function: ast.AST, lines: list[str]) -> int:
+    """Lines of a function with its signature, without its docstring, blank and comment lines."""
+    assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+    own = set(range(function.lineno, (function.end_lineno or function.lineno) + 1))
+    if ast.get_docstring(function) is not None:
+        said = function.body[0]
+        own -= set(range(said.lineno, (said.end_lineno or said.lineno) + 1))
+    kept = (lines[at - 1].strip() for at in own)
+    return sum(bool(line) and not line.startswith("#") for line in kept)
+
+
+def long_functions() -> dict[str, int]:
+    found: dict[str, int] = {}
+    for file in FILES:
+        text = file.read_text()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                count = code_lines(node, text.splitlines())
+                if count > LONGEST:
+                    name = f"{file.relative_to(ROOT).as_posix()}:{node.name}"
+                    found[name] = max(count, found.get(name, 0))
+    return found
+
+
+def test_functions_are_short() -> None:
+    found = long_functions()
+    grown = {name: count for name, count in found.items() if count > EXCEPTIONS.get(name, LONGEST)}
+    assert not grown, "split these"
+    assert EXCEPTIONS.keys() <= found.keys(), "take those that are short now out of EXCEPTIONS"

@@ -103,4 +103,5 @@ def test_what_only_the_command_meets(run, waves, tmp_path) -> None:
         nets.write_text(text)
         ran = run("choose", waves, *given, "--networks", nets)
         assert ran.code == 1 and words in ran.err and len(ran.err.splitlines()) == 1
-    assert "kappa between 0 and 1" in run("choose", waves, *given, "--kappa", "nan").err
+    ran = run("choose", waves, *given, "--kappa", "nan")
+    assert "kappa > 0 and < 1, the share left out; got nan" in ran.err

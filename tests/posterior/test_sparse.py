@@ -146,5 +146,5 @@ def test_linearised_picks_can_be_made_and_are_measured_truly() -> None:
 def test_wrong_numbers_are_refused() -> None:
     with pytest.raises(PoolError, match="noise >= 0"):
         SparseNTKGP.start(KERNEL, U, noise=-1)
-    with pytest.raises(PoolError, match="as many labels as points, got 2 for 3"):
+    with pytest.raises(PoolError, match="as many labels as points, 3, each of 2 outputs; got y of"):
         made().add(X[:3], Y[:2])

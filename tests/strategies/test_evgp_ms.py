@@ -117,5 +117,5 @@ def scaled_columns(y: torch.Tensor) -> torch.Tensor:
 
 
 def test_rounds_are_of_labels() -> None:
-    with pytest.raises(PoolError, match="rounds of one label at least, got 0"):
+    with pytest.raises(PoolError, match="k as an integer from 1, the labels of a round; got 0"):
         MS.history(labelled(12), 0)

@@ -74,12 +74,14 @@ def _parse(
     path: Path, content: pa.Buffer | None, delimiter: str, text: Sequence[str], **options: object
 ) -> pa.Table:
     source = native(path) if content is None else pa.BufferReader(content)
+    # A name that is not UTF-8 is that of no column, and pyarrow does not take it.
+    names = [name for name in text if name.encode(errors="ignore").decode() == name]
     return pyarrow.csv.read_csv(
         source,
         read_options=pyarrow.csv.ReadOptions(**({"block_size": _BLOCK} | options)),
         parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
-            strings_can_be_null=True, column_types={name: pa.string() for name in text}
+            strings_can_be_null=True, column_types={name: pa.string() for name in names}
         ),
     )
 
