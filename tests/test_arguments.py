@@ -155,8 +155,7 @@ def said() -> dict[str, str]:
         ("hybrid None", "expected a Selection from first, got None"),
         (
             "oracle class",
-            "expected oracle as a function that is given rows and returns their labels, got the "
-            "class int",
+            "expected an oracle, a function that is given rows and returns their labels; got type",
         ),
         ("storage None", "expected storage torch.float32 or torch.float64, got None"),
         ("lr large", "expected lr > 0, at most 1e+30, got 1e+300"),

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor, nn
 
-from evgp._checks import function, integer, seed_of, shown
+from evgp._checks import integer, seed_of, shown
 from evgp._errors import PoolError
 from evgp._typing import ArrayLike
 from evgp.pool import Pool, Selection
@@ -51,7 +51,11 @@ def run(
             f"expected a strategy, such as evgp.strategies.Random(), got {shown(strategy)}; make "
             "one from a name with evgp.strategies.strategy_named"
         )
-    function(oracle, "oracle", "a function that is given rows and returns their labels")
+    if not callable(oracle) or isinstance(oracle, type | nn.Module):
+        raise PoolError(
+            "expected an oracle, a function that is given rows and returns their labels; got "
+            f"{type(oracle).__name__}"
+        )
     if not isinstance(pool, Pool):
         raise PoolError(f"expected a Pool, got {type(pool).__name__}; give evgp.Pool(x)")
     free = len(pool.unlabelled())

@@ -116,8 +116,9 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             if "eature names" in str(error):  # which are scikit-learn's to tell
                 raise
             said = " ".join(str(error).split())[:500]
-            kind = NotNumbers if isinstance(error, TypeError) else PoolError
-            raise kind(f"expected rows of numbers as X; scikit-learn says: {said}") from error
+            if isinstance(error, TypeError):
+                raise NotNumbers(f"expected numbers in X, got {said}; encode them first") from error
+            raise PoolError(f"expected rows of numbers as X; scikit-learn says: {said}") from error
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
