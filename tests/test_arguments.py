@@ -18,10 +18,13 @@ SCRIPT = """
 import json, sys, warnings
 import numpy as np, torch
 import evgp
-from evgp.strategies import Hybrid, KMeansPlusPlus, Random
+from evgp.integrations.modal import query_strategy
+from evgp.integrations.sklearn import EVGPSelector
+from evgp.strategies import CoreSet, Hybrid, KMeansPlusPlus, Random, Thinned
 
 warnings.simplefilter("ignore")
 x = np.random.default_rng(0).normal(size=(9, 2))
+pool = evgp.Pool(torch.from_numpy(x))
 calls = {
     "uint8": lambda: evgp.pick(x, np.uint8(3)).indices.tolist() == evgp.pick(x, 3).indices.tolist(),
     "int64": lambda: len(evgp.pick(x, np.int64(3), seed=np.int64(1), thin=np.int64(4))),
@@ -49,7 +52,50 @@ calls = {
     "kernel": lambda: evgp.ntkgp(None, x, x[:, 0], x),
     "percentile": lambda: evgp.Percentile("a"),
     "w_std": lambda: evgp.mlp(w_std=1e-200),
+    "shards uint8": lambda: evgp.pick(x, 2, features="raw", greedy=evgp.Sharded(np.uint8(3))).gains,
+    "seed 0-d": lambda: len(KMeansPlusPlus(seed=np.array(3))(pool, 2, generator=torch.Generator())),
+    "embed": lambda: len(
+        CoreSet(embed=torch.nn.Linear(2, 1))(pool, 2, generator=torch.Generator())
+    ),
+    "embed None": lambda: CoreSet(embed=lambda x: None)(pool, 2, generator=torch.Generator()),
+    "strategy module": lambda: evgp.run(pool, torch.nn.Linear(2, 1), len, 1, 1),
+    "strategy None": lambda: list(evgp.run(pool, lambda *a, **b: None, len, 1, 1)),
+    "hybrid None": lambda: Hybrid(lambda *a, **b: None, Random(), 2)(
+        pool, 2, generator=torch.Generator()
+    ),
+    "oracle class": lambda: evgp.run(pool, Random(), int, 1, 1),
+    "storage None": lambda: evgp.EVGP(evgp.NTK(evgp.mlp()), storage=None),
+    "lr large": lambda: evgp.train(evgp.mlp(), x, x[:, 0], lr=1e300),
+    "steps large": lambda: evgp.train(evgp.mlp(), x, x[:, 0], steps=2**63),
+    "momentum None": lambda: evgp.train(evgp.mlp(), x, x[:, 0], momentum=None),
+    "memory large": lambda: evgp.train(evgp.mlp(), x, x[:, 0], memory=10**30),
+    "settings": lambda: evgp.Recipe(evgp.mlp(), {"rate": 1}),
+    "dataset": lambda: evgp.datasets.load([]),
+    "selector": lambda: EVGPSelector(2).fit([[1], [2, 3]]),
+    "selector complex": lambda: EVGPSelector(2).fit(x * 1j),
+    "modal": lambda: query_strategy(None, [[1], [2, 3]]),
 }
+three, half, net = np.uint8(3), np.float32(0.5), evgp.mlp()
+settings = {
+    evgp.Percentile(half): "r",
+    evgp.Stochastic(three): "sample",
+    evgp.Exchange(three): "passes",
+    evgp.Sharded(three): "shards",
+    evgp.TwoRounds(three): "shards",
+    evgp.EVGP(evgp.NTK(net), noise=half): "noise",
+    evgp.LeakyRelu(half): "slope",
+    evgp.Terms(np.uint8(40), depth=three, noise=half, steps=three): "budget depth noise steps",
+    Thinned(Random(), three, three): "points seed",
+    Hybrid(Random(), Random(), three): "after",
+    evgp.cnn(three): "outputs",
+}
+# Else uint8 wraps around at 256, and float32 rounds what it is multiplied with.
+calls["types"] = lambda: {
+    type(getattr(one, name)).__name__ for one, names in settings.items() for name in names.split()
+} == {"int", "float"}
+calls["types of a kernel"] = lambda: evgp.EmpiricalNTK(net, output=three, draws=three, seed=three)
+calls["types of a recipe"] = lambda: evgp.Recipe(net, epochs=three, gentler=three)
+calls["plain types"] = lambda: evgp.Percentile(90)
 found = {}
 for name, call in calls.items():
     try:
@@ -81,7 +127,7 @@ def said() -> dict[str, str]:
         ("candidates set", "expected candidates as a list of row numbers, got {1, 2}"),
         ("depth 1.5", "expected depth as an integer from 0 to 10000, got 1.5"),
         ("width a", "expected width as an integer from 1 to 10000000, got 'a'"),
-        ("lr a", "expected lr > 0 and finite, got 'a'"),
+        ("lr a", "expected lr > 0 and <= 1e+30, got 'a'"),
         ("members uint8", "2"),
         ("memory", "expected memory such as 2GB or 500MB, got '2 apples'"),
         ("cache", "expected cache as a path, got 3"),
@@ -100,6 +146,31 @@ def said() -> dict[str, str]:
         ("kernel", "expected a kernel as an object with __call__"),
         ("percentile", "expected a percentile >= 0 and <= 100, got 'a'"),
         ("w_std", "expected w_std >= 1e-06 and <= 1e+06, got 1e-200"),
+        ("shards uint8", "array("),
+        ("seed 0-d", "2"),
+        ("embed", "2"),
+        ("embed None", "expected an embedding of shape (rows, features), got None"),
+        ("strategy module", "expected a strategy, such as evgp.strategies.Random(), got Linear("),
+        ("strategy None", "expected a Selection from the strategy, got None"),
+        ("hybrid None", "expected a Selection from first, got None"),
+        (
+            "oracle class",
+            "expected an oracle, a function that is given rows and returns their labels; got type",
+        ),
+        ("storage None", "expected storage torch.float32 or torch.float64, got None"),
+        ("lr large", "expected lr > 0 and <= 1e+30, got 1e+300"),
+        ("steps large", "expected steps as an integer from 0 to 1000000000000, got 922337"),
+        ("momentum None", "expected momentum >= 0 and <= 1e+30, got None"),
+        ("memory large", "expected memory as an integer from 1 to 1000000000000000000, in bytes"),
+        ("settings", "expected settings of evgp.train, got 'rate'"),
+        ("dataset", "expected the name of a dataset as text, got []"),
+        ("selector", "expected rows of numbers as X; scikit-learn says: setting an array"),
+        ("selector complex", "expected rows of numbers as X; scikit-learn says: Complex data not"),
+        ("modal", "expected X as rows of equal length"),
+        ("types", "True"),
+        ("types of a kernel", "output=3, draws=3, seed=3, "),
+        ("types of a recipe", "epochs=3, gentler=3)"),
+        ("plain types", "Percentile(r=90)"),
     ],
 )
 def test_odd_arguments_work_or_are_refused_in_a_sentence(said, name, words) -> None:

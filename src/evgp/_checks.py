@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from evgp._errors import EvgpError, NotNumbers, PoolError
 
 SEEDS = 2**32  # as many as NumPy has
+BYTES = 10**18  # as much memory as anybody has, and an int64 holds
 
 Error = type[EvgpError]
 
@@ -105,6 +106,16 @@ def number(
     return found
 
 
+def keep(owner: object, **checked: object) -> None:
+    """Put what was checked into a frozen dataclass: numbers of NumPy and torch become Python's.
+
+    Those of Python stay as they are, so that 90 is not shown as 90.0.
+    """
+    for name, value in checked.items():
+        if type(getattr(owner, name)) not in (bool, int, float):
+            object.__setattr__(owner, name, value)
+
+
 def noise_of(value: object, *, error: Error = PoolError) -> float:
     """The noise of a label, as a fraction of the prior variance.
 
@@ -144,6 +155,17 @@ def instance(value: Any, name: str, kind: Any, such_as: str, *, error: Error = P
     """
     if isinstance(value, type) or not isinstance(value, kind):
         raise error(f"expected {name} such as {such_as}, got {shown(value)}")
+    return value
+
+
+def function(value: Any, name: str, what: str, *, error: Error = PoolError) -> Any:
+    """A function; neither a class nor a torch module, which can be called, but not for this.
+
+    >>> function(len, "oracle", "a function of rows")(())
+    0
+    """
+    if not callable(value) or isinstance(value, type | nn.Module):
+        raise error(f"expected {name} as {what}, got {shown(value)}")
     return value
 
 

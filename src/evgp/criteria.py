@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evgp._checks import number
+from evgp._checks import keep, number
 from evgp.posterior import Posterior
 
 BLOCK = 1 << 22  # numbers in one block of candidates x test points
@@ -123,7 +123,7 @@ class Percentile:
     degree: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        number(self.r, "a percentile", 0, 100)
+        keep(self, r=number(self.r, "a percentile", 0, 100))
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         """Of these candidates, in float64."""

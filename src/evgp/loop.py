@@ -7,13 +7,14 @@ from time import perf_counter
 import numpy as np
 import torch
 from jaxtyping import Int
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from evgp._checks import integer, seed_of, shown
 from evgp._errors import PoolError
 from evgp._typing import ArrayLike
 from evgp.pool import Pool, Selection
 from evgp.strategies import Strategy, is_ahead, renewed
+from evgp.strategies.strategy import picked
 
 Oracle = Callable[[Int[Tensor, " k"]], ArrayLike]
 
@@ -45,12 +46,12 @@ def run(
     1 torch.Size([6])
     """
     rounds, k, seed = integer(rounds, "rounds", 1), integer(k, "k", 1), seed_of(seed)
-    if not callable(strategy) or isinstance(strategy, type):
+    if not callable(strategy) or isinstance(strategy, type | nn.Module):
         raise PoolError(
             f"expected a strategy, such as evgp.strategies.Random(), got {shown(strategy)}; make "
             "one from a name with evgp.strategies.strategy_named"
         )
-    if not callable(oracle):
+    if not callable(oracle) or isinstance(oracle, type | nn.Module):
         raise PoolError(
             "expected an oracle, a function that is given rows and returns their labels; got "
             f"{type(oracle).__name__}"
@@ -96,7 +97,7 @@ def _seed(seed: int, number: int) -> int:
 
 def _picked(made: Selection, pool: Pool, k: int) -> Int[Tensor, " k"]:
     """The rows that a strategy picked, which may be a user's own."""
-    rows = torch.as_tensor(made.indices)
+    rows = torch.as_tensor(picked(made, "the strategy").indices)
     free = set(pool.unlabelled().tolist())
     if rows.shape != (k,) or len(free.intersection(rows.tolist())) < k:
         raise PoolError(

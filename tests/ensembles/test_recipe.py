@@ -145,8 +145,8 @@ def test_what_train_refuses_is_refused() -> None:
         Recipe(mlp(1, 8), {"steps": 1})(X, Y)
     with pytest.raises(EvgpError, match="got members, seed; give members="):
         Recipe(NETWORK, {"lr": 0.1, "seed": 1, "members": 3})
-    with pytest.raises(TypeError, match="colour"):
-        Recipe(NETWORK, {"colour": "red"})(X, Y)
+    with pytest.raises(EvgpError, match="got 'colour'"):
+        Recipe(NETWORK, {"colour": "red"})
 
 
 def test_a_recipe_takes_smaller_steps_where_training_diverges() -> None:

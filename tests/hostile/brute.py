@@ -16,7 +16,8 @@ import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
 Array = np.ndarray
-# Gains this close are a tie, which the lowest row wins (docs/theory.md, "The greedy").
+# Gains this close, or closer than rounding may bring them, are a tie, which the lowest row wins
+# (docs/theory.md, "Ties").
 TIE = 1e-7
 # Smallest noise, as a share of the mean prior variance (docs/theory.md, "Posterior").
 JITTER = 1e-10
@@ -191,6 +192,11 @@ class Model:
 # -- criteria ------------------------------------------------------------------------------------
 
 
+def rounding(model: Model, criterion: str) -> float:
+    """The r of docs/theory.md, "Ties": what rounding alone may make of a gain."""
+    return 1e-14 * model.prior / model.s if criterion == "mi" else 1e-12 * model.prior
+
+
 def percentile(values: Array, weights: Array, q: float) -> Array:
     """Of each row: numpy's where weights are equal, and as if points were repeated where not.
 
@@ -289,24 +295,30 @@ def lowered(best: float) -> float:
     return best - TIE * abs(best) if np.isfinite(best) else best
 
 
-def is_clear(score: Array, limit: Array, at: int) -> bool:
-    """Whether this is the lowest of the best, however rounding moves the scores."""
+def is_clear(score: Array, limit: Array, at: int, near: Array | float = 0.0) -> bool:
+    """Whether this is the lowest of the best, however rounding moves the scores.
+
+    A score ties with the best if it is at most `near` below the least that does.
+    """
+    near = np.broadcast_to(near, score.shape)
     others = np.delete(score + limit, at)
-    reached = not len(others) or score[at] - limit[at] >= lowered(others.max())
-    return bool(reached and (score + limit < lowered((score - limit).max()))[:at].all())
+    reached = not len(others) or score[at] - limit[at] + near[at] >= lowered(others.max())
+    floor = lowered((score - limit).max())
+    return bool(reached and (score + limit + near < floor)[:at].all())
 
 
-def is_wrong(score: Array, limit: Array, at: int) -> str:
+def is_wrong(score: Array, limit: Array, at: int, near: Array | float = 0.0) -> str:
     """Why this cannot be the lowest of the best, however rounding moves the scores; "" if it can.
 
     Never wrong where `is_clear`, and a close call is neither.
     """
+    near = np.broadcast_to(near, score.shape)
     most = int((score - limit).argmax())
-    if lowered(score[most] - limit[most]) > score[at] + limit[at]:
+    if lowered(score[most] - limit[most]) > score[at] + limit[at] + near[at]:
         return (
             f"its score {score[at]!r} is below {score[most]!r} of another (limit {limit[at]:.1e})"
         )
-    ties = score[:at] - limit[:at] >= lowered((score + limit).max())
+    ties = (score - limit + near)[:at] >= lowered((score + limit).max())
     return f"{int(ties.sum())} before it are as good" if ties.any() else ""
 
 
@@ -329,9 +341,9 @@ def greedy(
             break
         found, off = gains(model, criterion, rows, allowed)
         per = money.rates(allowed)
-        score, limit = found / per, off / per
-        at = int(np.flatnonzero(score >= lowered(score.max()))[0])
-        clear &= is_clear(score, limit, at)
+        score, limit, near = found / per, off / per, rounding(model, criterion) / per
+        at = int(np.flatnonzero(score + near >= lowered(score.max()))[0])
+        clear &= is_clear(score, limit, at, near)
         rows.append(int(allowed[at]))
         made.append(float(found[at]))
         total += float(off[at])

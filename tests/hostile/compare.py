@@ -196,7 +196,7 @@ def check_search(
         _any_rule(problem, faults, lambda money: _greedy(problem, model, money, steps))
         _best_of(problem, model, rows, faults, None)
     if search == "lazy":
-        _any_rule(problem, faults, lambda money: _lazy(problem, money, rows, steps))
+        _any_rule(problem, faults, lambda money: _lazy(problem, model, money, rows, steps))
     if search == "stochastic":
         _stochastic(problem, model, rows, steps, faults)
     if search == "two-rounds":
@@ -236,7 +236,8 @@ def _greedy(
     least = least if model.eps_rest < 1e-12 else np.inf
     for j, (allowed, found, off, at) in enumerate(steps):
         per = money.rates(allowed)
-        if text := brute.is_wrong(found / per, MARGIN * off / per, at):
+        near = brute.rounding(model, problem.criterion) / per
+        if text := brute.is_wrong(found / per, MARGIN * off / per, at, near):
             wrong.append(f"pick {j}, row {allowed[at]}: {text}")
         copies = _copies(problem, allowed[:at], int(allowed[at]))
         copies = [row for row in copies if per[allowed == row] == per[at]]
@@ -250,14 +251,17 @@ def _copies(problem: Problem, others: Array, row: int) -> list[int]:
     return [int(one) for one in others if (flat[one] == flat[row]).all()]
 
 
-def _lazy(problem: Problem, money: brute.Money, rows: list[int], steps: list[Step]) -> list[str]:
+def _lazy(
+    problem: Problem, model: brute.Model, money: brute.Money, rows: list[int], steps: list[Step]
+) -> list[str]:
     """Nobody whose gain was above that of the pick at every step so far; copies as above."""
     least = np.full(len(problem.x), np.inf)
     wrong = []
     for j, (allowed, found, off, at) in enumerate(steps):
         per = money.rates(allowed)
         least[allowed] = np.minimum(least[allowed], (found - MARGIN * off) / per)
-        score = (found[at] + MARGIN * off[at]) / per[at]
+        near = brute.rounding(model, problem.criterion)
+        score = (found[at] + MARGIN * off[at] + near) / per[at]
         better = allowed[brute.lowered(least[allowed].max()) > score] if len(allowed) else []
         if len(better):
             wrong.append(f"pick {j}, row {rows[j]}: {least[allowed].max()!r} was passed over")
@@ -302,7 +306,8 @@ def _stochastic(
             faults.append(f"pick {j}, row {rows[j]}, is not in the sample")
             return
         per, place = money.rates(allowed)[seen], int(seen[:at].sum())
-        if text := brute.is_wrong(found[seen] / per, MARGIN * off[seen] / per, place):
+        near = brute.rounding(model, problem.criterion) / per
+        if text := brute.is_wrong(found[seen] / per, MARGIN * off[seen] / per, place, near):
             faults.append(f"pick {j}, row {rows[j]}, of a sample: {text}")
 
 
@@ -350,15 +355,18 @@ def _exchange(
             faults.append(f"a sum of gains of {total!r}, {short:.1e} less than the plain greedy's")
         kept |= not plain.clear or set(plain.rows) == set(rows)
     limit = problem.options.get("passes", 20)
-    done = answer.passes and all(0 < one < limit for one in answer.passes)
-    # The linear form may add up to less in another order, and information falls where swaps leave
-    # money for more rows; the plain greedy's list is then kept.
-    if done and not (kept and problem.criterion in ("linearised", "mi")):
-        faults.extend(_swaps(problem, model, rows))
+    if not answer.passes or not all(0 < one < limit for one in answer.passes):
+        return
+    # Where swaps were made but the plain greedy's list was kept, all of them together gained less
+    # than a tie. The linear form may even add up to less in another order, and information falls
+    # where swaps leave money for more rows.
+    kept &= max(answer.passes) > 1
+    if not (kept and problem.criterion in ("linearised", "mi")):
+        faults.extend(_swaps(problem, model, rows, 2 * brute.TIE * abs(total) if kept else 0.0))
 
 
-def _swaps(problem: Problem, model: brute.Model, rows: list[int]) -> list[str]:
-    """Swaps that would pay."""
+def _swaps(problem: Problem, model: brute.Model, rows: list[int], least: float) -> list[str]:
+    """Swaps that would pay more than `least`."""
     money, wrong = problem.money(), []
     outside = sorted(set(problem.free()) - set(rows))
     for row in rows:
@@ -367,9 +375,9 @@ def _swaps(problem: Problem, model: brute.Model, rows: list[int]) -> list[str]:
         if not len(allowed):
             continue
         found, off = brute.gains(model, problem.criterion, others, np.array([row, *allowed]))
-        pays = found[1:] - MARGIN * off[1:] > found[0] + MARGIN * off[0] + 1.1 * PAYS * abs(
-            found[0]
-        )
+        must = 1.1 * PAYS * abs(found[0]) + 1.1 * brute.rounding(model, problem.criterion)
+        more = found[1:] - MARGIN * off[1:] - found[0] - MARGIN * off[0]
+        pays = more > max(must, least)
         if pays.any():
             wrong.append(f"row {row} could be swapped for {allowed[pays].tolist()}")
     return wrong

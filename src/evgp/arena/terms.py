@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from evgp._checks import flag, integer, noise_of, number, word, words
+from evgp._checks import flag, integer, keep, noise_of, number, word, words
 from evgp._errors import DatasetError, PoolError
 from evgp._reading import opened
 from evgp.datasets import Dataset, load, load_csv, names
@@ -45,7 +45,8 @@ class Subject:
         flag(self.impute, "impute", error=DatasetError)
         for name, least in (("pool", 2), ("test", 0)):
             if getattr(self, name) is not None:
-                integer(getattr(self, name), name, least, error=DatasetError)
+                found = integer(getattr(self, name), name, least, error=DatasetError)
+                keep(self, **{name: found})
 
     @property
     def name(self) -> str:
@@ -124,16 +125,15 @@ class Terms:
     noise: float = 1e-6
 
     def __post_init__(self) -> None:
-        for name, least in (("budget", 1), ("batch", 1), ("start", 0), ("members", 2)):
-            object.__setattr__(self, name, integer(getattr(self, name), name, least))
-        noise_of(self.noise)
-        integer(self.depth, "depth", 0)
-        integer(self.width, "width", 1)
+        least = {"budget": 1, "batch": 1, "start": 0, "members": 2, "depth": 0, "width": 1}
+        for name, bound in least.items():
+            keep(self, **{name: integer(getattr(self, name), name, bound)})
+        keep(self, noise=noise_of(self.noise))
         word(self.network, "network")
         if self.lr is not None:
-            number(self.lr, "lr", 0, above=True)
+            keep(self, lr=number(self.lr, "lr", 0, above=True))
         if self.steps is not None:
-            integer(self.steps, "steps", 0)
+            keep(self, steps=integer(self.steps, "steps", 0))
         greedy_named(self.search)
         spent = self.budget - self.start
         batches = max(1, spent // self.batch)

@@ -8,6 +8,7 @@ width. The checksums are those of the files that the recorded figures were made 
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from evgp._checks import word
 from evgp._errors import DatasetError
 from evgp.datasets.dataset import Kind
 
@@ -78,9 +79,9 @@ def names() -> dict[str, Known]:
 
 def known(name: str) -> Known:
     """The dataset of this name, or a sentence that lists those there are."""
-    if name in KNOWN:
+    if word(name, "the name of a dataset", error=DatasetError) in KNOWN:
         return KNOWN[name]
-    meant = get_close_matches(str(name).casefold(), KNOWN, n=1)
+    meant = get_close_matches(name.casefold(), KNOWN, n=1)
     hint = f", perhaps for {meant[0]!r}" if meant else ""
     raise DatasetError(
         f"expected a dataset among {', '.join(KNOWN)}; got {name!r}{hint}; for a table of your own "

@@ -1,10 +1,12 @@
 """Inputs, targets and settings, checked before the first step."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from evgp._checks import finite, integer, number, numbers, one_of, seed_of, shown
+from evgp._checks import BYTES, finite, integer, number, numbers, one_of, seed_of, shown
 from evgp._errors import EvgpError
 from evgp._typing import Array
 from evgp.ensembles.losses import CrossEntropy, Loss, SquaredError
@@ -13,6 +15,8 @@ from evgp.nets import looks_up
 LOSSES = ("auto", "mse", "cross_entropy")
 OPTIMISERS = ("gd", "sgd", "adam")
 _MANY = 1_000_000  # members
+STEPS = 10**12
+_FLOAT32 = 1e30  # more, squared or divided by a little, is beyond what float32 holds
 
 
 class TrainingError(EvgpError, ValueError):
@@ -88,19 +92,18 @@ def settings(
     """Numbers that make sense."""
     one_of(optimiser, "optimiser", OPTIMISERS, error=TrainingError)
     integer(members, "members", 1, _MANY, error=TrainingError)
-    integer(steps, "steps", 0, error=TrainingError)
+    integer(steps, "steps", 0, STEPS, error=TrainingError)
     seed_of(seed, error=TrainingError)
-    number(lr, "lr", 0, above=True, error=TrainingError)
+    number(lr, "lr", 0, _FLOAT32, above=True, error=TrainingError)
     if batch is not None:
         integer(batch, "batch", 1, error=TrainingError)
     if others.get("memory") is not None:
-        integer(others["memory"], "memory", 1, why="in bytes", error=TrainingError)
+        integer(others["memory"], "memory", 1, BYTES, why="in bytes", error=TrainingError)
     if others.get("clip") is not None:
         why = "or None to clip nothing"
-        number(others["clip"], "clip", 0, above=True, why=why, error=TrainingError)
-    for name in ("momentum", "weight_decay"):
-        if others.get(name) is not None:
-            number(others[name], name, error=TrainingError)
+        number(others["clip"], "clip", 0, _FLOAT32, above=True, why=why, error=TrainingError)
+    number(others["momentum"], "momentum", 0, _FLOAT32, error=TrainingError)
+    number(others["weight_decay"], "weight_decay", 0, _FLOAT32, error=TrainingError)
     if optimiser == "gd" and batch is not None:
         raise TrainingError(
             f"expected no batch with optimiser='gd', which takes all points at each step; got "
@@ -113,11 +116,12 @@ def settings(
         )
 
 
-def stop_of(stop: object) -> None:
+def stop_of(stop: Any) -> Any:
     """When a member is done: at a loss, by a function, or at the end."""
-    if stop is not None and (not callable(stop) or isinstance(stop, type)):
-        why = "a loss, or a function of outputs and y"
-        number(stop, "stop", why=why, error=TrainingError)
+    if stop is None or (callable(stop) and not isinstance(stop, type | nn.Module)):
+        return stop
+    why = "a loss, or a function of outputs and y"
+    return number(stop, "stop", 0, _FLOAT32, why=why, error=TrainingError)
 
 
 def dtype_of(dtype: object) -> torch.dtype:

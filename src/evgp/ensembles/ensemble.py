@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from evgp._checks import integer
+from evgp._checks import BYTES, integer
 from evgp._memory import available_memory
 from evgp._typing import Array
 from evgp.ensembles.checks import TrainingError, inputs
@@ -52,7 +52,7 @@ class Ensemble:
                 f"{tuple(points.shape[1:])}"
             )
         if memory is not None:
-            memory = integer(memory, "memory", 1, why="in bytes", error=TrainingError)
+            memory = integer(memory, "memory", 1, BYTES, why="in bytes", error=TrainingError)
         room = available_memory() // 4 if memory is None else memory
         step = max(1, room // max(1, 2 * self.members * self.sample))
         with torch.no_grad():

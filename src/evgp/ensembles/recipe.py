@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from math import ceil
 from typing import Any
 
 import torch
 from torch import nn
 
-from evgp._checks import instance, integer
+from evgp._checks import instance, integer, keep, shown
 from evgp._executor import Progress
 from evgp._typing import Array
-from evgp.ensembles.checks import Diverged, TrainingError
+from evgp.ensembles.checks import STEPS, Diverged, TrainingError
 from evgp.ensembles.ensemble import Ensemble
 from evgp.ensembles.fresh import Source, fresh
 from evgp.ensembles.train import train
@@ -42,8 +43,10 @@ class Recipe:
         check_source(self.network)
         instance(self.settings, "settings", Mapping, "{'lr': 0.1}", error=TrainingError)
         if self.epochs is not None:
-            integer(self.epochs, "epochs", 0, error=TrainingError)
-        integer(self.gentler, "gentler", 0, 100, error=TrainingError)
+            keep(self, epochs=integer(self.epochs, "epochs", 0, STEPS, error=TrainingError))
+        keep(self, gentler=integer(self.gentler, "gentler", 0, 100, error=TrainingError))
+        if unknown := [name for name in self.settings if name not in signature(train).parameters]:
+            raise TrainingError(f"expected settings of evgp.train, got {shown(unknown[0])}")
         if wrong := [name for name in ("members", "seed", "progress") if name in self.settings]:
             raise TrainingError(
                 f"expected settings that all trainings share, got {', '.join(wrong)}; give "

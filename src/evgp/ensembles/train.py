@@ -73,8 +73,11 @@ def train(
         members, optimiser, lr, steps, batch,
         seed=seed, momentum=momentum, weight_decay=weight_decay, clip=clip, memory=memory,
     )  # fmt: skip
-    stop_of(stop)
+    stop = stop_of(stop)
     dtype_of(dtype)
+    lr, momentum, weight_decay = float(lr), float(momentum), float(weight_decay)
+    clip = None if clip is None else float(clip)
+    memory = None if memory is None else int(memory)
     members, steps, seed = int(members), int(steps), int(seed)
     batch = None if batch is None else int(batch)
     check_source(network)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Generator, Tensor
 
-from evgp._checks import integer
+from evgp._checks import integer, keep
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.greedy.exact import Exact
@@ -35,7 +35,7 @@ class Exchange:
     swaps: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        integer(self.passes, "passes", 0)
+        keep(self, passes=integer(self.passes, "passes", 0))
 
     def __call__(
         self,

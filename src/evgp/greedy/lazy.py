@@ -9,15 +9,19 @@ from math import inf
 from typing import ClassVar
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.greedy.greedy import Opens, Purse, rounding, selection, tie_of
 from evgp.pool import Selection
+from evgp.posterior import Posterior
 
 _LOOK = 16
+_BLOCK = 512  # rows whose gains are computed at once
+# Running sums that are off by more than this share of the largest were rounded to float32.
+_ROUNDED = 1e-10
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Lazy:
 
     Equal to `Exact` where gains only shrink. Expected variance does not always have diminishing
     returns, so there it is a heuristic, if a good one. A pick costs O(m k) for each gain brought up
-    to date, and no read of the c x m matrix.
+    to date, and no read of the c x m matrix. Where that is stored in float32 all gains are computed
+    once at the start, so that rounding does not decide which are brought up to date later.
     """
 
     nested: ClassVar[bool] = True
@@ -46,7 +51,7 @@ class Lazy:
         per = purse.rates()
         scale = torch.ones(len(candidates), dtype=torch.float64) if per is None else per
         lost = rounding(criterion, posterior) / scale
-        stale = (criterion.ceilings(posterior) / scale + lost).tolist()
+        stale = (_begun(posterior, criterion) / scale + lost).tolist()
         heap = [(-gain, row) for row, gain in enumerate(stale)]
         heapq.heapify(heap)
         rows: list[int] = []
@@ -56,14 +61,13 @@ class Lazy:
             fresh: dict[int, float] = {}
             best = -inf
             while heap and -heap[0][0] >= tie_of(best):
-                # A few at a time: the rows behind the top are likely to be asked for next.
-                top = [heapq.heappop(heap)[1] for _ in range(min(_LOOK, len(heap)))]
                 # Money only shrinks, so what it does not buy now stays out.
-                top = [row for row in top if purse.affords(row, spent)]
-                if top:
-                    asked = torch.tensor(top)
+                top = [row for row in _top(heap) if purse.affords(row, spent)]
+                for asked in (
+                    torch.split(torch.tensor(top, dtype=torch.int64), _BLOCK) if top else ()
+                ):
                     answers = (criterion.gains(posterior, asked) / scale[asked]).tolist()
-                    fresh.update(zip(top, answers, strict=True))
+                    fresh.update(zip(asked.tolist(), answers, strict=True))
                     best = max(best, *answers)
             if not fresh:
                 break
@@ -76,3 +80,26 @@ class Lazy:
                 heapq.heappush(heap, (-gain - float(lost[other]), other))
             progress("picking", len(rows), purse.k)
         return selection(candidates, rows, gains, purse)
+
+
+def _begun(posterior: Posterior, criterion: Criterion) -> Float[Tensor, " c"]:
+    """Gains to begin with, whatever the matrix is stored in."""
+    ceilings = criterion.ceilings(posterior)
+    if not bool((posterior.slack() > _ROUNDED * posterior.fall().max()).any()):
+        return ceilings
+    rows = torch.arange(len(ceilings))
+    return torch.cat([criterion.gains(posterior, part) for part in torch.split(rows, _BLOCK)])
+
+
+def _top(heap: list[tuple[float, int]]) -> list[int]:
+    """A few rows from the top, which are likely to be asked for next, and all that tie with them.
+
+    Copies, whose stale gains differ by rounding at most, are so brought up to date together.
+    """
+    rows: list[int] = []
+    last = inf
+    while heap and (len(rows) < _LOOK or -heap[0][0] >= tie_of(last)):
+        stale, row = heapq.heappop(heap)
+        last = -stale
+        rows.append(row)
+    return rows

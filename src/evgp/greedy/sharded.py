@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
-from evgp._checks import instance, integer
+from evgp._checks import instance, integer, keep
 from evgp._errors import PoolError
 from evgp._executor import Executor, Here, Progress, silent
 from evgp.criteria import Criterion
@@ -75,7 +75,7 @@ class Sharded:
     over_shards: ClassVar[str] = "exact"
 
     def __post_init__(self) -> None:
-        integer(self.shards, "shards", 1)
+        keep(self, shards=integer(self.shards, "shards", 1))
         instance(self.executor, "an executor", Executor, "evgp.integrations.dask.executor(client)")
 
     def __call__(

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
-from evgp._checks import integer
+from evgp._checks import integer, keep
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.greedy.greedy import Opens, Purse, selection, winner
@@ -26,7 +26,7 @@ class Stochastic:
     sample: int = 1000
 
     def __post_init__(self) -> None:
-        integer(self.sample, "sample", 1, why="the candidates of each pick")
+        keep(self, sample=integer(self.sample, "sample", 1, why="the candidates of each pick"))
 
     def __call__(
         self,

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
-from evgp._checks import instance, integer
+from evgp._checks import instance, integer, keep
 from evgp._executor import Executor, Here, Progress, counted, silent
 from evgp.criteria import Criterion
 from evgp.greedy._round import Opening, Part
@@ -36,7 +36,7 @@ class TwoRounds:
     over_shards: ClassVar[str] = "two-rounds"
 
     def __post_init__(self) -> None:
-        integer(self.shards, "shards", 1)
+        keep(self, shards=integer(self.shards, "shards", 1))
         instance(self.executor, "an executor", Executor, "evgp.integrations.dask.executor(client)")
 
     def __call__(

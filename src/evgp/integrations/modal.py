@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.sparse import issparse
 
-from evgp._checks import check_numbers
+from evgp._checks import numbers
 from evgp._reading import check_memory
 from evgp.selection import pick
 
@@ -43,7 +43,7 @@ def _taught(learner: Any) -> Any:
     """The rows a learner was taught; a committee knows only those of its learners."""
     parts = [learner, *getattr(learner, "learner_list", ())]
     given = [getattr(one, "X_training", None) for one in parts]
-    found = [_dense(one) for one in given if one is not None and np.shape(one)[0]]
+    found = [one for one in (_dense(one) for one in given if one is not None) if len(one)]
     if len(found) < 2:
         return found[0] if found else None
     return np.unique(np.concatenate(found), axis=0)
@@ -53,5 +53,4 @@ def _dense(x: Any) -> Any:
     if issparse(x):
         check_memory(8 * x.shape[0] * x.shape[1], "a dense copy of X")
         return x.toarray()
-    check_numbers(x, "X")
-    return np.asarray(x)
+    return numbers(x, "X").numpy()

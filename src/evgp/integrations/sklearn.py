@@ -62,12 +62,7 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         if isinstance(X, Tensor):
             X = X.detach().cpu().double().numpy()
         check_numbers(X, "X")
-        try:
-            x = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        except TypeError as error:
-            if "eature names" in str(error):  # which are scikit-learn's to tell
-                raise
-            raise NotNumbers(f"expected numbers in X, got {error}; encode them first") from error
+        x = self._validated(X, dtype=np.float64)
         if issparse(x):
             check_memory(8 * x.shape[0] * x.shape[1], "a dense copy of X")
             x = x.toarray()
@@ -102,7 +97,7 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     def transform(self, X: Any) -> Any:
         """The picked rows of the X that was fitted, best first, in a container of its kind."""
         check_is_fitted(self)
-        x = validate_data(self, X, reset=False, accept_sparse="csr", dtype=None)
+        x = self._validated(X, reset=False, dtype=None)
         rows = x.shape[0]
         if rows != self.n_samples_in_:
             raise PoolError(
@@ -112,6 +107,18 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         if issparse(X):  # of which not every kind has rows to take
             return x[self.indices_].asformat(X.format)
         return _safe_indexing(X if hasattr(X, "shape") else x, self.indices_)
+
+    def _validated(self, X: Any, **how: Any) -> Any:
+        """X as scikit-learn takes it; what it says against it becomes one sentence of ours."""
+        try:
+            return validate_data(self, X, accept_sparse="csr", **how)
+        except (TypeError, ValueError) as error:
+            if "eature names" in str(error):  # which are scikit-learn's to tell
+                raise
+            said = " ".join(str(error).split())[:500]
+            if isinstance(error, TypeError):
+                raise NotNumbers(f"expected numbers in X, got {said}; encode them first") from error
+            raise PoolError(f"expected rows of numbers as X; scikit-learn says: {said}") from error
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

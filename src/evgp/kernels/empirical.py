@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from evgp._checks import flag, integer, numbers, seed_of
+from evgp._checks import BYTES, flag, integer, keep, numbers, one_of, seed_of
 from evgp._errors import NetworkError
 from evgp._linalg import mirror_
 from evgp._machine import seconds, speed
@@ -58,14 +58,18 @@ class EmpiricalNTK:
     )
 
     def __post_init__(self) -> None:
-        if not isinstance(self.output, str) or self.output not in ("random", "trace"):
-            integer(self.output, "output", 0, why="or random, or trace", error=NetworkError)
-        integer(self.draws, "draws", 1, 100_000, error=NetworkError)
-        seed_of(self.seed, error=NetworkError)
+        if not isinstance(self.output, str):
+            why = "or random, or trace"
+            keep(self, output=integer(self.output, "output", 0, why=why, error=NetworkError))
+        else:
+            one_of(self.output, "output", ("random", "trace"), error=NetworkError)
+        keep(self, draws=integer(self.draws, "draws", 1, 100_000, error=NetworkError))
+        keep(self, seed=seed_of(self.seed, error=NetworkError))
         flag(self.anew, "anew", error=NetworkError)
         storage_of(self.storage)
         if self.memory is not None:
-            integer(self.memory, "memory", 1, why="in bytes", error=NetworkError)
+            made = integer(self.memory, "memory", 1, BYTES, why="in bytes", error=NetworkError)
+            keep(self, memory=made)
         check_source(self.network)
 
     def __call__(

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
-from evgp._checks import number
+from evgp._checks import keep, number
 from evgp._errors import NetworkError
 
 
@@ -195,7 +195,7 @@ class LeakyRelu(Activation):
     slope: float = 0.1
 
     def __post_init__(self) -> None:
-        number(self.slope, "slope", -1e6, 1e6, error=NetworkError)
+        keep(self, slope=number(self.slope, "slope", -1e6, 1e6, error=NetworkError))
 
     def forward(self, z: Tensor) -> Tensor:
         return nn.functional.leaky_relu(z, self.slope)

@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor, nn
 
-from evgp._checks import instance, integer, one_of, shown
+from evgp._checks import instance, integer, keep, one_of, shown
 from evgp._errors import NetworkError
 from evgp.nets.fit import sized
 from evgp.nets.layers import NTKLinear
@@ -76,7 +76,8 @@ class Finite:
                 f"expected no init with parametrisation='ntk', where weights are standard normal; "
                 f"got {self.init!r}"
             )
-        integer(self.outputs, "outputs", 1, 10_000_000, error=NetworkError)
+        outputs = integer(self.outputs, "outputs", 1, 10_000_000, error=NetworkError)
+        keep(self, outputs=outputs)
 
     def build(self, shape: tuple[int, ...], *, generator: Generator) -> nn.Module:
         """A fresh module for inputs of this shape: for images channels, height, width."""

@@ -53,7 +53,7 @@ class SparseNTKGP:
         cls, kernel: Kernel, inducing: Array, *, noise: float, outputs: int = 1
     ) -> "SparseNTKGP":
         """Before any label; `noise` is the absolute variance of one."""
-        noise, outputs = number(noise, "noise"), integer(outputs, "outputs", 1)
+        noise, outputs = number(noise, "noise"), integer(outputs, "outputs", 1, 10_000_000)
         features = Inducing(checked(kernel), points(inducing, "inducing"))
         u = len(features.points)
         nothing = torch.zeros(u, outputs, dtype=torch.float64)

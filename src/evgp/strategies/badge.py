@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
-from evgp._checks import integer, number
+from evgp._checks import integer, keep, number
 from evgp._errors import PoolError
 from evgp.ensembles import Recipe
 from evgp.pool import Pool, Selection
@@ -58,7 +58,7 @@ class BADGE:
     def __post_init__(self) -> None:
         if integer(self.classes, "classes", 0) == 1:
             raise PoolError("expected classes=0 for numbers, or at least 2 classes; got 1")
-        number(self.accuracy, "accuracy", 0, 1, above=True)
+        keep(self, accuracy=number(self.accuracy, "accuracy", 0, 1, above=True))
         recipe_of(self.recipe)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:

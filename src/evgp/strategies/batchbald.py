@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Generator, Tensor
 
-from evgp._checks import integer, number
+from evgp._checks import integer, keep, number
 from evgp._errors import PoolError
 from evgp.ensembles import Recipe
 from evgp.pool import Pool, Selection
@@ -63,10 +63,10 @@ class BatchBALD:
                 f"expected at least 2 classes, got {self.classes}; BatchBALD is for "
                 "classification, so take MaxVariance or EVGP for numbers"
             )
-        integer(self.members, "members", 2)
-        integer(self.exact, "exact", 1)
-        integer(self.samples, "samples", 1)
-        number(self.dropout, "dropout", 0, 1, below=True)
+        keep(self, members=integer(self.members, "members", 2))
+        keep(self, exact=integer(self.exact, "exact", 1))
+        keep(self, samples=integer(self.samples, "samples", 1))
+        keep(self, dropout=number(self.dropout, "dropout", 0, 1, below=True))
         recipe_of(self.recipe)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from evgp._capabilities import can
-from evgp._checks import instance, noise_of, shown
+from evgp._checks import instance, keep, noise_of, shown
 from evgp._errors import PoolError
 from evgp._progress import check_progress
 from evgp.criteria import Criterion, ExpectedVariance
@@ -54,8 +54,10 @@ class EVGP:
         criterion_named(self.criterion)
         if isinstance(greedy_of(self.greedy), str):
             raise PoolError(f"expected a greedy such as evgp.Exact(), got {shown(self.greedy)}")
-        noise_of(self.noise)
+        keep(self, noise=noise_of(self.noise))
         storage_of(self.storage)
+        if self.storage is None:
+            raise PoolError("expected storage torch.float32 or torch.float64, got None")
 
     @property
     def learns(self) -> bool:

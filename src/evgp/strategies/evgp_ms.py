@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Generator
 
-from evgp._checks import flag, integer, noise_of, number, one_of, seed_of, shown
+from evgp._checks import flag, integer, keep, noise_of, number, one_of, seed_of, shown
 from evgp._errors import PoolError
 from evgp._linalg import standardised
 from evgp.architectures import Choice, candidates, choose, named_networks
@@ -60,12 +60,11 @@ class EVGPMS:
         criterion_named(self.criterion)
         if isinstance(greedy_of(self.greedy), str):
             raise PoolError(f"expected a greedy such as evgp.Exact(), got {shown(self.greedy)}")
-        noise_of(self.noise)
-        integer(self.folds, "folds", 2)
-        number(self.kappa, "kappa", 0, 1, above=True, below=True, why="the share left out")
+        keep(self, noise=noise_of(self.noise), folds=integer(self.folds, "folds", 2))
+        why = "the share left out"
+        keep(self, kappa=number(self.kappa, "kappa", 0, 1, above=True, below=True, why=why))
         flag(self.one_error, "one_error")
-        integer(self.least, "least", 0)
-        seed_of(self.seed)
+        keep(self, least=integer(self.least, "least", 0), seed=seed_of(self.seed))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks by the network that the labels choose."""

@@ -7,9 +7,17 @@ import torch
 from jaxtyping import Int
 from torch import Generator
 
-from evgp._checks import integer
+from evgp._checks import integer, keep
 from evgp.pool import Pool, Selection
-from evgp.strategies.strategy import Strategy, is_ahead, learns, renewed, strategy_of, unlabelled
+from evgp.strategies.strategy import (
+    Strategy,
+    is_ahead,
+    learns,
+    picked,
+    renewed,
+    strategy_of,
+    unlabelled,
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class Hybrid:
     after: int
 
     def __post_init__(self) -> None:
-        integer(self.after, "after", 1, why="a number of labels")
+        keep(self, after=integer(self.after, "after", 1, why="a number of labels"))
         strategy_of(self.first, "first")
         strategy_of(self.then, "then")
 
@@ -55,21 +63,21 @@ class Hybrid:
         free = unlabelled(pool, k, generator)
         early = min(k, max(0, self.after - len(pool.known())))
         if early == 0:
-            return self.then(pool, k, generator=generator)
-        made = self.first(pool, early, generator=generator)
+            return picked(self.then(pool, k, generator=generator), "then")
+        made = picked(self.first(pool, early, generator=generator), "first")
         if early == k:
             return made
         if not learns(self.then):  # points that wait for their labels count as known
             waiting = torch.cat([pool.labelled, torch.from_numpy(made.indices)])
-            rest = self.then(
-                replace(pool, labelled=waiting, y=None), k - early, generator=generator
-            )
+            known = replace(pool, labelled=waiting, y=None)
+            rest = picked(self.then(known, k - early, generator=generator), "then")
             return Selection(
                 np.concatenate([made.indices, rest.indices]),
                 np.concatenate([made.gains, rest.gains]),
             )
         left = np.setdiff1d(free.numpy(), made.indices)
         rest = self.then(self._rest(pool, left), k - early, generator=generator)
+        rest = picked(rest, "then")
         return Selection(
             np.concatenate([made.indices, left[rest.indices]]),
             np.concatenate([made.gains, rest.gains]),

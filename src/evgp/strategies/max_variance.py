@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Generator
 
-from evgp._checks import noise_of
+from evgp._checks import keep, noise_of
 from evgp.kernels import Kernel, checked, is_random, redrawn
 from evgp.pool import Pool, Selection
 from evgp.selection.units import check_variance
@@ -35,7 +35,7 @@ class MaxVariance:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", checked(self.kernel))
-        noise_of(self.noise)
+        keep(self, noise=noise_of(self.noise))
 
     @property
     def learns(self) -> bool:

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
-from evgp._checks import flag, integer, number
+from evgp._checks import flag, integer, keep, number
 from evgp._errors import PoolError
 from evgp.ensembles import Recipe
 from evgp.kernels import EmpiricalNTK
@@ -70,10 +70,10 @@ class MLMOC:
             raise PoolError(
                 f"expected classes >= 2, or 0 for a regression; got classes={self.classes!r}"
             )
-        integer(self.first, "first", 0)
-        integer(self.most, "most", 1)
-        number(self.noise, "noise", 0, 1e6, above=True, why="a fraction of the variance")
-        number(self.clip, "clip", 0, above=True)
+        keep(self, first=integer(self.first, "first", 0), most=integer(self.most, "most", 1))
+        why = "a fraction of the variance"
+        keep(self, noise=number(self.noise, "noise", 0, 1e6, above=True, why=why))
+        keep(self, clip=number(self.clip, "clip", 0, above=True))
         flag(self.sequential, "sequential")
         recipe_of(self.recipe)
 

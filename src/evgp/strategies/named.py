@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from evgp._checks import instance, integer, seed_of, word
+from evgp._checks import instance, integer, keep, seed_of, word
 from evgp._errors import PoolError
 from evgp._plugins import plugin, plugin_names
 from evgp.criteria import Linearised
@@ -65,10 +65,8 @@ class Setting:
     def __post_init__(self) -> None:
         instance(self.x, "x", Tensor, "torch.as_tensor(x)")
         instance(self.recipe, "a recipe", Recipe, "evgp.Recipe(evgp.mlp())")
-        integer(self.classes, "classes", 0)
-        integer(self.most, "most", 1)
-        integer(self.batch, "batch", 1)
-        seed_of(self.seed)
+        keep(self, classes=integer(self.classes, "classes", 0), seed=seed_of(self.seed))
+        keep(self, most=integer(self.most, "most", 1), batch=integer(self.batch, "batch", 1))
 
     def prior(self, *, empirical: bool = False) -> Kernel:
         """The exact NTK where there is one, else that of a finite network."""

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 from sklearn.cluster import kmeans_plusplus
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
-from evgp._checks import integer, seed_of, shown
+from evgp._checks import integer, keep, seed_of, shown
 from evgp._errors import PoolError
 from evgp._linalg import BLOCK, unit_for
 from evgp.pool import Pool, Selection
@@ -36,13 +36,12 @@ def embedded(embed: Embed, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
     """Points as rows among which distances mean something."""
     if not callable(embed) or isinstance(embed, type):
         raise PoolError(f"expected embed as a function of points, got {shown(embed)}")
+    weights = next(embed.parameters(), None) if isinstance(embed, nn.Module) else None
     with torch.no_grad():
-        made = embed(x)
+        made = embed(x if weights is None else x.to(weights))
     if not isinstance(made, Tensor) or made.ndim != 2 or len(made) != len(x):
-        raise PoolError(
-            f"expected an embedding of shape (rows, features), got {tuple(made.shape)} of "
-            f"{len(x)} rows"
-        )
+        got = f"{tuple(made.shape)} of {len(x)} rows" if isinstance(made, Tensor) else shown(made)
+        raise PoolError(f"expected an embedding of shape (rows, features), got {got}")
     made = made.double()
     if not bool(torch.isfinite(made).all()):
         raise PoolError("expected finite points, got NaN or inf; drop or impute them")
@@ -67,8 +66,7 @@ class KMeansPlusPlus:
     embed: Embed = flat
 
     def __post_init__(self) -> None:
-        integer(self.most, "most", 1)
-        seed_of(self.seed)
+        keep(self, most=integer(self.most, "most", 1), seed=seed_of(self.seed))
 
     @property
     def learns(self) -> bool:

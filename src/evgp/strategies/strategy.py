@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Int, Shaped
 from torch import Generator, Tensor
 
-from evgp._checks import instance, integer, shown
+from evgp._checks import function, instance, integer, shown
 from evgp._errors import PoolError
 from evgp.pool import Pool, Selection
 
@@ -59,10 +59,14 @@ def unlabelled(pool: Pool, k: int, generator: Generator | None = None) -> Int[Te
 
 def strategy_of(value: object, name: str) -> None:
     """Refuse what does not pick."""
-    if not callable(value) or isinstance(value, type):
-        raise PoolError(
-            f"expected {name} as a strategy, such as evgp.strategies.Random(), got {shown(value)}"
-        )
+    function(value, name, "a strategy, such as evgp.strategies.Random()")
+
+
+def picked(made: object, name: str) -> Selection:
+    """What a strategy picked, which may be somebody's own."""
+    if not isinstance(made, Selection):
+        raise PoolError(f"expected a Selection from {name}, got {shown(made)}")
+    return made
 
 
 def labels(pool: Pool, who: str) -> Shaped[Tensor, " l ..."] | None:

@@ -4,10 +4,18 @@ from dataclasses import dataclass, replace
 
 from torch import Generator
 
-from evgp._checks import integer, seed_of
+from evgp._checks import integer, keep, seed_of
 from evgp.pool import Pool, Selection
 from evgp.selection.checks import thinned
-from evgp.strategies.strategy import Strategy, is_ahead, learns, renewed, strategy_of, unlabelled
+from evgp.strategies.strategy import (
+    Strategy,
+    is_ahead,
+    learns,
+    picked,
+    renewed,
+    strategy_of,
+    unlabelled,
+)
 
 
 @dataclass(frozen=True)
@@ -25,8 +33,7 @@ class Thinned:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        integer(self.points, "points", 1)
-        seed_of(self.seed)
+        keep(self, points=integer(self.points, "points", 1), seed=seed_of(self.seed))
         strategy_of(self.inner, "inner")
 
     @property
@@ -46,4 +53,5 @@ class Thinned:
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks of the strategy."""
         unlabelled(pool, k, generator)
-        return self.inner(thinned(pool, self.points, self.seed), k, generator=generator)
+        fewer = thinned(pool, self.points, self.seed)
+        return picked(self.inner(fewer, k, generator=generator), "inner")
