@@ -27,6 +27,7 @@ from evgp._linalg import BLOCK
 from evgp.arena import Subject, Terms, compare
 from evgp.campaign import Campaign, fold
 from evgp.campaign.journal import Journal
+from evgp.selection import request
 
 SHARDS = 6
 
@@ -142,6 +143,5 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     warnings.simplefilter("error")  # what a kill leaves is never taken for damage
     what = {one.__name__: one for one in (sharded, removed, cells, migrations)}[sys.argv[1]]
-    with_shards = "evgp.strategies.rules"
-    sys.modules[with_shards].SHARD = BLOCK  # type: ignore[attr-defined]
+    request.SHARD = BLOCK  # type: ignore[attr-defined]
     print(what(Path(sys.argv[2]), int(sys.argv[3]), random.Random(int(sys.argv[4]))))

@@ -43,8 +43,8 @@ def write_rows(path: str | Path, rows: Sequence[Row]) -> None:
     arrow = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     # Said outright: a metric that no row has would lose its type otherwise.
     schema = pa.schema([(name, arrow[kind]) for name, kind in _TYPES.items()])
-    with datasets.atomic(path) as part:
-        pq.write_table(pa.table(columns, schema=schema), part, write_page_checksum=True)
+    with datasets.atomic(path) as part, part.open("wb") as stream:
+        pq.write_table(pa.table(columns, schema=schema), stream, write_page_checksum=True)
 
 
 def read_rows(path: str | Path) -> tuple[Row, ...]:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from evgp._errors import DatasetError
 from evgp._reading import check_bomb, check_memory, check_plain, opened, read_bytes, room
 from evgp.datasets import _messages, _pages
+from evgp.datasets._native import native
 from evgp.datasets.arrays import check_columns
 
 # Rows decoded together where words must be counted first, and letters of a column in one array.
@@ -22,7 +23,7 @@ _BOMB_BYTES = 1 << 28
 def read_parquet(path: Path) -> pa.Table:
     """All columns; refused where they would not fit, or are more than real data could be."""
     size = check_plain(path)
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with pq.ParquetFile(native(path), page_checksum_verification=True) as file:
         check_columns(file.metadata.num_columns, str(path))
         with opened(path) as stream:
             known = _pages.decoded(stream, file)
@@ -34,7 +35,7 @@ def read_parquet(path: Path) -> pa.Table:
 
 def parquet_rows(path: Path) -> int:
     """How many rows the footer counts, which it does twice; -1 where it contradicts itself."""
-    known = pq.read_metadata(path)
+    known = pq.read_metadata(native(path))
     groups = sum(known.row_group(i).num_rows for i in range(known.num_row_groups))
     return int(known.num_rows) if known.num_rows == groups else -1
 
@@ -46,7 +47,9 @@ def _counted(path: Path, plain: pq.ParquetFile, size: int, known: _pages.Decoded
     text = [leaves.column(at) for at in range(len(leaves))]
     names = [leaf.path for leaf in text if leaf.physical_type == "BYTE_ARRAY"]
     parts, need = [], known.sure + known.pages
-    with pq.ParquetFile(path, read_dictionary=names, page_checksum_verification=True) as file:
+    with pq.ParquetFile(
+        native(path), read_dictionary=names, page_checksum_verification=True
+    ) as file:
         # Each part has a dictionary of its own, so parts must not be small where these are large.
         for part in file.iter_batches(max(_ROWS, known.pages // 4), use_threads=False):
             need += sum(letters(part.column(name)) for name in whole)

@@ -190,7 +190,8 @@ def _write_parquet(part: Path, columns: Columns) -> None:
     import pyarrow.parquet as pq
 
     table = pa.table({name: pa.array(cells) for name, cells in columns.items()})
-    pq.write_table(table, part, write_page_checksum=True)
+    with part.open("wb") as stream:
+        pq.write_table(table, stream, write_page_checksum=True)
 
 
 def _plain(cell: object) -> object:
