@@ -28,8 +28,9 @@ def served(app, port=0):
         listening.close()
 
 
-def connected(port, timeout=30.0):
-    return socket.create_connection(("127.0.0.1", port), timeout=timeout)
+def connected(port, timeout=30.0, source="127.0.0.1"):
+    """A connection from an address of this machine."""
+    return socket.create_connection(("127.0.0.1", port), timeout, source_address=(source, 0))
 
 
 def head(method, path, *headers, host="localhost", length=None):
@@ -59,9 +60,9 @@ def answered(stream):
     return int(first.split()[1]), headers, body
 
 
-def ask(port, *parts, timeout=30.0):
+def ask(port, *parts, timeout=30.0, source="127.0.0.1"):
     """Send a request, in parts, and take the answer; None where the connection was ended."""
-    with connected(port, timeout) as stream:
+    with connected(port, timeout, source) as stream:
         with suppress(ConnectionError):  # refused before all of it was sent
             for part in parts:
                 stream.sendall(part)
@@ -74,7 +75,9 @@ def is_open(stream):
     """Is a connection still held by the other side? Nothing is waited for."""
     stream.setblocking(False)
     try:
-        return bool(stream.recv(65_536))
+        while stream.recv(65_536):
+            pass
+        return False
     except BlockingIOError:
         return True
     except ConnectionError:

@@ -1,14 +1,24 @@
 """The one place where files are opened: what is no plain file, or too large, is refused."""
 
+import gzip
 import os
 import socket
+import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
 import pytest
 
+import evgp
 from evgp import _reading
-from evgp._errors import CampaignError, DatasetError
+from evgp._errors import CampaignError, DamagedFile, DatasetError
 from evgp._reading import check_plain, opened, read_bytes, read_json, read_text, reading_within
+from evgp.datasets import load_selection, open_pool, read_table, write_rows
+from evgp.datasets.checksums import fingerprint, verify
+from evgp.datasets.kept import PickFile
+from evgp.web.sessions import keeper_of
 
 
 @pytest.fixture
@@ -91,3 +101,44 @@ def test_a_file_that_grows_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(_reading, "check_plain", lambda *_: 2)
     with pytest.raises(DatasetError, match="the file grew while it was read"):
         read_bytes(path)
+
+
+def test_pipes_in_the_place_of_kept_files_are_not_waited_for(odd: Path) -> None:
+    with pytest.raises(DamagedFile, match="cannot be read"):
+        verify("pipe")
+    with pytest.raises(OSError, match="seek"):
+        fingerprint("pipe")
+    with pytest.raises(DatasetError, match="got a pipe"):
+        PickFile(Path("pipe"))
+    os.mkfifo("camp.evgp-token")
+    with pytest.raises(CampaignError, match="got a pipe"):
+        keeper_of(Path("camp.evgp"), asks=True)
+
+
+def test_a_saved_selection_that_does_not_fit_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "picks.json"
+    path.write_text("[" + "1," * 5_000 + "1]")
+    with reading_within(50_000), pytest.raises(DatasetError, match="takes"):
+        load_selection(path)
+
+
+@pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="names are UTF-8 there")
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet", ".arrow", ".npy"])
+def test_names_that_are_not_utf8(tmp_path: Path, suffix: str) -> None:
+    plain, odd = tmp_path / f"plain{suffix}", tmp_path / os.fsdecode(b"caf\xe9" + suffix.encode())
+    columns = {"a": [1.0, 2.0, 4.0], "b": [3.0, 1.0, 2.0]}
+    if suffix == ".npy":
+        np.save(plain, np.array(list(columns.values())).T)
+    elif suffix == ".arrow":
+        pyarrow.feather.write_feather(pa.table(columns), plain, compression="uncompressed")
+    elif suffix == ".csv.gz":
+        plain.write_bytes(gzip.compress(b"a,b\n1,3\n2,1\n4,2\n"))
+    else:
+        write_rows(plain, columns)
+        write_rows(odd, columns)
+        assert odd.read_bytes() == plain.read_bytes()
+    plain.rename(odd)
+    if suffix != ".npy":
+        assert read_table(odd).data.to_pydict() == columns
+    if suffix in (".parquet", ".arrow", ".npy"):
+        assert len(evgp.pick(odd, 2)) == len(open_pool(odd)) - 1 == 2

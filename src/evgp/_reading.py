@@ -112,6 +112,11 @@ def opened(path: str | Path, error: type[EvgpError] = DatasetError) -> Iterator[
         raise _unreadable(path, cause, error) from cause
 
 
+def unwaiting(path: str, flags: int) -> int:
+    """An `opener` for `open`, where the file is one of ours: a pipe in its place fails to seek."""
+    return os.open(path, flags | _NONBLOCKING)
+
+
 def read_bytes(
     path: str | Path, error: type[EvgpError] = DatasetError, *, most: int | None = None
 ) -> bytes:
@@ -148,11 +153,16 @@ def read_json(path: str | Path, expected: str, error: type[EvgpError] = DatasetE
 
 def read_json_text(path: str | Path, error: type[EvgpError] = DatasetError) -> str:
     """The text of a file with JSON in it, refused where its values would not fit in memory."""
+    return _decoded(read_json_bytes(path, error), path, error)
+
+
+def read_json_bytes(path: str | Path, error: type[EvgpError] = DatasetError) -> bytes:
+    """The same, not yet decoded."""
     data = read_bytes(path, error)
     marks = sum(data.count(mark) for mark in (b",", b"[", b"{"))
     letters = len(data) * (_JSON_ASCII if data.isascii() else _JSON_OTHER)
     _fits(letters + _JSON_VALUE * marks, path, error)
-    return _decoded(data, path, error)
+    return data
 
 
 def _decoded(data: bytes, path: str | Path, error: type[EvgpError]) -> str:

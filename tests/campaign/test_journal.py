@@ -19,6 +19,7 @@ from evgp.campaign import Campaign, Receipt, Submission, fold
 from evgp.campaign.events import Answered, written
 from evgp.campaign.journal import MIGRATIONS, Entry, Journal, _digest
 from evgp.campaign.state import Folding
+from tests.campaign.edited import edited
 
 
 def filled(spam, count=12):
@@ -158,18 +159,10 @@ def test_other_tables_are_refused(spam) -> None:
 
 
 def by_sql(path: Path, *statements: str) -> None:
-    """What somebody does to the file with `sqlite3`, with the triggers out of the way meanwhile."""
-    with closing(sqlite3.connect(path)) as connection:
-        triggers = connection.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
-        ).fetchall()
-        for name, _ in triggers:
-            connection.execute(f"DROP TRIGGER {name}")
+    """What somebody does to the file with `sqlite3`."""
+    with edited(path) as connection:
         for statement in statements:
             connection.execute(statement)
-        for _, sql in triggers:
-            connection.execute(sql)
-        connection.commit()
 
 
 LAST = "number = (SELECT max(number) FROM event)"

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,20 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(
         ran = run(*given, "--out", out)
         assert ran.code == 1 and "expected a folder for the rows, got a file" in ran.err
         assert ran.err.count("\n") == 1 and taken.read_text() == "mine"
+
+
+def test_a_pipe_for_what_is_published_is_refused_before_anything_runs(
+    run, table, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr("evgp.arena.cell.Cell.play", lambda *_: pytest.fail("it ran"))
+    given = ("compare", table, "--label", "price", "--drop", "kind", *QUICK)
+    for name in ("rows.csv", "rows.parquet", "page.html", "commands.txt"):
+        out = tmp_path / f"{name}-out"
+        out.mkdir()
+        os.mkfifo(out / name)
+        ran = run(*given, "--out", out)
+        assert ran.code == 1 and f"{name}: expected a plain file, got a pipe" in ran.err
+        assert ran.err.count("\n") == 1 and os.listdir(out) == [name]
 
 
 def test_warnings_are_notes_and_quiet_is_quiet(run, table, tmp_path) -> None:

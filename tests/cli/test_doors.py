@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import signal
-import sqlite3
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evgp.datasets import files
+from tests.campaign.edited import edited
 
 ROWS = 12
 
@@ -227,24 +227,18 @@ def forged(name: str, event: int, change: dict[str, object]) -> str:
     path = Path(f"{name}.evgp")
     path.write_bytes(Path("camp.evgp").read_bytes())
     Path(f"{name}.evgp-arrays").symlink_to("camp.evgp-arrays")
-    connection = sqlite3.connect(path)
-    found = connection.execute("SELECT * FROM event ORDER BY number").fetchall()
-    of_triggers = "SELECT name, sql FROM sqlite_master WHERE type='trigger'"
-    triggers = connection.execute(of_triggers).fetchall()
-    connection.executescript("".join(f"DROP TRIGGER {trigger};" for trigger, _ in triggers))
-    connection.execute("DELETE FROM event")
     digest = "0" * 64
-    for number, key, at, kind, text, _ in found:
-        made = {**json.loads(text), **(change if number == event else {})}
-        body = json.dumps(made, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        digest = sha256("\n".join((digest, str(number), key, at, kind, body)).encode()).hexdigest()
-        row = (number, key, at, kind, body, digest)
-        connection.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", row)
-    connection.execute("UPDATE head SET digest = ?", (digest,))
-    for _, sql in triggers:
-        connection.execute(sql)
-    connection.commit()
-    connection.close()
+    with edited(path) as connection:
+        found = connection.execute("SELECT * FROM event ORDER BY number").fetchall()
+        connection.execute("DELETE FROM event")
+        for number, key, at, kind, text, _ in found:
+            made = {**json.loads(text), **(change if number == event else {})}
+            body = json.dumps(made, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            parts = (digest, str(number), key, at, kind, body)
+            digest = sha256("\n".join(parts).encode()).hexdigest()
+            row = (number, key, at, kind, body, digest)
+            connection.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", row)
+        connection.execute("UPDATE head SET digest=?", (digest,))
     return name
 
 

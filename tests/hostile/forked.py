@@ -5,6 +5,8 @@ time limit, and its peak memory is measured by the system, so a run that waits o
 here and not by the machine.
 """
 
+import functools
+import gc
 import json
 import os
 import pty
@@ -238,11 +240,24 @@ def _import_all() -> None:
             pass
 
 
+def _keep_commands() -> None:
+    """Typer makes all commands from their functions for every call; once is enough here."""
+    import typer.main
+
+    from evgp.cli.main import app
+
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app)
+
+
 def _main() -> None:
     # Others may print while they are imported; the answers go where nobody else writes.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     _import_all()
+    _keep_commands()
+    gc.collect()
+    gc.freeze()  # so that a fork does not copy all that it looks through for garbage
     for line in sys.stdin:
         answers.write(json.dumps(_serve(json.loads(line))) + "\n")
         answers.flush()

@@ -5,6 +5,7 @@ work, and gets SIGKILL after a random time; what it leaves must be enough to end
 a run that nobody killed. Prints how many were killed before they were done.
 """
 
+import json
 import os
 import random
 import shutil
@@ -27,6 +28,11 @@ from evgp._linalg import BLOCK
 from evgp.arena import Subject, Terms, compare
 from evgp.campaign import Campaign, fold
 from evgp.campaign.journal import Journal
+from evgp.selection import request
+from evgp.web import Desk, Keeper, make_app
+from evgp.web.listen import bound, serve_on
+from tests.hostile.servers import TOKEN, signed_in
+from tests.serving import ask, head
 
 SHARDS = 6
 
@@ -138,10 +144,58 @@ def migrations(folder: Path, kills: int, chance: random.Random) -> int:
     return hits
 
 
+def page(folder: Path, kills: int, chance: random.Random) -> int:
+    """Somebody labels on the page of a server that is killed; what it acknowledged is kept."""
+    pool, said = folder / "pool.csv", {}
+    pool.write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(30)))
+    made = Campaign.create(folder / "c", pool, classes=["spam", "ham"])
+    made.next(8)
+    made.close()
+    for turn in range(kills):
+        with bound("127.0.0.1", 0) as listening:
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    desk = Desk(Campaign.open(made.path), k=4)
+                    serve_on(listening, make_app(desk, Keeper("a secret of tests", TOKEN)))
+                finally:
+                    os._exit(1)
+            port = listening.getsockname()[1]
+        said |= _labelled_until_killed(port, pid, chance.uniform(0, 0.5))
+        with closing(Campaign.open(made.path)) as kept:
+            events = {one.key: one.event for one in kept.log()}
+        lost = [key for key, one in said.items() if (events[key].row, events[key].value) != one]
+        assert not lost, f"after {turn + 1} kills: {lost}"
+    assert len(said) > kills, "too few answers to tell"
+    return kills
+
+
+def _labelled_until_killed(port: int, pid: int, after: float) -> dict[str, tuple[int, str]]:
+    """The answers that were acknowledged before the server got SIGKILL."""
+    me, said = signed_in(port), {}
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGKILL))
+    signal.setitimer(signal.ITIMER_REAL, max(after, 1e-3))  # in the middle of any request
+    while True:
+        key, row = os.urandom(8).hex(), len(said) % 30
+        answer = {"row": row, "value": ["spam", "ham"][len(said) % 2], "key": key}
+        body = json.dumps(answer).encode()
+        sent = head("POST", "/api/answers", *me, host=f"localhost:{port}", length=len(body)) + body
+        try:
+            found = ask(port, sent)
+        except ConnectionError:
+            found = None
+        if found is None:
+            break
+        assert found[0] == 200, found
+        said[f"answer {key}"] = (row, answer["value"])
+    _, status = os.waitpid(pid, 0)
+    assert os.WIFSIGNALED(status), "it ended before it was killed"
+    return said
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     warnings.simplefilter("error")  # what a kill leaves is never taken for damage
-    what = {one.__name__: one for one in (sharded, removed, cells, migrations)}[sys.argv[1]]
-    with_shards = "evgp.strategies.rules"
-    sys.modules[with_shards].SHARD = BLOCK  # type: ignore[attr-defined]
+    what = {one.__name__: one for one in (sharded, removed, cells, migrations, page)}[sys.argv[1]]
+    request.SHARD = BLOCK  # type: ignore[attr-defined]
     print(what(Path(sys.argv[2]), int(sys.argv[3]), random.Random(int(sys.argv[4]))))

@@ -17,6 +17,7 @@ import torch
 from PIL import Image
 
 from evgp import cnn
+from tests.campaign.edited import edited
 from tests.hostile.tables import Cases, Rng, damaged, good_text, numbered, save
 
 SHAPE = (1, 8, 8)
@@ -233,9 +234,8 @@ def campaigns(folder: Path, rng: Rng) -> Cases:
     made["another database"] = other
     for name, change in _CHANGES.items():
         path = save(folder, f"{name}.evgp", whole)
-        connection = sqlite3.connect(path)
-        connection.executescript(change)
-        connection.close()
+        with edited(path) as connection:
+            connection.executescript(change)
         made[name] = path
     return made
 
@@ -246,8 +246,11 @@ _CHANGES = {
     "another program": "PRAGMA application_id=7",
     "a view": "CREATE VIEW v AS SELECT 1",
     "a trigger": "CREATE TRIGGER t AFTER INSERT ON event BEGIN SELECT 1; END",
-    "no events": "DROP TRIGGER no_delete; DELETE FROM event; CREATE TRIGGER no_delete BEFORE "
-    "DELETE ON event BEGIN SELECT RAISE(ABORT, 'events are never changed'); END",
+    "no events": "DELETE FROM event",
+    "no events, and none counted": "DELETE FROM event; UPDATE head SET number=0, digest="
+    + repr("0" * 64),
+    "no head": "DELETE FROM head",
+    "a head of text": "UPDATE head SET number='many', digest=7",
     "an event of bytes": "INSERT INTO event VALUES (99, x'ff', x'ff', x'ff', x'ff', x'ff')",
     "an endless view": "CREATE VIEW w AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 "
     "FROM c) SELECT x FROM c",
@@ -340,22 +343,17 @@ def _events(path: Path) -> list[tuple[str, Body]]:
 
 def _forged(folder: Path, name: str, events: list[tuple[str, Body]]) -> Path:
     path = save(folder, f"forged {name}.evgp", (folder / "camp.evgp").read_bytes())
-    connection = sqlite3.connect(path)
-    connection.executescript("DROP TRIGGER no_delete; DELETE FROM event;")
     digest, at = "0" * 64, "2026-11-01T10:00:00.000+00:00"
-    for number, (kind, content) in enumerate(events, 1):
-        body = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        key = "created" if number == 1 else f"key {number}"
-        parts = (digest, str(number), key, at, kind, body)
-        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-        row = (number, key, at, kind, body, digest)
-        connection.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", row)
-    connection.execute(
-        "CREATE TRIGGER no_delete BEFORE DELETE ON event BEGIN "
-        "SELECT RAISE(ABORT, 'events are never changed'); END"
-    )
-    connection.commit()
-    connection.close()
+    with edited(path) as connection:
+        connection.execute("DELETE FROM event")
+        for number, (kind, content) in enumerate(events, 1):
+            body = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            key = "created" if number == 1 else f"key {number}"
+            parts = (digest, str(number), key, at, kind, body)
+            digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+            row = (number, key, at, kind, body, digest)
+            connection.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", row)
+        connection.execute("UPDATE head SET number=?, digest=?", (len(events), digest))
     return path
 
 

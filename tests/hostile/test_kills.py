@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
         ("sharded", 24, "sharded runs that go on from their cache"),
         ("removed", 8, "sharded runs that go on from the user's cache, and empty it"),
         ("cells", 12, "comparisons that go on from their cells"),
+        ("page", 12, "servers of the page, while somebody labels there"),
         ("migrations", 16, "campaigns of version 0.1 while they are brought to this one"),
     ],
 )

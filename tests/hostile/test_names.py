@@ -1,23 +1,29 @@
 """Odd names, outputs that cannot be written, and files that change while they are read."""
 
+import gzip
+import io
 import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import safetensors.torch
+import torch
 
+from evgp.nets import cnn
 from tests.hostile import tables
 from tests.hostile.doors import Crew, Run
-from tests.hostile.test_files import CHOOSE, TRAINING, hold, runs, template
+from tests.hostile.filed import CHOOSE, TRAINING, Hold, hold, runs, template
+from tests.hostile.others import SHAPE
 
 __all__ = ["hold", "runs", "template"]  # fixtures, used by their names here
-Hold = Callable[[str, Iterable[Run]], None]
+PART = "names"
 
 NAMES = [
     b"\xff\xfe", b"caf\xe9", b"a\nb", b"a\tb\rc", b"\x1b]0;gone\x07", b"\x1b[2J", b"\xc2\x9b2J",
@@ -30,6 +36,51 @@ NAMES = [
 def test_odd_names(hold: Hold, tmp_path: Path) -> None:
     """Of pools, outputs, reports, campaigns, and folders; the work itself is good."""
     hold("odd names", [_named(tmp_path, name) for name in NAMES])
+
+
+def test_odd_names_of_other_kinds(hold: Hold, tmp_path: Path) -> None:
+    """Of tables, arrays, weights and lists of networks."""
+    columns, weights = io.BytesIO(), io.BytesIO()
+    pq.write_table(tables.good_table(), columns)
+    state = cnn().build(SHAPE, generator=torch.Generator().manual_seed(0)).state_dict()
+    torch.save(state, weights)
+    np.save(tmp_path / "array.npy", tables.good_array())
+    np.savez(tmp_path / "array.npz", x=tables.good_array())
+    pools = {
+        b".parquet": columns.getvalue(),
+        b".arrow": tables._arrow_bytes(tables.good_table()),
+        b".csv.gz": gzip.compress(tables.good_text().encode()),
+        b".tsv": tables.good_text("\t").encode(),
+        b".npy": (tmp_path / "array.npy").read_bytes(),
+        b".npz": (tmp_path / "array.npz").read_bytes(),
+    }
+    others = {
+        b".pt": (weights.getvalue(), (*PICTURES, "--weights")),
+        b".safetensors": (safetensors.torch.save(state), (*PICTURES, "--weights")),
+        b".toml": (b'[[network]]\nname = "one"\ndepth = 1\n', (*CHOOSE, "--networks")),
+        b".txt": (b"1\n2\n", ("pick", "good.csv", "-k", 2, "--labelled")),
+    }
+
+    def wanted() -> Iterator[Run]:
+        for name in (b"\xff\xfe", b"caf\xe9", b"~", b"~root", b"a\nb", b"%41"):
+            for suffix, content in pools.items():
+                path = _file(tmp_path, name + suffix, content)
+                yield Run(f"{name!r}{suffix!r}", ("pick", path, "-k", 2), fails=False)
+                yield Run(f"{name!r}{suffix!r}", ("new", "c", path, "--number"), fails=False)
+            for suffix, (content, arguments) in others.items():
+                path = _file(tmp_path, name + suffix, content)
+                yield Run(f"{name!r}{suffix!r}", (*arguments, path), fails=False)
+
+    hold("odd names of other kinds of files", wanted())
+
+
+PICTURES = ("pick", "pictures.npy", "-k", 2, "--network", "cnn")
+
+
+def _file(folder: Path, name: bytes, content: bytes) -> Path:
+    path = Path(os.fsdecode(os.fsencode(folder) + b"/" + name))
+    path.write_bytes(content)
+    return path
 
 
 def test_odd_words(hold: Hold) -> None:
@@ -120,7 +171,7 @@ def test_terminals_are_sent_nothing_raw(runs: Crew, tmp_path: Path, tally) -> No
         held += not raw and "Traceback" not in said and not ran.ended
         assert not raw, f"{arguments} sent {raw}: {said[:2000]!r}"
         assert "Traceback" not in said, said[-2000:]
-    tally("files", "escape codes on a terminal", len(wanted), held)
+    tally(PART, "escape codes on a terminal", len(wanted), held)
 
 
 OUTPUTS: list[tuple[object, ...]] = [

@@ -1,6 +1,7 @@
 """Where strategies meet: one protocol, real data, networks that are really trained."""
 
 from evgp.arena.publish import PAGE as PAGE
+from evgp.arena.publish import check_publishable as check_publishable
 from evgp.arena.publish import publish as publish
 from evgp.arena.row import MEASURES as MEASURES
 from evgp.arena.row import Row as Row

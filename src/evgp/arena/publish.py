@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from evgp._reading import read_bytes
+from evgp._reading import check_plain, read_bytes
 from evgp.arena.plot import save_plots
 from evgp.arena.render import render
 from evgp.arena.study import Study
@@ -15,8 +15,20 @@ from evgp.arena.summary import Comparison
 from evgp.arena.table import write_rows
 from evgp.datasets import write_text
 
-PAGE, COMMANDS = "page.html", "commands.txt"
+PAGE, COMMANDS, ROWS = "page.html", "commands.txt", ("rows.csv", "rows.parquet")
 _MOST_BYTES = 10_000_000
+
+
+def check_publishable(folder: str | Path) -> None:
+    """Refuse a folder where something else has the name of a file to write, before anything runs.
+
+    >>> check_publishable("a-folder-that-is-not-there-yet")
+    """
+    place = Path(folder)
+    for name in (*ROWS, PAGE):
+        if (place / name).exists():
+            check_plain(place / name)
+    _commands(place)
 
 
 def publish(
@@ -35,7 +47,7 @@ def publish(
     Study(place).warn_of_damage()
     rows = Study(place).rows()
     comparison = summarise(rows)
-    for name in ("rows.csv", "rows.parquet"):
+    for name in ROWS:
         write_rows(place / name, rows)
     save_plots(comparison, place)
     told = {
@@ -51,10 +63,13 @@ def publish(
 
 def _remembered(folder: Path, command: str) -> list[str]:
     """Every command so far, each once, with this one as the last."""
-    path = folder / COMMANDS
-    before: list[str] = []
-    if path.exists():
-        before = read_bytes(path, most=_MOST_BYTES).decode("utf-8", "replace").splitlines()
-    every = [line for line in before if line != command] + ([command] if command else [])
-    write_text(path, "".join(f"{line}\n" for line in every))
+    every = [line for line in _commands(folder) if line != command] + ([command] if command else [])
+    write_text(folder / COMMANDS, "".join(f"{line}\n" for line in every))
     return every
+
+
+def _commands(folder: Path) -> list[str]:
+    path = folder / COMMANDS
+    if not path.exists():
+        return []
+    return read_bytes(path, most=_MOST_BYTES).decode("utf-8", "replace").splitlines()

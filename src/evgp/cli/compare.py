@@ -144,7 +144,7 @@ def compare(
       evgp compare mnist --strategies evgp,random,badge,batchbald --budget 200 --batch 50
     """
     from evgp import __version__
-    from evgp.arena import PAGE, Subject, Terms, publish
+    from evgp.arena import PAGE, Subject, Terms, check_publishable, publish
     from evgp.arena import compare as run
     from evgp.cli._inputs import left_out
     from evgp.report.words import several
@@ -158,6 +158,7 @@ def compare(
         Subject(one, label, task, id, out, impute, pool, test, delimiter)
         for one, out in zip(data, dropped, strict=True)
     ]
+    check_publishable(out)
     begun = perf_counter()
     try:
         with progress(quiet, lines=True) as bar, warnings.catch_warnings(record=True) as caught:

@@ -1,6 +1,5 @@
 """Rows of Parquet and Arrow files, a few thousand at a time."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -14,8 +13,9 @@ from evgp._errors import DatasetError
 from evgp._reading import check_memory, check_plain
 from evgp._reading import opened as plain_file
 from evgp.datasets import _messages, _pages
-from evgp.datasets._columnar import by_word, letters, native
+from evgp.datasets._columnar import by_word, letters
 from evgp.datasets._found import PARQUET, is_address, kind_of, opened, readable
+from evgp.datasets._native import native, native_map
 from evgp.datasets.arrays import check_columns
 
 # Bytes read ahead in each column: whole column chunks would grow with the row groups.
@@ -54,11 +54,7 @@ def look(file: str) -> tuple[int, pa.Schema]:
         with readable(file), plain_file(file) as stream:
             known = _messages.unpacked(stream)
         check_memory(known.largest, f"{file} (a batch of its rows)")
-        with (
-            readable(file),
-            pa.memory_map(os.fsencode(file)) as source,
-            pa.ipc.open_file(source) as reader,
-        ):
+        with readable(file), native_map(file) as source, pa.ipc.open_file(source) as reader:
             rows, schema = known.rows, _plain(reader.schema)
     check_columns(len(schema), file)
     if not is_address(file) and rows > _ROWS_A_BYTE * check_plain(file):
@@ -155,7 +151,7 @@ def _from_arrow(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     _check_arrow(file)
     with ExitStack() as stack:
-        source = stack.enter_context(pa.memory_map(os.fsencode(file)))
+        source = stack.enter_context(native_map(file))
         schema = stack.enter_context(pa.ipc.open_file(source)).schema
         counts, packed = _arrow_counts(source, schema)
         _check(file, rows, fields, sum(counts), _plain(schema))
@@ -179,7 +175,7 @@ def _parquet(file: str) -> Iterator[pq.ParquetFile]:
         stack.enter_context(readable(file))
         if not is_address(file):
             check_plain(file)
-        source = stack.enter_context(opened(file)) if is_address(file) else native(file)
+        source = stack.enter_context(opened(file) if is_address(file) else native(file))
         # Not mapped: a file that is cut while it is mapped would end the process.
         yield stack.enter_context(
             pq.ParquetFile(

@@ -1,7 +1,6 @@
 """Parquet and Arrow files as tables in memory, read only once it is known that they fit."""
 
 import io
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,17 +11,13 @@ import pyarrow.parquet as pq
 from evgp._errors import DatasetError
 from evgp._reading import check_bomb, check_memory, check_plain, opened, read_bytes, room
 from evgp.datasets import _messages, _pages
+from evgp.datasets._native import native
 from evgp.datasets.arrays import check_columns
 
 # Rows decoded together where words must be counted first, and letters of a column in one array.
 _ROWS, _LETTERS = 1 << 16, 1 << 30
 # Sparse columns pack far better than any dense array, so smaller tables pass for real data.
 _BOMB_BYTES = 1 << 28
-
-
-def native(path: str | Path) -> pa.OSFile:
-    """A file open for pyarrow, by the bytes of its name: these need not be UTF-8."""
-    return pa.OSFile(os.fsencode(path))
 
 
 def read_parquet(path: Path) -> pa.Table:

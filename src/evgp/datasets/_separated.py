@@ -13,7 +13,7 @@ import pyarrow.csv
 
 from evgp._errors import DatasetError
 from evgp._reading import check_memory, opened, room
-from evgp.datasets._columnar import native
+from evgp.datasets._native import native
 from evgp.datasets._quotes import check_quotes
 from evgp.datasets.arrays import check_columns
 
@@ -73,15 +73,14 @@ def _has_lines(column: pa.ChunkedArray) -> bool:
 def _parse(
     path: Path, content: pa.Buffer | None, delimiter: str, text: Sequence[str], **options: object
 ) -> pa.Table:
-    source = native(path) if content is None else pa.BufferReader(content)
-    # A name that is not UTF-8 is that of no column, and pyarrow does not take it.
-    names = [name for name in text if name.encode(errors="ignore").decode() == name]
+    # A name that was not UTF-8 has surrogates: no column has it, and pyarrow cannot look for it.
+    words = [name for name in text if not any("\ud800" <= sign <= "\udfff" for sign in name)]
     return pyarrow.csv.read_csv(
-        source,
+        native(path) if content is None else pa.BufferReader(content),
         read_options=pyarrow.csv.ReadOptions(**({"block_size": _BLOCK} | options)),
         parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
-            strings_can_be_null=True, column_types={name: pa.string() for name in names}
+            strings_can_be_null=True, column_types={name: pa.string() for name in words}
         ),
     )
 

@@ -21,6 +21,7 @@ from jaxtyping import Shaped
 
 from evgp._errors import DamagedFile
 from evgp._machine import each_alone
+from evgp._reading import unwaiting
 from evgp.datasets.disk import KEPT, reserve
 from evgp.datasets.files import atomic
 
@@ -63,7 +64,7 @@ def verify(path: str | Path, origin: str = "") -> str:
     for each thread; some 3 GB a second and thread, where the disk keeps up.
     """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=unwaiting) as file:
             pairs, length, size, made_from, hashed = _footer(file, str(path))
             if made_from != _hash(origin.encode()):
                 raise DamagedFile(str(path), "it belongs to another run or pool")
@@ -79,7 +80,7 @@ def verify(path: str | Path, origin: str = "") -> str:
 
 def fingerprint(path: str | Path) -> str:
     """The fingerprint that a file claims, without a look at its numbers; O(1)."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=unwaiting) as file:
         return _footer(file, str(path))[-1].hex()
 
 

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from evgp._errors import DamageWarning
+from evgp._reading import read_bytes
 from evgp.datasets.disk import KEPT, naming
 
 _LOCK = "in-use"
@@ -55,7 +56,7 @@ class PickFile:
     def __post_init__(self) -> None:
         if not self.path.exists():
             return
-        content = self.path.read_bytes()
+        content = read_bytes(self.path)
         size, found = 0, content.split(b"\n")[:-1]
         for line in found:
             if not self._fits(line):

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from evgp._errors import DatasetError, EvgpError
+from evgp._reading import read_json_bytes
 from evgp.datasets.files import check_writable, write_text
 from evgp.datasets.tables import check_file
 from evgp.pool import Certificate, Needed, Selection
@@ -41,8 +42,9 @@ def load_selection(path: str | Path) -> Selection:
     """Read what `save_selection` wrote; anything else is refused in one sentence."""
     path = Path(path)
     check_file(path, "a selection")
+    content = read_json_bytes(path)
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(content)
         if document["format"] != FORMAT:
             raise ValueError("another format")
         version = document["version"]

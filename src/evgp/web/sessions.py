@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evgp._errors import CampaignError
+from evgp._reading import read_bytes
 from evgp.campaign.checks import checked_person
 from evgp.datasets import naming
 
 SECONDS = 30 * 86_400  # that a cookie is good for
-_SHORTEST = 16
+_SHORTEST, _LONGEST = 16, 4096  # letters of a token
 VARIABLE = "EVGP_TOKEN"
 
 
@@ -119,7 +120,7 @@ def _token(place: Path) -> str:
         except BaseException:
             place.unlink()
             raise
-    found = place.read_text(encoding="utf-8", errors="replace").strip()
+    found = read_bytes(place, CampaignError, most=_LONGEST).decode(errors="replace").strip()
     if len(found) < _SHORTEST or not found.isprintable() or "\ufffd" in found:
         got = f"{len(found)} letters" if len(found) < _SHORTEST else "a damaged file"
         raise CampaignError(
