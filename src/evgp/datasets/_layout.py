@@ -86,17 +86,26 @@ class Layout:
             self.rows,
         )
 
-    def fit(self, table: pa.Table) -> Encoder:
-        """What a table in memory teaches: the same as in files, and more of what looks odd."""
+    def fit(self, table: pa.Table) -> tuple[Encoder, Float[np.ndarray, "n d"]]:
+        """What a table in memory teaches, as in files but with more of what looks odd; its rows."""
         step, nobody = step_of(len(self.used)), np.empty(0, dtype=np.int64)
         parts = (
             self.survey(first, table.slice(first, step), nobody)
             for first in range(0, max(1, self.rows), step)
         )
-        return self.learn(in_pairs(parts, Survey.merge), table)
+        encoder, _ = self._learnt(in_pairs(parts, Survey.merge))
+        whole = Table(table, self.source)
+        x, _ = encoder.matrix(whole)
+        notes = (*encoder.notes, *_looks.of_pool(whole, encoder.columns, x))
+        return replace(encoder, notes=notes), x
 
-    def learn(self, survey: Survey, table: pa.Table | None = None) -> Encoder:
+    def learn(self, survey: Survey) -> Encoder:
         """Scaling and categories, with notes on what looks odd."""
+        encoder, looks = self._learnt(survey)
+        return replace(encoder, notes=(*encoder.notes, *_looks.of_looks(looks)))
+
+    def _learnt(self, survey: Survey) -> tuple[Encoder, list[_looks.Look]]:
+        """Scaling and categories, and how the columns look."""
         if self.rows < 2:
             raise too_few(self.source, self.rows)
         notes: list[str] = []
@@ -123,13 +132,7 @@ class Layout:
         if not columns:
             raise nothing(self.source, len(constant), len(self.left_out))
         ignored = (*self.left_out, *constant)
-        encoder = Encoder(tuple(columns), ignored, self.impute, (), self.source)
-        if table is None:
-            notes += _looks.of_looks(looks)
-        else:
-            whole = Table(table, self.source)
-            notes += _looks.of_pool(whole, columns, encoder.matrix(whole)[0])
-        return replace(encoder, notes=tuple(notes))
+        return Encoder(tuple(columns), ignored, self.impute, tuple(notes), self.source), looks
 
     def _number(
         self, at: int, made: Number, moments: Moments, notes: list[str]

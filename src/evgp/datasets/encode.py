@@ -63,6 +63,27 @@ class Encoder:
 
         Without `standardise` numbers stay as they are, and so do constant columns.
         """
+        return cls.fit_transform(
+            table,
+            id=id,
+            drop=drop,
+            impute=impute,
+            max_categories=max_categories,
+            standardise=standardise,
+        )[0]
+
+    @classmethod
+    def fit_transform(
+        cls,
+        table: Table,
+        *,
+        id: str | None = None,
+        drop: Sequence[str] = (),
+        impute: bool = False,
+        max_categories: int = 50,
+        standardise: bool = True,
+    ) -> tuple["Encoder", Float[np.ndarray, "n d"]]:
+        """The same, and the features of the table itself."""
         from evgp.datasets._layout import Layout  # which makes encoders
 
         left_out = ((id,) if id is not None else ()) + tuple(drop)

@@ -462,7 +462,7 @@ def from_table(table: Table, options: ReadOptions) -> TableData:
     names = None if id is None else ids(table, id)
     prices = None if costs is None else table.numbers(costs)
     dropped = split(options.drop, table.names)
-    encoder = Encoder.fit(
+    encoder, x = Encoder.fit_transform(
         table,
         id=id,
         drop=(*dropped, *(() if costs is None else (costs,))),
@@ -470,10 +470,6 @@ def from_table(table: Table, options: ReadOptions) -> TableData:
         max_categories=options.max_categories,
         standardise=options.standardise,
     )
-    with warnings.catch_warnings():
-        # The encoder's own notes have said what was filled.
-        warnings.simplefilter("ignore", DataWarning)
-        x = encoder.transform(table)
     return TableData(
         table.source,
         torch.from_numpy(x),
