@@ -60,23 +60,7 @@ def audit(
             f"expected a network with exact kernels, such as evgp.mlp(), got {shown(network)}"
         )
     noise, seed, k = noise_of(noise), seed_of(seed), integer(k, "k", 1)
-    if is_table(x_train):  # words and dates as well
-        data = read_pool(x_train, standardise=flag(standardise, "standardise"))
-        x_train, x_test = data.in_memory, data.tensor_like(x_test)
-        pool = None if pool is None else data.tensor_like(pool, "pool")
-        standardise = False
-    train, test = (_points(one, name) for one, name in ((x_train, "x_train"), (x_test, "x_test")))
-    more = None if pool is None else _points(pool, "pool")
-    for name, part in (("x_test", test), ("pool", more)):
-        if part is not None and part.shape[1:] != train.shape[1:]:
-            raise PoolError(
-                f"expected {name} with {train.shape[1]} columns, as x_train; got {part.shape[1]}"
-            )
-    check_room(len(train))
-    others = {"test": test} if more is None else {"test": test, "pool": more}
-    if flag(standardise, "standardise"):
-        train, others = scaled(train, others)
-    check_size({"the training rows": train, **{f"the {one} rows": x for one, x in others.items()}})
+    train, others = _parts(x_train, x_test, pool, standardise=standardise)
     test, more = others["test"], others.get("pool")
     further, sets = None, []
     with reporting(progress) as report:
@@ -111,6 +95,30 @@ def audit(
         after[0] if sets else np.empty(0),
         np.stack(after[1:]) if sets else np.empty((0, 0)),
     )
+
+
+def _parts(
+    x_train: Array, x_test: Array, pool: Array | None, *, standardise: bool
+) -> tuple[Float[Tensor, "n d"], dict[str, Float[Tensor, "m d"]]]:
+    """Training rows, and test rows and the pool by name, all on the scale of the training rows."""
+    if is_table(x_train):  # words and dates as well
+        data = read_pool(x_train, standardise=flag(standardise, "standardise"))
+        x_train, x_test = data.in_memory, data.tensor_like(x_test)
+        pool = None if pool is None else data.tensor_like(pool, "pool")
+        standardise = False
+    train, test = (_points(one, name) for one, name in ((x_train, "x_train"), (x_test, "x_test")))
+    more = None if pool is None else _points(pool, "pool")
+    for name, part in (("x_test", test), ("pool", more)):
+        if part is not None and part.shape[1:] != train.shape[1:]:
+            raise PoolError(
+                f"expected {name} with {train.shape[1]} columns, as x_train; got {part.shape[1]}"
+            )
+    check_room(len(train))
+    others = {"test": test} if more is None else {"test": test, "pool": more}
+    if flag(standardise, "standardise"):
+        train, others = scaled(train, others)
+    check_size({"the training rows": train, **{f"the {one} rows": x for one, x in others.items()}})
+    return train, others
 
 
 def _looked(

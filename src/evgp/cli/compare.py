@@ -173,8 +173,7 @@ def compare(
         )
     note(_notes(caught), quiet=quiet)
     told = {"budget": budget, "batch": batch, "network": network, "members": members}
-    if network == "mlp":
-        told |= {"depth": depth, "width": width}
+    told |= {"depth": depth, "width": width} if network == "mlp" else {}
     told |= {"start": start} if start else {}
     told |= {"lr": lr or "as in the paper", "steps": steps or "as in the paper"}
     with warnings.catch_warnings():

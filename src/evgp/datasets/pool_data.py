@@ -14,7 +14,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from evgp._capabilities import can
-from evgp._checks import numbers, points, words
+from evgp._checks import flag, integer, keep, numbers, points, word, words
 from evgp._errors import DatasetError, DataWarning, PoolError
 from evgp._executor import Progress, silent
 from evgp._linalg import in_pairs
@@ -52,7 +52,7 @@ class ReadOptions:
     """
 
     id: str | None = None
-    drop: Sequence[str] = ()
+    drop: str | Sequence[str] = ()
     costs: str | None = None
     impute: bool = False
     max_categories: int = 50
@@ -63,6 +63,18 @@ class ReadOptions:
     fixed: bool = False
     channels_first: bool = False
     looks_up: Callable[[tuple[int, ...]], bool] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("id", "costs", "delimiter", "array"):
+            if getattr(self, name) is not None:
+                word(getattr(self, name), name)
+        flag(self.impute, "impute")
+        flag(self.standardise, "standardise")
+        keep(
+            self,
+            drop=words(self.drop, "drop"),
+            max_categories=integer(self.max_categories, "max_categories", 1),
+        )
 
     def array_of(self, path: Path, other: object) -> str | None:
         """The array's name, where the pool is an archive and the test file is not, or both are."""
@@ -376,7 +388,7 @@ def read_pool(
     """
     options = ReadOptions(
         id=id,
-        drop=words(drop, "drop"),
+        drop=drop,
         costs=costs,
         impute=impute,
         max_categories=max_categories,

@@ -73,13 +73,11 @@ def train(
         members, optimiser, lr, steps, batch,
         seed=seed, momentum=momentum, weight_decay=weight_decay, clip=clip, memory=memory,
     )  # fmt: skip
-    stop = stop_of(stop)
-    dtype_of(dtype)
+    stop, dtype = stop_of(stop), dtype_of(dtype)
     lr, momentum, weight_decay = float(lr), float(momentum), float(weight_decay)
-    clip = None if clip is None else float(clip)
-    memory = None if memory is None else int(memory)
     members, steps, seed = int(members), int(steps), int(seed)
-    batch = None if batch is None else int(batch)
+    clip = None if clip is None else float(clip)
+    memory, batch = (None if one is None else int(one) for one in (memory, batch))
     check_source(network)
     given = raw("x", x)
     shape = tuple(given.shape[1:])
@@ -92,13 +90,12 @@ def train(
     points = inputs(given, dtype, template)
     goals, measure = targets(y, len(points), loss, dtype)
     outputs_match(steady_outputs(template, points[:2]), goals, measure)
-    if batch is None and optimiser == "sgd":
-        batch = 32
+    batch = 32 if batch is None and optimiser == "sgd" else batch
     batch = None if batch is None or batch >= len(points) else batch
     sample = sample_bytes(template, points)
     road = road_for(template, points)
-    adam = optimiser == "adam"
-    rows, kept = batch or len(points), 2 if adam else int(momentum > 0)
+    adam, rows = optimiser == "adam", batch or len(points)
+    kept = 2 if adam else int(momentum > 0)
     groups = Groups.of(
         road, template, members=members, rows=rows, sample=sample, kept=kept, memory=memory
     )

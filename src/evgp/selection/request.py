@@ -18,13 +18,12 @@ from evgp._checks import (
     flag,
     instance,
     integer,
+    keep,
     noise_of,
     one_of,
     path_of,
     seed_of,
     shown,
-    word,
-    words,
 )
 from evgp._errors import DataWarning, NetworkError, PoolError
 from evgp._executor import Executor, Here, Progress, silent
@@ -169,76 +168,52 @@ class Request:
         """The request that these words describe; `evgp.pick` says what each of them means."""
         rule = criterion_named(criterion)
         network = network_named(network) if isinstance(network, str) else network
-        prior = kernel_of(network, seed_of(seed), kernel)
-        features = features_of(features)
+        prior, features = kernel_of(network, seed_of(seed), kernel), features_of(features)
         how = ReadOptions(
-            id=None if id is None else word(id, "id"),
-            drop=words(drop, "drop"),
-            costs=costs if isinstance(costs, str) else None,
-            impute=flag(impute, "impute"),
-            max_categories=integer(max_categories, "max_categories", 1),
+            id=id, drop=drop, costs=costs if isinstance(costs, str) else None, impute=impute,
+            max_categories=max_categories, fixed=not takes_any_width(prior, features),
             standardise=flag(standardise, "standardise") and not is_raw(features),
-            fixed=not takes_any_width(prior, features),
-            channels_first=isinstance(network, Finite),
-            looks_up=getattr(prior, "looks_up", None),
-        )
-        method = one_of(method, "method", METHODS)
+            channels_first=isinstance(network, Finite), looks_up=getattr(prior, "looks_up", None),
+        )  # fmt: skip
         room = None if memory is None else bytes_of(memory)
-        in_files = method == "sharded" or executor is not None
-        data = None if is_shape(x) else _read(x, how, in_files, room)
-        points: Points = _shape(x) if data is None else _points(data.x)
-        tests, outside, known = _others(data, x_test, x_labelled, labelled)
+        data = _read(x, how, one_of(method, "method", METHODS), executor, room)
+        points, tests, outside, rows = _rows(data, x, x_test, x_labelled, labelled)
         n = len(points)
-        if test_weights is not None and data is not None and data.in_files:
-            raise PoolError("expected no test_weights with files; repeat test points instead")
-        known = checks.rows_of(known, "labelled", n)
+        known = checks.rows_of(rows, "labelled", n)
         some = None if candidates is None else checks.free_rows(candidates, known, n)
-        if some is None and len(known) == n:
-            checks.free_rows(None, known, n)  # refuses, as there is nothing to pick
-        if how.costs is not None and data is not None:
-            costs = data.costs
+        costs = data.costs if data is not None and how.costs is not None else costs
         prices, money = checks.money(costs, budget, n)
+        weights = checks.test_weights(test_weights, rule, n if tests is None else len(tests))
         return cls(
-            x=points,
-            k=_most(k, known, some, (prices, money), n),
-            kernel=prior,
-            network=described(network if kernel is None else prior),
-            criterion=rule,
-            x_test=tests,
-            x_labelled=outside,
-            test_weights=checks.test_weights(
-                test_weights, rule, n if tests is None else len(tests)
-            ),
-            labelled=known,
-            candidates=some,
-            costs=prices,
-            budget=money,
-            search=greedy_of(greedy),
-            features=features,
-            noise=noise_of(noise),
-            storage=one_of(storage, "storage", STORAGES),
-            thin=thinned_to(thin, rule),
-            method=method,
-            memory=room,
-            executor=None if executor is None else _executor(executor),
-            cache=None if cache is None else path_of(cache, "cache"),
-            seed=seed_of(seed),
-            progress=check_progress(progress),
-            given={
-                "k": None if k is None else int(k),
-                "budget": budget,
-                "standardise": bool(standardise),
-            },
-            data=data,
-        )
+            x=points, k=_most(k, known, some, (prices, money), n), kernel=prior, criterion=rule,
+            network=described(network if kernel is None else prior), x_test=tests,
+            x_labelled=outside, test_weights=weights, labelled=known, candidates=some,
+            costs=prices, budget=money, search=greedy_of(greedy), features=features, noise=noise,
+            storage=storage, thin=thin, method=method, memory=room, executor=executor,
+            cache=None if cache is None else path_of(cache, "cache"), seed=seed,
+            progress=progress, data=data,
+            given={"k": k and int(k), "budget": budget, "standardise": bool(standardise)},
+        )  # fmt: skip
 
     def __post_init__(self) -> None:
+        keep(
+            self,
+            noise=noise_of(self.noise),
+            storage=one_of(self.storage, "storage", STORAGES),
+            thin=thinned_to(self.thin, self.criterion),
+            method=one_of(self.method, "method", METHODS),
+            executor=None if self.executor is None else _executor(self.executor),
+            seed=seed_of(self.seed),
+            progress=check_progress(self.progress),
+        )
         if self.executor is not None and self.method not in ("auto", "sharded"):
             raise PoolError(
                 f"expected method='sharded' with an executor, got {self.method!r}; leave it out"
             )
         if self.method == "dense" and self.features is not None:
             raise PoolError(f"expected no features with method='dense', got {self.features!r}")
+        if self.test_weights is not None and can(self.x, "in_files"):
+            raise PoolError("expected no test_weights with files; repeat test points instead")
 
     @cached_property
     def sizes(self) -> "Sizes":
@@ -327,8 +302,13 @@ def takes_any_width(kernel: Kernel, features: object) -> bool:
     return can(kernel, "any_width") and (features is None or isinstance(features, str))
 
 
-def _read(x: Given, how: ReadOptions, in_files: bool, memory: int | None) -> PoolData:
-    """The pool; what looks odd in its columns is a warning, unless it was read before."""
+def _read(
+    x: Given, how: ReadOptions, method: str, executor: object, memory: int | None
+) -> PoolData | None:
+    """The pool, or None for a shape; what looks odd is a warning, unless it was read before."""
+    if is_shape(x):
+        return None
+    in_files = method == "sharded" or executor is not None
     data = read_with(x, how, in_files=in_files, memory=memory)
     if data is not x and (data.features or data.pictures is not None):
         for note in data.notes:
@@ -336,10 +316,11 @@ def _read(x: Given, how: ReadOptions, in_files: bool, memory: int | None) -> Poo
     return data
 
 
-def _others(
-    data: PoolData | None, x_test: Given | None, x_labelled: Given | None, labelled: Any
-) -> tuple[Points | None, Points | None, Any]:
-    """Test points, labelled points outside the pool, and rows of it that are labelled."""
+def _rows(
+    data: PoolData | None, x: Given, x_test: Given | None, x_labelled: Given | None, labelled: Any
+) -> tuple[Points, Points | None, Points | None, Any]:
+    """Points of the pool, of the test, labelled outside the pool, and rows of it with a label."""
+    points = _shape(x) if data is None else _points(data.x)
     tests, outside = (
         None if one is None
         else _shape(one) if is_shape(one)
@@ -347,17 +328,17 @@ def _others(
         for one, name in ((x_test, "x_test"), (x_labelled, "x_labelled"))
     )  # fmt: skip
     if not isinstance(labelled, str | Path):
-        return tests, outside, labelled
+        return points, tests, outside, labelled
     found = _alongside(data, "labelled").labelled(labelled)
     warnings.warn(found.note, DataWarning, stacklevel=4)
-    if found.x is not None:
-        if outside is not None:
-            raise PoolError(
-                f"expected x_labelled or rows from outside the pool in {labelled}, got both; give "
-                "one of them"
-            )
-        outside = _points(found.x)
-    return tests, outside, found.rows
+    if found.x is None:
+        return points, tests, outside, found.rows
+    if outside is not None:
+        raise PoolError(
+            f"expected x_labelled or rows from outside the pool in {labelled}, got both; give one "
+            "of them"
+        )
+    return points, tests, _points(found.x), found.rows
 
 
 def _alongside(data: PoolData | None, name: str) -> PoolData:
@@ -379,7 +360,5 @@ def _most(
 ) -> int:
     """The number of picks to aim for, of the rows that may be picked."""
     prices, budget = money
-    free = n - len(known) if some is None else len(some)
-    if prices is not None and (some is not None or len(known)):
-        prices = prices[checks.free_rows(None, known, n) if some is None else some]
-    return most_picks(k, free, prices, budget)
+    free = checks.free_rows(None, known, n) if some is None else some
+    return most_picks(k, len(free), None if prices is None else prices[free], budget)
