@@ -30,14 +30,12 @@ ROOMS = [  # low to high; rooms on one line do not import each other
 ]
 LONGEST = 60  # lines of code in a function
 EXCEPTIONS = {  # those that were longer when this was first checked; the list may only shrink
-    "audits/run.py:audit": 63,
     "cli/audit.py:audit": 87,
     "cli/compare.py:compare": 72,
     "cli/reproduce.py:reproduce": 71,
     "ensembles/train.py:train": 62,
     "integrations/label_studio/backend.py:make_backend": 69,
     "report/audit_summarise.py:summarise_audit": 64,
-    "selection/request.py:of": 82,
     "studies/model_claims.py:claims": 105,
     "studies/other_criteria.py:claims": 90,
     "studies/variance_correlation.py:claims": 64,

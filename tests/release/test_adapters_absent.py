@@ -12,7 +12,9 @@ FOLDER = Path(__file__).parents[2] / "src" / "evgp" / "integrations"
 
 @pytest.mark.parametrize("name", ["sklearn", "skactiveml", "modal"])
 def test_an_adapter_has_fewer_than_120_lines(name: str) -> None:
-    assert len((FOLDER / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 120
+    """Blank lines and comments aside."""
+    lines = (FOLDER / f"{name}.py").read_text(encoding="utf-8").splitlines()
+    assert sum(not line.strip().startswith("#") for line in lines if line.strip()) < 120
 
 
 _ALL = (

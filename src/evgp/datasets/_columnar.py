@@ -51,10 +51,13 @@ def _counted(path: Path, plain: pq.ParquetFile, size: int, known: _pages.Decoded
         native(path), read_dictionary=names, page_checksum_verification=True
     ) as file:
         # Each part has a dictionary of its own, so parts must not be small where these are large.
-        for part in file.iter_batches(max(_ROWS, known.pages // 4), use_threads=False):
-            need += sum(letters(part.column(name)) for name in whole)
-            fit(need, size, path)
-            parts += [piece.cast(schema) for piece in _pieces(part, whole)]
+        # Nor do they pass the end of a row group, as dictionaries in lists could not.
+        rows = max(_ROWS, known.pages // 4)
+        for group in range(file.num_row_groups):
+            for part in file.iter_batches(rows, row_groups=[group], use_threads=False):
+                need += sum(letters(part.column(name)) for name in whole)
+                fit(need, size, path)
+                parts += [piece.cast(schema) for piece in _pieces(part, whole)]
     return pa.Table.from_batches(parts, schema)
 
 
