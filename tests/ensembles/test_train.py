@@ -337,7 +337,7 @@ BAD = {
     "loss among": (NET, X, Y, {"loss": "hinge"}),
     "optimiser among": (NET, X, Y, {"optimiser": "lion"}),
     "members as an integer from 1 to 1000000, got 0": (NET, X, Y, {"members": 0}),
-    "steps as an integer from 0, got 1.5": (NET, X, Y, {"steps": 1.5}),
+    "steps as an integer from 0 to 1000000000000, got 1.5": (NET, X, Y, {"steps": 1.5}),
     "batch as an integer from 1, got 0": (NET, X, Y, {"optimiser": "sgd", "batch": 0}),
     "no batch with optimiser='gd'": (NET, X, Y, {"batch": 4}),
     "no momentum with": (NET, X, Y, {"optimiser": "adam", "momentum": 0.9}),
