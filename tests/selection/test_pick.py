@@ -314,7 +314,7 @@ def test_more_picks_than_distinct_points_is_said() -> None:
         ({"costs": np.ones(59), "budget": 3.0}, r"60 costs, one a row; got shape \(59,\)"),
         ({"costs": -np.ones(60), "budget": 3.0}, "60 that are not .*-1 in row 0"),
         ({"costs": np.ones(60), "budget": 0.5}, "cheapest of which costs 1; got budget=0.5"),
-        ({"costs": np.ones(60), "budget": -1.0}, "a budget > 0, .*got -1"),
+        ({"costs": np.ones(60), "budget": -1.0}, "a budget > 0 .*got -1"),
         ({"labelled": [60]}, "labelled from 0 to 59, got 1 outside .first: 60"),
         ({"labelled": [-1]}, "labelled from 0 to 59"),
         ({"labelled": [0.5]}, "list of row numbers"),
