@@ -68,6 +68,8 @@ def audit(
             )
     check_room(len(train))
     others = {"test": test} if more is None else {"test": test, "pool": more}
+    # Before scaling, which may round the last digit of a row and of its copy differently.
+    same = None if more is None else known_rows(train, more)
     if flag(standardise, "standardise"):
         train, others = scaled(train, others)
     check_size({"the training rows": train, **{f"the {one} rows": x for one, x in others.items()}})
@@ -87,7 +89,7 @@ def audit(
                 progress=report,
             )
             sets = _sets(more, further, seed)
-            known = known_rows(train, more)
+            known = known_rows(train, more) | same
             _note_known(known, further)
         made = _looked(network, train, test, sets, noise=noise, progress=report)
         spread, ceiling, influence, after = made
