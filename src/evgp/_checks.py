@@ -317,6 +317,8 @@ def vector(value: Any, name: str, *, error: Error = PoolError) -> Float[np.ndarr
     >>> vector([1, 2], "gains")
     array([1., 2.])
     """
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.ndim == 1:
+        return value
     made = numbers(value, name, error=error)
     if made.ndim != 1:
         raise error(f"expected {name} as a list of numbers, got shape {tuple(made.shape)}")
