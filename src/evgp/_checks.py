@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from evgp._errors import EvgpError, NotNumbers, PoolError
@@ -308,6 +309,20 @@ def points(
             f"{tuple(made.shape[1:])}"
         )
     return finite(made.double(), name, error=error)
+
+
+def vector(value: Any, name: str, *, error: Error = PoolError) -> Float[np.ndarray, " k"]:
+    """A list of numbers as float64; NaN may be among them.
+
+    >>> vector([1, 2], "gains")
+    array([1., 2.])
+    """
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.ndim == 1:
+        return value
+    made = numbers(value, name, error=error)
+    if made.ndim != 1:
+        raise error(f"expected {name} as a list of numbers, got shape {tuple(made.shape)}")
+    return made.double().numpy()
 
 
 def finite(value: Tensor, name: str, *, error: Error = PoolError) -> Tensor:

@@ -242,3 +242,14 @@ def test_a_sample_of_nobody_is_refused() -> None:
         PoolError, match="sample as an integer from 1, the candidates of each pick; got 0"
     ):
         Stochastic(0)
+
+
+@pytest.mark.parametrize("seed", [30, 31])
+def test_storage_does_not_decide_which_copy_the_lazy_greedy_looks_at(seed) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(14, 2))[rng.permutation(np.repeat(np.arange(14), 5))]
+    both = [
+        evgp.pick(x, 8, greedy="lazy", noise=1e-2, storage=storage).indices.tolist()
+        for storage in ("float64", "float32")
+    ]
+    assert both[0] == both[1]

@@ -54,6 +54,8 @@ def problem(
     asked |= _known(rng, x, more)
     if by_features:
         asked |= _features(rng, len(x), search, door)
+    elif door == "pick":
+        asked["method"] = str(rng.choice(("auto", "dense")))
     asked |= _search(rng, search, asked)
     points = len(asked["x_test"] if own else asked.get("test", x))
     if criterion != "mi" and asked.get("method") != "sharded" and _chance(rng, 0.5):

@@ -268,32 +268,34 @@ def answered(problem: Problem, folder: Path) -> Answer:
 
 
 def _picked(problem: Problem, folder: Path, heard: Any) -> evgp.Selection:
+    return evgp.pick(problem.x, problem.k, progress=heard, **arguments(problem, folder))
+
+
+def arguments(problem: Problem, folder: Path) -> dict[str, Any]:
+    """What `evgp.pick` is asked, but for x and k."""
     money = problem.budget is not None
-    return evgp.pick(
-        problem.x,
-        problem.k,
-        budget=problem.budget * UNIT if money else None,
-        costs=problem.prices * UNIT if money else None,
-        x_test=problem.x_test,
-        test_weights=None if problem.weights is None else problem.weights * 7,
-        labelled=problem.labelled or None,
-        x_labelled=problem.x_labelled,
-        candidates=problem.candidates,
-        network=network_of(problem.net),
-        kernel=None if problem.kernel == "ntk" else problem.kernel,
-        criterion=criterion_of(problem),
-        greedy=search_of(problem),
-        noise=problem.noise,
-        standardise=problem.standardise,
-        storage=problem.storage,
-        thin=problem.thin,
-        features=problem.features,
-        method=problem.method,
-        seed=problem.seed,
-        memory="8GB",  # whatever is free at the moment
-        cache=folder if problem.method == "sharded" else None,
-        progress=heard,
-    )
+    return {
+        "budget": problem.budget * UNIT if money else None,
+        "costs": problem.prices * UNIT if money else None,
+        "x_test": problem.x_test,
+        "test_weights": None if problem.weights is None else problem.weights * 7,
+        "labelled": problem.labelled or None,
+        "x_labelled": problem.x_labelled,
+        "candidates": problem.candidates,
+        "network": network_of(problem.net),
+        "kernel": None if problem.kernel == "ntk" else problem.kernel,
+        "criterion": criterion_of(problem),
+        "greedy": search_of(problem),
+        "noise": problem.noise,
+        "standardise": problem.standardise,
+        "storage": problem.storage,
+        "thin": problem.thin,
+        "features": problem.features,
+        "method": problem.method,
+        "seed": problem.seed,
+        "memory": "8GB",  # whatever is free at the moment
+        "cache": folder if problem.method == "sharded" else None,
+    }
 
 
 def _pool(problem: Problem) -> evgp.Pool:

@@ -7,6 +7,7 @@ from statistics import fmean, stdev
 
 from scipy import stats
 
+from evgp._checks import instance
 from evgp._errors import DatasetError
 from evgp.arena import words
 from evgp.arena.paired import holm, interval, paired
@@ -44,6 +45,9 @@ def summarise(rows: Sequence[Row]) -> Comparison:
     >>> comparison.strategies, comparison.contests[0].entrants[0].score("mse").mean
     (('evgp', 'random'), 1.75)
     """
+    such_as = "evgp.arena.read_rows(path)"
+    for row in instance(rows, "rows of a comparison", Sequence, such_as, error=DatasetError):
+        instance(row, "rows of a comparison", Row, such_as, error=DatasetError)
     if not rows:
         raise DatasetError("expected rows of a comparison, got none; run evgp compare first")
     names = dict.fromkeys(row.dataset for row in rows)

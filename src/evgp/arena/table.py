@@ -8,6 +8,7 @@ from math import isnan, nan
 from pathlib import Path
 
 from evgp import datasets
+from evgp._checks import path_of
 from evgp._errors import DatasetError
 from evgp._reading import check_memory, check_plain, opened
 from evgp.arena.row import Row
@@ -49,7 +50,7 @@ def write_rows(path: str | Path, rows: Sequence[Row]) -> None:
 
 def read_rows(path: str | Path) -> tuple[Row, ...]:
     """Read the rows that `write_rows` wrote; a metric that is not there is NaN."""
-    path = Path(path)
+    path = path_of(path, "path", error=DatasetError)
     check_file(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:

@@ -60,7 +60,7 @@ def audit(
             f"expected a network with exact kernels, such as evgp.mlp(), got {shown(network)}"
         )
     noise, seed, k = noise_of(noise), seed_of(seed), integer(k, "k", 1)
-    train, others = _parts(x_train, x_test, pool, standardise=standardise)
+    train, others, same = _parts(x_train, x_test, pool, standardise=standardise)
     test, more = others["test"], others.get("pool")
     further, sets = None, []
     with reporting(progress) as report:
@@ -77,7 +77,7 @@ def audit(
                 progress=report,
             )
             sets = _sets(more, further, seed)
-            known = known_rows(train, more)
+            known = known_rows(train, more) | same
             _note_known(known, further)
         made = _looked(network, train, test, sets, noise=noise, progress=report)
         spread, ceiling, influence, after = made
@@ -99,8 +99,11 @@ def audit(
 
 def _parts(
     x_train: Array, x_test: Array, pool: Array | None, *, standardise: bool
-) -> tuple[Float[Tensor, "n d"], dict[str, Float[Tensor, "m d"]]]:
-    """Training rows, and test rows and the pool by name, all on the scale of the training rows."""
+) -> tuple[Float[Tensor, "n d"], dict[str, Float[Tensor, "_ d"]], Bool[np.ndarray, " p"] | None]:
+    """Training rows, test rows and the pool by name, on one scale; which of the pool are training.
+
+    The last before scaling, which may round the last digit of a row and of its copy differently.
+    """
     if is_table(x_train):  # words and dates as well
         data = read_pool(x_train, standardise=flag(standardise, "standardise"))
         x_train, x_test = data.in_memory, data.tensor_like(x_test)
@@ -115,10 +118,11 @@ def _parts(
             )
     check_room(len(train))
     others = {"test": test} if more is None else {"test": test, "pool": more}
+    same = None if more is None else known_rows(train, more)
     if flag(standardise, "standardise"):
         train, others = scaled(train, others)
     check_size({"the training rows": train, **{f"the {one} rows": x for one, x in others.items()}})
-    return train, others
+    return train, others, same
 
 
 def _looked(

@@ -13,6 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from evgp._checks import path_of
 from evgp._errors import DatasetError, DataWarning
 from evgp.datasets.disk import ADVICE, naming
 
@@ -139,7 +140,7 @@ def check_writable(path: str | Path, suffixes: Sequence[str] = ()) -> None:
     ...
     evgp._errors.DatasetError: picks.xlsx: expected a name ending in .csv, .tsv, .jsonl or .parquet
     """
-    path = Path(path)
+    path = path_of(path, "path", error=DatasetError)
     known = tuple(suffixes) or tuple(_WRITERS)
     if path.is_dir():
         raise DatasetError(f"{path}: expected a file to write to, got a directory; add a file name")

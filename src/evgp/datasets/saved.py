@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from evgp._checks import path_of
 from evgp._errors import DatasetError, EvgpError
 from evgp._reading import read_json_bytes
 from evgp.datasets.files import check_writable, write_text
@@ -40,7 +41,7 @@ def save_selection(selection: Selection, path: str | Path) -> None:
 
 def load_selection(path: str | Path) -> Selection:
     """Read what `save_selection` wrote; anything else is refused in one sentence."""
-    path = Path(path)
+    path = path_of(path, "path", error=DatasetError)
     check_file(path, "a selection")
     content = read_json_bytes(path)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from evgp._checks import instance, integer, keep, shown
+from evgp._checks import instance, integer, keep, seed_of, shown
 from evgp._executor import Progress
 from evgp._typing import Array
 from evgp.ensembles.checks import STEPS, Diverged, TrainingError
@@ -86,6 +86,8 @@ class Recipe:
         >>> Recipe(mlp(1, 16)).untrained((3,))(torch.eye(3)).shape
         torch.Size([3, 1])
         """
+        seed = seed_of(seed, error=TrainingError)
+        member = integer(member, "member", 0, error=TrainingError)
         return fresh(self.network, shape, seed, member).to(
             self.settings.get("dtype", torch.float32)
         )

@@ -91,6 +91,7 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     def get_support(self, indices: bool = False) -> Bool[np.ndarray, " n"] | Int[np.ndarray, " k"]:
         """Which rows were picked: a mask, or their numbers in the order of the rows."""
         check_is_fitted(self)
+        flag(indices, "indices")
         mask = np.isin(np.arange(self.n_samples_in_), self.indices_)
         return np.flatnonzero(mask) if indices else mask
 

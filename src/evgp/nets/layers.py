@@ -18,6 +18,10 @@ from torch import Generator, Tensor, nn
 from evgp._checks import keep, number
 from evgp._errors import NetworkError
 
+# Correlations this close to -1 are -1: points in opposite directions, and the rounding of their
+# product, of which the angle would have half the digits.
+_OPPOSITE = 2e-15
+
 
 @dataclass
 class Moments:
@@ -207,6 +211,7 @@ class LeakyRelu(Activation):
             return
         c, half = (1 - self.slope) ** 2 / (2 * pi), (1 + self.slope**2) / 2
         apart = moments.apart.clamp_(0, 2)
+        apart.masked_fill_(apart > 2 - _OPPOSITE, 2.0)
         theta = (apart / 2).sqrt_().asin_().mul_(2)
         bulge = _bulge(theta, apart)
         # The same duals, written with c pi + a = (1 + a²) / 2.
@@ -221,7 +226,8 @@ class LeakyRelu(Activation):
     ) -> Float[Tensor, "n m"]:
         c = (1 - self.slope) ** 2 / (2 * pi)
         s1, s2 = var1.sqrt()[:, None], var2.sqrt()
-        rho = cov.mul_(_inverse(s1)).mul_(_inverse(s2)).clamp_(-1, 1)
+        rho = cov.mul_(_inverse(s1)).mul_(_inverse(s2)).clamp_(max=1)
+        rho = torch.threshold_(rho, _OPPOSITE - 1, -1.0)
         sine = torch.addcmul(cov.new_ones(()), rho, rho, value=-1).sqrt_()
         dot = torch.acos(rho).mul_(-c).add_(c * pi + self.slope)
         rho.mul_(dot).add_(sine, alpha=c).mul_(s1).mul_(s2)

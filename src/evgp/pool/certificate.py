@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from evgp._checks import instance, shown, vector
+from evgp._errors import PoolError
 from evgp._repr import guaranteed, html_card
 from evgp.pool.equality import same_fields
 
@@ -39,8 +41,13 @@ class Certificate:
 
     def __post_init__(self) -> None:
         for name in ("lowest", "share"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
-        needed = {share: Needed(*labels) for share, labels in self.needed.items()}
+            object.__setattr__(self, name, vector(getattr(self, name), name))
+        such_as = "{0.5: (3, 5)}"
+        given = instance(self.needed, "needed", Mapping, such_as).items()
+        try:
+            needed = {share: Needed(*labels) for share, labels in given}
+        except TypeError as error:
+            raise PoolError(f"expected needed as {such_as}, got {shown(self.needed)}") from error
         object.__setattr__(self, "needed", needed)
 
     def __eq__(self, other: object) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 from jaxtyping import Float, Int
 
+from evgp._checks import instance, numbers, vector
 from evgp._errors import PoolError
 from evgp._repr import guaranteed, html_card
 from evgp.pool.certificate import Certificate, prefix, promise
@@ -80,7 +81,7 @@ class Selection(Sequence[int]):
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        rows = np.asarray(self.indices)
+        rows = numbers(self.indices, "indices").numpy()
         if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
             raise PoolError(
                 "expected indices as a list of row numbers, got an array of shape "
@@ -88,10 +89,12 @@ class Selection(Sequence[int]):
             )
         object.__setattr__(self, "indices", rows.astype(np.int64, copy=False))
         for name in ("gains", "variance_left", "test_before", "test_after"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
+            object.__setattr__(self, name, vector(getattr(self, name), name))
         if self.costs is not None:
-            object.__setattr__(self, "costs", np.asarray(self.costs, dtype=np.float64))
+            object.__setattr__(self, "costs", vector(self.costs, "costs"))
         k, certificate = len(self.indices), self.certificate
+        if certificate is not None:
+            instance(certificate, "a certificate", Certificate, "that of another selection")
         counts = {"gains": len(self.gains), "variance_left": len(self.variance_left) or k}
         if self.costs is not None:
             counts["costs"] = len(self.costs)

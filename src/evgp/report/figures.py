@@ -86,7 +86,9 @@ def equal_axes(points: Sequence[tuple[float, float]]) -> tuple[Axis, Axis]:
     spans = [(min(values), max(values)) for values in zip(*at, strict=True)]
     centres = [(low + high) / 2 for low, high in spans]
     wide, tall = (high - low for low, high in spans)
-    half = 0.56 * max(tall, wide / RATIO) or 1.0
+    largest = max(abs(end) for span in spans for end in span)
+    # Points in one place far from 0 still need a range that rounding leaves.
+    half = max(0.56 * max(tall, wide / RATIO), 1e-9 * largest) or 1.0
     (a, b), reach = centres, RATIO * half
     return Axis(a - reach, a + reach), Axis(b - half, b + half)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int, Shaped
 
+from evgp._checks import word
 from evgp._errors import DatasetError, DataWarning, PoolError
 from evgp.datasets import (
     ArrayPictures,
@@ -41,6 +42,8 @@ def write_report(
 ) -> None:
     """Write the page of a selection; `Selection.report` says what may be handed over."""
     check_writable(path, (".html", ".htm"))
+    if id is not None:
+        word(id, "id", error=DatasetError)
     source = Path(pool).name if isinstance(pool, str | Path) else ""
     pool = opened(pool, text=() if id is None else (id,))
     n = len(pool)

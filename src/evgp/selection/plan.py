@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 from torch import Generator
 
 from evgp._capabilities import can
+from evgp._checks import instance
 from evgp._errors import DataWarning, EvgpWarning, MemoryPlanError, PoolError
 from evgp._linalg import JITTER
 from evgp._memory import available_memory
@@ -108,6 +109,8 @@ class Plan:
 
         A run that would not fit is refused. `generator` takes the place of the request's seed.
         """
+        if generator is not None:
+            instance(generator, "a generator", Generator, "torch.Generator()")
         self.check()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", EvgpWarning)

@@ -76,6 +76,7 @@ def labels(pool: Pool, who: str) -> Shaped[Tensor, " l ..."] | None:
     >>> labels(Pool(torch.zeros(4, 1)), "BADGE") is None
     True
     """
+    instance(pool, "a pool", Pool, "evgp.Pool(x)")
     count = len(pool.labelled) + (0 if pool.x_labelled is None else len(pool.x_labelled))
     if count == 0:
         return None
