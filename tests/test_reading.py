@@ -72,7 +72,7 @@ def test_what_is_read_stays_within_what_is_allowed(tmp_path: Path) -> None:
     with reading_within(8_000):
         assert len(read_bytes(path)) == 3000
     for allowed in (6_000, 5_000):
-        with reading_within(allowed), pytest.raises(DatasetError, match="that --memory allows"):
+        with reading_within(allowed), pytest.raises(DatasetError, match="that memory= allows"):
             read_text(path)
     with pytest.raises(DatasetError, match=r"expected at most 0\.0 MB"):
         read_bytes(path, most=100)
@@ -82,7 +82,7 @@ def test_what_is_read_stays_within_what_is_allowed(tmp_path: Path) -> None:
 def test_values_of_json_count_as_what_they_take(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text("[" + "[]," * 10_000 + "[]]")
-    with reading_within(1_000_000), pytest.raises(DatasetError, match="--memory"):
+    with reading_within(1_000_000), pytest.raises(DatasetError, match="memory="):
         read_json(path, "a list")
     with reading_within(10_000_000):
         assert len(read_json(path, "a list")) == 10_001  # type: ignore[arg-type]
