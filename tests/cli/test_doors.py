@@ -148,7 +148,9 @@ def test_files_may_have_any_name(run, here: Path, name: bytes) -> None:
     word = os.fsdecode(name)
     pool, out, page = (f"./{word}{end}" for end in (".csv", "-out.csv", ".html"))
     Path(pool).write_bytes(Path("pool.csv").read_bytes())
-    ran = run("pick", pool, "-k", 2, "-o", out, "--report", page, "--labelled", pool)
+    known = Path(f"./{word}.txt")
+    known.write_text("1\n2\n")
+    ran = run("pick", pool, "-k", 2, "-o", out, "--report", page, "--labelled", f"./{known}")
     assert ran.code == 0, ran.err
     assert Path(out).is_file() and Path(page).read_text().rstrip().endswith("</html>")
     assert run("new", f"./{word}", pool, "--id", "id", "--number").code == 0

@@ -69,6 +69,7 @@ class Undone:
 Event: TypeAlias = Created | Picked | Answered | Undone
 _KNOWN: dict[str, Any] = {one.name: one for one in (Created, Picked, Answered, Undone)}
 _ARRAY = re.compile(r"[0-9a-f]{32}\.npy")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LISTS = ("rows", "gains", "left", "classes")
 
 
@@ -78,7 +79,9 @@ def written(event: Event) -> str:
     >>> written(Undone(3, "ann"))
     '{"of":3,"who":"ann"}'
     """
-    return json.dumps(asdict(event), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    line = json.dumps(asdict(event), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    # The name of a pool may not be UTF-8: Python has surrogates there, which JSON can escape.
+    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def composed(event: Event) -> Event:
