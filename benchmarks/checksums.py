@@ -10,7 +10,7 @@ import evgp
 from benchmarks.common import Options, in_turns, record, timed
 from benchmarks.scale import P, table
 from evgp.datasets import fingerprint, verify
-from evgp.strategies import shards
+from evgp.selection import shards
 
 
 def run(options: Options) -> None:

@@ -112,6 +112,15 @@ def opened(path: str | Path, error: type[EvgpError] = DatasetError) -> Iterator[
         raise _unreadable(path, cause, error) from cause
 
 
+def is_utf8(path: str | Path) -> bool:
+    """Whether the name of a file is UTF-8; where it is not, Python has surrogates in it.
+
+    >>> is_utf8("caf\u00e9.csv"), is_utf8("caf\udce9.csv")
+    (True, False)
+    """
+    return not any("\ud800" <= sign <= "\udfff" for sign in str(path))
+
+
 def unwaiting(path: str, flags: int) -> int:
     """An `opener` for `open`, where the file is one of ours: a pipe in its place fails to seek."""
     return os.open(path, flags | _NONBLOCKING)

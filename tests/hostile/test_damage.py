@@ -4,38 +4,23 @@ Each time a file is damaged and used again. Either nothing changes in the result
 named and made again with the same result, or it is refused in one sentence that names it.
 """
 
-import hashlib
-import json
-import os
 import shutil
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import evgp
-from evgp._errors import DamageWarning, EvgpError
 from evgp._linalg import BLOCK
-from evgp.arena import Row, Subject, Terms, compare
-from evgp.arena.table import read_rows
-from evgp.arena.table import write_rows as write_compared
 from evgp.campaign import Campaign, fold
 from evgp.campaign.journal import Journal
-from evgp.datasets import known, load, read_labelled, write_rows
-from evgp.studies.record import rows_of
-from evgp.studies.runner import reproduce
-from evgp.studies.store import Store
-from evgp.studies.study import Cell
 from evgp.web.sessions import keeper_of
 from tests.campaign.test_journal import LAST, by_sql
 from tests.hostile.conftest import Tally
+from tests.hostile.harms import GENERAL, cut, flip, holds, multiply, news, unknown, zeros
 
-Rng = np.random.Generator
-Harm = Callable[[Path, Rng], object]
 RULES = {"features": "nystrom-24", "method": "sharded", "seed": 3}
 KINDS = (
     "features-*.npy", "rest-*.npy", "sums-1-*.npy", "sums-of-*.npy", "start-*.npy", "*.picks",
@@ -54,78 +39,6 @@ STATEMENTS = (
     "UPDATE head SET number = 3",
     "INSERT INTO event SELECT 99, 'other', at, name, body, digest FROM event WHERE number = 4",
 )
-
-
-def flip(path: Path, rng: Rng) -> None:
-    """One bit."""
-    content = bytearray(path.read_bytes())
-    content[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
-    path.write_bytes(content)
-
-
-def scramble(path: Path, rng: Rng) -> None:
-    """Some neighbouring bytes."""
-    content = bytearray(path.read_bytes())
-    at = int(rng.integers(len(content)))
-    content[at : at + 64] = rng.bytes(len(content[at : at + 64]))
-    path.write_bytes(content)
-
-
-def cut(path: Path, rng: Rng) -> None:
-    """The end is missing."""
-    os.truncate(path, int(rng.integers(1, path.stat().st_size)))
-
-
-def empty(path: Path, rng: Rng) -> None:
-    """Nothing is left."""
-    os.truncate(path, 0)
-
-
-def grow(path: Path, rng: Rng) -> None:
-    """Something follows the end."""
-    with path.open("ab") as stream:
-        stream.write(rng.bytes(int(rng.integers(1, 99))))
-
-
-def zeros(path: Path, rng: Rng) -> None:
-    """A page that a disk lost."""
-    content = bytearray(path.read_bytes())
-    at = int(rng.integers(len(content)))
-    content[at : at + 4096] = bytes(len(content[at : at + 4096]))
-    path.write_bytes(content)
-
-
-def multiply(path: Path, rng: Rng) -> None:
-    """Some rows are larger than they were."""
-    x = np.load(path, mmap_mode="r+").reshape(-1)
-    at = int(rng.integers(len(x)))
-    x[at : at + 300] = x[at : at + 300] * 50 + 1
-
-
-def unknown(path: Path, rng: Rng) -> None:
-    """A row of NaN."""
-    np.load(path, mmap_mode="r+")[rng.integers(2)] = np.nan
-
-
-GENERAL: tuple[Harm, ...] = (flip, flip, flip, scramble, zeros, cut, empty, grow)
-
-
-def news(work: Callable[[], object]) -> tuple[object, list[str]]:
-    """What some work gives, and of which damage it warns; other warnings do not matter here."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        given = work()
-    return given, [str(one.message) for one in caught if issubclass(one.category, DamageWarning)]
-
-
-def holds(path: Path, whole: object, work: Callable[[], object]) -> bool:
-    """The same result, whatever else; or a refusal in a sentence that names the file."""
-    try:
-        given, told = news(work)
-    except EvgpError as error:
-        return path.name in str(error) and "\n" not in str(error)
-    assert all("\n" not in one for one in told)
-    return given == whole
 
 
 @pytest.fixture(scope="module")
@@ -264,121 +177,3 @@ def test_what_lies_next_to_a_campaign(campaign, rng, tally: Tally) -> None:
 def _same_or_closed(campaign: Path, token: str | None, cookie: str) -> bool:
     keeper, _ = keeper_of(campaign, asks=True)
     return (keeper.read(cookie) is not None) == (keeper.token == token)
-
-
-def test_the_cells_of_a_comparison(tmp_path, rng, tally: Tally) -> None:
-    x = rng.normal(size=(30, 3))
-    table = tmp_path / "prices.csv"
-    rows = [",".join(f"{value:.4f}" for value in (*row, row.sum())) for row in x]
-    table.write_text("\n".join(["a,b,c,price", *rows]) + "\n")
-    terms = Terms(budget=4, batch=2, members=2, depth=1, width=8, steps=3)
-    out, subject = tmp_path / "out", Subject(str(table), label="price")
-
-    def compared() -> list[str]:
-        found = compare([subject], ["random", "coreset"], out=out, terms=terms, seeds=[0], jobs=1)
-        return [repr((row.strategy, row.round, row.mse, row.output_variance)) for row in found]
-
-    whole, tried, held = compared(), 0, 0
-    cells = sorted((out / "cells").iterdir())
-    for turn, harm in enumerate((*GENERAL, *GENERAL, flip, flip, flip, flip)):
-        harm(cells[turn % 2], rng)
-        tried += 1
-        held += holds(cells[turn % 2], whole, compared)
-    contents = [cell.read_bytes() for cell in cells]
-    for cell, content in zip(cells, reversed(contents), strict=True):
-        cell.write_bytes(content)
-    given, told = news(compared)
-    tried, held = tried + 1, held + (given == whole and len(told) == 2)
-    tables = out / "tables.json"
-    content = tables.read_bytes()
-    for harm in (*GENERAL, flip, flip):
-        harm(tables, rng)
-        tried += 1
-        # The sentence names the file, or the folder and the table that would have changed.
-        held += holds(tables, whole, compared) or holds(out, whole, compared)
-        tables.write_bytes(content)
-    assert compared() == whole
-    tally("damage", "cells of evgp compare", tried, held)
-
-
-def test_what_a_comparison_wrote_is_read_back(tmp_path, rng, tally: Tally) -> None:
-    rows = tuple(
-        Row("yacht", "regression", "evgp", seed, 0, 10, 10, 5, 0.1, 0.2, 3.0, mse=seed / 7)
-        for seed in range(40)
-    )
-    path = tmp_path / "rows.parquet"
-    write_compared(path, rows)
-    whole, content, held = repr(read_rows(path)), path.read_bytes(), 0
-    harms = (*GENERAL, *[flip] * 12)
-    for harm in harms:
-        harm(path, rng)
-        held += holds(path, whole, lambda: repr(read_rows(path)))
-        path.write_bytes(content)
-    tally("damage", "Parquet files of evgp, read back", len(harms), held)
-
-
-def test_picks_that_are_read_back(tmp_path, rng, tally: Tally) -> None:
-    names = [f"digit-{row:04}" for row in range(900)]
-    ids = [names[row] for row in rng.choice(900, 60, replace=False)]
-    path = tmp_path / "picks.parquet"
-    write_rows(path, {"rank": list(range(60)), "id": ids, "gain": rng.random(60).tolist()})
-
-    def rows() -> list[int]:
-        return read_labelled(path, None, names, id="image").rows.tolist()
-
-    whole, content, held = rows(), path.read_bytes(), 0
-    harms = (*GENERAL, *[flip] * 12)
-    for harm in harms:
-        harm(path, rng)
-        held += holds(path, whole, rows)
-        path.write_bytes(content)
-    tally("damage", "Parquet files of evgp, read back", len(harms), held)
-
-
-def test_cells_rows_and_records_of_studies(tmp_path, rng, tally: Tally) -> None:
-    name, tried, held = "exchange-and-certificate", 0, 0
-    reproduce(name, scale="smoke", out=tmp_path, jobs=1)
-    folder = tmp_path / name
-    whole = rows_of(folder)
-    for path in (folder / "rows.csv", folder / "study.json"):
-        content = path.read_bytes()
-        for harm in (*GENERAL, *[flip] * 8):
-            harm(path, rng)
-            tried += 1
-            held += holds(path, whole, lambda: rows_of(folder)) or (
-                # Rows that do not fit their record are told by the name of either.
-                holds(folder / "rows.csv", whole, lambda: rows_of(folder))
-            )
-            path.write_bytes(content)
-    (path,) = (tmp_path / "cells").iterdir()
-    document = json.loads(path.read_text())
-    cell, store = Cell(document["work"], document["settings"]), Store(tmp_path)
-    content, finished = path.read_bytes(), store.found(cell)
-    assert finished is not None
-    for harm in (*GENERAL, *[flip] * 8):
-        harm(path, rng)
-        tried += 1
-        again = store.found(cell)
-        damage = store.damage([cell])
-        held += again == finished or (again is None and path.name in damage[0])
-        path.write_bytes(content)
-    tally("damage", "cells, rows and records of studies", tried, held)
-
-
-def test_the_data_of_the_paper(tmp_path, rng, monkeypatch, tally: Tally) -> None:
-    path = tmp_path / "boston.npz"
-    np.savez(path, X=rng.normal(size=(506, 13)), y=rng.normal(size=506))
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    made = {**known.KNOWN, "boston": replace(known.KNOWN["boston"], sha256=digest)}
-    monkeypatch.setattr(known, "KNOWN", made)
-    monkeypatch.setenv("EVGP_DATA", str(tmp_path))
-
-    def points() -> list[list[float]]:
-        return load("boston").x.tolist()
-
-    whole, content, held = points(), path.read_bytes(), 0
-    for harm in GENERAL:
-        harm(path, rng)
-        held += holds(path, whole, points)
-        path.write_bytes(content)
-    tally("damage", "data sets with a checksum", len(GENERAL), held)

@@ -95,12 +95,14 @@ def _named(folder: Path, name: bytes) -> list[Run]:
     pool = place.with_name(place.name + ".csv")
     pool.write_text(tables.good_text())
     shutil.copy(pool, where / "inside.csv")
+    known = place.with_name(place.name + ".txt")
+    known.write_text("1\n2\n")
     title = Path(place.name + "-camp")
     out, page = (f"./{place.name}-out{suffix}" for suffix in (".jsonl", ".html"))
     told = f"named {name[:20]!r}"
     good: list[tuple[object, ...]] = [
         ("pick", pool, "-k", 2, "-o", out, "--report", page),
-        ("pick", pool, "-k", 2, "--json", "--labelled", pool, "--test", pool),
+        ("pick", pool, "-k", 2, "--json", "--labelled", known, "--test", pool),
         ("plan", pool, "-k", 2, "--json"),
         ("new", f"./{title}", pool, "--id", "id", "--drop", "b", "--number"),
         ("new", where / "camp", where / "inside.csv", "--id", "id", "--number"),

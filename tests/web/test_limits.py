@@ -249,6 +249,31 @@ def test_many_addresses_together_are_slow_too_and_those_we_know_are_not() -> Non
     assert len(made._wrong) <= attempts.ADDRESSES >= len(made._right)
 
 
+def test_guesses_at_once_wait_as_long_as_one_after_the_other() -> None:
+    turns = []
+
+    async def sleep(seconds):
+        turns.append(seconds)
+        await asyncio.Event().wait()
+
+    made = Attempts(clock=lambda: 0.0, sleep=sleep)
+
+    async def run():
+        wanted = [made.is_right(f"guess {i}", TOKEN, "192.0.2.7") for i in range(20)]
+        tasks = [asyncio.create_task(one) for one in wanted]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        refused = [one for one in tasks if one.done() and one.exception() is not None]
+        for one in tasks:
+            one.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return len(refused)
+
+    refused = asyncio.run(run())
+    assert turns == [0.5, 1.5, 3.5, 7.5] and refused == 12
+    assert made._wrong["192.0.2.7"].waiting == made._all.waiting == made._waiting == 0
+
+
 def test_guesses_at_once_do_not_pass_each_other() -> None:
     now, slept = [0.0], []
 

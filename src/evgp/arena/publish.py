@@ -55,7 +55,9 @@ def publish(
         "torch": torch.__version__.split("+")[0],
         "python": platform.python_version(),
     }
-    commands = "\n".join(_remembered(place, command))
+    # Bytes of a file's name that are not UTF-8 are question marks, as in the names of datasets.
+    shown = command.encode("utf-8", "replace").decode()
+    commands = "\n".join(_remembered(place, shown))
     page = render(comparison, {"command": commands, "version": version, **told})
     write_text(place / PAGE, page)
     return comparison

@@ -50,8 +50,10 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """How rows call it."""
-        return self.source if self.source in names() else Path(self.source).name.split(".")[0]
+        """How rows call it; bytes of a file's name that are not UTF-8 are question marks."""
+        if self.source in names():
+            return self.source
+        return Path(self.source).name.split(".")[0].encode("utf-8", "replace").decode()
 
     def checksum(self) -> str | None:
         """Of the user's table, to notice that it has changed; None for a dataset with a name."""

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from jaxtyping import Int
 
 from evgp._errors import DatasetError
-from evgp._reading import check_memory, check_plain
+from evgp._reading import check_memory, check_plain, read_bytes
 from evgp._reading import opened as plain_file
 from evgp.datasets import _messages, _pages
 from evgp.datasets._columnar import by_word, letters
@@ -18,6 +18,7 @@ from evgp.datasets._found import PARQUET, is_address, kind_of, opened, readable
 from evgp.datasets._native import native, native_map
 from evgp.datasets.arrays import check_columns
 
+_SMALL = 2**24  # bytes of an Arrow file that is read whole
 # Bytes read ahead in each column: whole column chunks would grow with the row groups.
 _BUFFER = 2**16
 # A run of equal rows is a few bytes of Parquet, but no data have so many of them.
@@ -54,7 +55,7 @@ def look(file: str) -> tuple[int, pa.Schema]:
         with readable(file), plain_file(file) as stream:
             known = _messages.unpacked(stream)
         check_memory(known.largest, f"{file} (a batch of its rows)")
-        with readable(file), native_map(file) as source, pa.ipc.open_file(source) as reader:
+        with readable(file), native(file) as source, pa.ipc.open_file(source) as reader:
             rows, schema = known.rows, _plain(reader.schema)
     check_columns(len(schema), file)
     if not is_address(file) and rows > _ROWS_A_BYTE * check_plain(file):
@@ -151,7 +152,7 @@ def _from_arrow(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     _check_arrow(file)
     with ExitStack() as stack:
-        source = stack.enter_context(native_map(file))
+        source = stack.enter_context(_mapped(file))
         schema = stack.enter_context(pa.ipc.open_file(source)).schema
         counts, packed = _arrow_counts(source, schema)
         _check(file, rows, fields, sum(counts), _plain(schema))
@@ -167,6 +168,12 @@ def _from_arrow(
                 for start in range(0, count, size):
                     yield first + start, batch.slice(start, size)
             first += count
+
+
+def _mapped(file: str) -> pa.NativeFile:
+    """A file in memory if it is small, else mapped: one that is cut meanwhile ends the process."""
+    small = check_plain(file) <= _SMALL
+    return pa.BufferReader(read_bytes(file)) if small else native_map(file)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from evgp._errors import DatasetError
-from evgp._reading import check_memory, opened, room
+from evgp._reading import check_memory, is_utf8, opened, room
 from evgp.datasets._native import native
 from evgp.datasets._quotes import check_quotes
 from evgp.datasets.arrays import check_columns
@@ -74,7 +74,7 @@ def _parse(
     path: Path, content: pa.Buffer | None, delimiter: str, text: Sequence[str], **options: object
 ) -> pa.Table:
     # A name that was not UTF-8 has surrogates: no column has it, and pyarrow cannot look for it.
-    words = [name for name in text if not any("\ud800" <= sign <= "\udfff" for sign in name)]
+    words = [name for name in text if is_utf8(name)]
     return pyarrow.csv.read_csv(
         native(path) if content is None else pa.BufferReader(content),
         read_options=pyarrow.csv.ReadOptions(**({"block_size": _BLOCK} | options)),

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from evgp._errors import NetworkError
 from evgp._extras import lacking
 from evgp._plugins import plugin, plugin_names
-from evgp._reading import check_memory, check_plain, opened
+from evgp._reading import check_memory, check_plain, is_utf8, opened, read_bytes
 from evgp.nets.anew import is_description, made_by
 from evgp.nets.network import Network, mlp
 from evgp.nets.zoo import Buildable, cnn, resnet18, wide_resnet
@@ -200,11 +200,12 @@ def _foreign(path: Path) -> NetworkError:
 def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
     try:
         from safetensors import SafetensorError
-        from safetensors.torch import load_file
+        from safetensors.torch import load, load_file
     except ImportError as error:
         raise NetworkError(f"{path}: {lacking('weights')}") from error
     try:
-        return load_file(path)
+        # It opens names in UTF-8 only.
+        return load_file(path) if is_utf8(path) else load(read_bytes(path, NetworkError))
     except (SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
         raise NetworkError(
             f"{path}: expected a safetensors file, got {str(error)[:200]}"

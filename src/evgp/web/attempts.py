@@ -38,17 +38,22 @@ class _Record:
     until: float = 0.0  # when the next token is looked at
     at: float = 0.0
     seen: bytes = b""
+    waiting: int = 0  # tokens that have their turn, and were not looked at yet
 
-    @property
-    def pause(self) -> float:
-        further = self.count - self.free
-        return min(self.longest, self.first * 2.0 ** min(further - 1, 60)) if further > 0 else 0.0
+    def book(self, turn: float, seen: bytes) -> None:
+        """Give a token its turn; the next one waits as if this and all that wait were wrong."""
+        self.waiting += 1
+        self.until = max(self.until, turn + self._pause(self.waiting - (seen == self.seen)))
 
     def add(self, now: float, seen: bytes) -> None:
         """Count a wrong token; the same one again is not a further guess."""
         self.count += seen != self.seen
         self.at, self.seen = now, seen
-        self.until = max(self.until, now + self.pause)
+        self.until = max(self.until, now + self._pause())
+
+    def _pause(self, more: int = 0) -> float:
+        further = self.count + more - self.free
+        return min(self.longest, self.first * 2.0 ** min(further - 1, 60)) if further > 0 else 0.0
 
 
 class Attempts:
@@ -84,19 +89,22 @@ class Attempts:
         turn = max([now, *(one.until for one in records)])
         if turn - now > PATIENCE or (turn > now and self._waiting >= WAITING):
             raise _too_many(turn - now)
+        seen = hashlib.sha256(given.encode("utf-8", "replace")).digest()
         for one in records:
-            one.until = max(one.until, turn + one.pause)  # whoever comes meanwhile is after us
-        if turn > now:
-            self._waiting += 1
-            try:
+            one.book(turn, seen)  # whoever comes meanwhile is after us
+        self._waiting += turn > now
+        try:
+            if turn > now:
                 await self._sleep(turn - now)
-            finally:
-                self._waiting -= 1
+        finally:
+            self._waiting -= turn > now
+            for one in records:
+                one.waiting -= 1
         if same(given, token):
             self._wrong.pop(place, None)
             _remember(self._right, place, None)
             return True
-        self._note(place, given)
+        self._note(place, seen)
         return False
 
     def _forget(self, place: str, now: float) -> None:
@@ -106,8 +114,7 @@ class Attempts:
         if now - self._all.at > FORGOTTEN:
             self._all.count = 0
 
-    def _note(self, place: str, given: str) -> None:
-        seen = hashlib.sha256(given.encode("utf-8", "replace")).digest()
+    def _note(self, place: str, seen: bytes) -> None:
         one = self._wrong.get(place) or _Record(3, 0.5, 30.0)
         _remember(self._wrong, place, one)
         for record in (one, self._all):
