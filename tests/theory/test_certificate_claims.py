@@ -113,11 +113,12 @@ def test_small_pools_come_close_to_the_best_subset() -> None:
 def test_picks_of_digits_beat_random_rows() -> None:
     x, rng = load_digits().data[:300], np.random.default_rng(0)
     made = evgp.pick(x, 20)
-    direct = Direct(RELU, evgp.Pool(standard(x)), 1e-6 * made.prior_variance)
+    differs = x.std(0) > 0  # constant pixels are dropped
+    direct = Direct(RELU, evgp.Pool(standard(x[:, differs])), 1e-6 * made.prior_variance)
     assert made.variance_left[-1] == pytest.approx(direct(*made.indices))
     random = direct.each(rng.permutation(300)[:20] for _ in range(200))
-    assert 0.375 < random.mean() < 0.385 and 0.345 < random.min() < 0.365
-    assert made.variance_left[-1] < 0.2935
+    assert 0.44 < random.mean() < 0.45 and 0.405 < random.min() < 0.415
+    assert made.variance_left[-1] < 0.3395
     assert made.certificate.share[-1] > 0.835
 
 

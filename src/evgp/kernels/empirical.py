@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from evgp._checks import BYTES, flag, integer, keep, numbers, one_of, seed_of
+from evgp._checks import BYTES, flag, integer, keep, numbers, seed_of
 from evgp._errors import NetworkError
 from evgp._linalg import mirror_
 from evgp._machine import seconds, speed
@@ -58,11 +58,9 @@ class EmpiricalNTK:
     )
 
     def __post_init__(self) -> None:
-        if not isinstance(self.output, str):
+        if not isinstance(self.output, str) or self.output not in ("random", "trace"):
             why = "or random, or trace"
             keep(self, output=integer(self.output, "output", 0, why=why, error=NetworkError))
-        else:
-            one_of(self.output, "output", ("random", "trace"), error=NetworkError)
         keep(self, draws=integer(self.draws, "draws", 1, 100_000, error=NetworkError))
         keep(self, seed=seed_of(self.seed, error=NetworkError))
         flag(self.anew, "anew", error=NetworkError)
