@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from evgp._linalg import in_pairs
-from evgp.datasets._moments import Moments
+from evgp.datasets.columns import Moments
 
 BLOCK = 8
 

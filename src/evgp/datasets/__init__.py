@@ -1,7 +1,5 @@
 """From files to matrices, and back to files."""
 
-from evgp.datasets._array_code import ArrayCode as ArrayCode
-from evgp.datasets._columns import plain as plain
 from evgp.datasets._subset import subset as subset
 from evgp.datasets.arrays import read_array as read_array
 from evgp.datasets.checksums import array_file as array_file
@@ -9,11 +7,13 @@ from evgp.datasets.checksums import check_document as check_document
 from evgp.datasets.checksums import fingerprint as fingerprint
 from evgp.datasets.checksums import signed as signed
 from evgp.datasets.checksums import verify as verify
+from evgp.datasets.columns import plain as plain
 from evgp.datasets.dataset import Dataset as Dataset
 from evgp.datasets.dataset import Kind as Kind
 from evgp.datasets.disk import check_room as check_room
 from evgp.datasets.disk import naming as naming
 from evgp.datasets.disk import reserve as reserve
+from evgp.datasets.encode import ArrayCode as ArrayCode
 from evgp.datasets.encode import Encoder as Encoder
 from evgp.datasets.files import atomic as atomic
 from evgp.datasets.files import check_writable as check_writable
@@ -22,6 +22,8 @@ from evgp.datasets.files import write_text as write_text
 from evgp.datasets.files import written as written
 from evgp.datasets.fitted import Fitted as Fitted
 from evgp.datasets.fitted import Streamed as Streamed
+from evgp.datasets.fitted import Survey as Survey
+from evgp.datasets.fitted import step_of as step_of
 from evgp.datasets.frames import array_of as array_of
 from evgp.datasets.frames import check_same_rows as check_same_rows
 from evgp.datasets.frames import opened as opened
@@ -61,8 +63,6 @@ from evgp.datasets.samples import stack as stack
 from evgp.datasets.saved import load_selection as load_selection
 from evgp.datasets.saved import save_selection as save_selection
 from evgp.datasets.streamed import open_pool as open_pool
-from evgp.datasets.survey import Survey as Survey
-from evgp.datasets.survey import step_of as step_of
 from evgp.datasets.synthetic import random_model as random_model
 from evgp.datasets.synthetic import sinusoidal as sinusoidal
 from evgp.datasets.tables import Cells as Cells

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from evgp._checks import integer, seed_of
 from evgp._errors import DatasetError
-from evgp.datasets._columns import Number, is_constant
+from evgp.datasets.columns import Number, is_constant
 
 # So many images at a time are summed in whole numbers.
 _IMAGES = 1000

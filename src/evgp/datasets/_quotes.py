@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from evgp._errors import DatasetError
 from evgp._reading import read_bytes
-from evgp.datasets._columns import is_number
+from evgp.datasets.columns import is_number
 
 _MOST_LINES = 100
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")

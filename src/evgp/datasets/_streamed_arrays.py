@@ -11,13 +11,11 @@ from jaxtyping import Float, Int, Shaped
 
 from evgp._errors import DatasetError
 from evgp._linalg import BLOCK, in_pairs
-from evgp.datasets._array_code import ArrayLayout
 from evgp.datasets._found import Found, digest, opened
 from evgp.datasets._ranges import Ranges
 from evgp.datasets.arrays import Header, check_columns, npy_header
-from evgp.datasets.encode import none_left
-from evgp.datasets.fitted import Fitted
-from evgp.datasets.survey import Survey, step_of
+from evgp.datasets.encode import ArrayLayout, none_left
+from evgp.datasets.fitted import Fitted, Survey, step_of
 from evgp.datasets.tables import all_finite, no_column
 
 

@@ -11,13 +11,11 @@ from jaxtyping import Float, Int
 from evgp._errors import DatasetError
 from evgp._linalg import BLOCK, in_pairs
 from evgp.datasets import _batches
-from evgp.datasets._columns import plain
 from evgp.datasets._found import Found, digest
-from evgp.datasets._layout import Layout, TableCode
 from evgp.datasets._ranges import Ranges
-from evgp.datasets.encode import none_left, usable
-from evgp.datasets.fitted import Fitted
-from evgp.datasets.survey import Survey, step_of
+from evgp.datasets.columns import plain
+from evgp.datasets.encode import Layout, TableCode, none_left, usable
+from evgp.datasets.fitted import Fitted, Survey, step_of
 from evgp.datasets.tables import check_names, checked_numbers, no_column, place_of
 
 _AT_LEAST = 64

@@ -1,28 +1,34 @@
-"""From named columns to a matrix: numbers scaled and words one-hot, both as the pool says."""
+"""From columns or arrays to a matrix: numbers scaled and words one-hot, as the pool says."""
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float
+from jaxtyping import Float, Int, Shaped
 
 from evgp._errors import DatasetError, DataWarning
+from evgp._linalg import in_pairs
 from evgp._reading import check_memory
-from evgp.datasets import _holes
-from evgp.datasets._columns import (
+from evgp.datasets import findings
+from evgp.datasets.columns import (
     Category,
     Column,
+    Moments,
     Number,
     counted,
     is_category,
+    is_constant,
     is_number,
     is_time,
     to_numbers,
     to_words,
 )
-from evgp.datasets._holes import Hole
+from evgp.datasets.findings import Hole, Look, of_ends, of_looks
+from evgp.datasets.fitted import Raw, Streamed, Survey, step_of
 from evgp.datasets.tables import Table, quoted
 
 # What to do about cells without a value.
@@ -84,7 +90,6 @@ class Encoder:
         standardise: bool = True,
     ) -> tuple["Encoder", Float[np.ndarray, "n d"]]:
         """The same, and the features of the table itself."""
-        from evgp.datasets._layout import Layout  # which makes encoders
 
         left_out = ((id,) if id is not None else ()) + tuple(drop)
         for name in left_out:
@@ -245,16 +250,353 @@ def taken(hint: str, categories: int) -> str:
 def filled(holes: Sequence[Hole]) -> str:
     """The note on cells that had no value."""
     total = counted(sum(hole.count for hole in holes), "cell")
-    return f"filled {total} with the pool's mean or most frequent word: {_holes.listed(holes)}"
+    return f"filled {total} with the pool's mean or most frequent word: {findings.listed(holes)}"
 
 
 def _refuse_holes(table: Table, names: Sequence[str], impute: bool) -> list[str]:
     """Raise for missing and infinite cells, with columns and rows, or note that they are filled."""
-    found = [hole for name in names for hole in _holes.in_cells(name, table.column(name))]
+    found = [hole for name in names for hole in findings.in_cells(name, table.column(name))]
     if not impute:
-        _holes.refuse(found, table.source, FILL)
+        findings.refuse(found, table.source, FILL)
     return [filled(found)] if found else []
 
 
 def _named(names: Sequence[str], what: str) -> str:
     return f"{counted(len(names), what)} ({quoted(names)})"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Named columns of a known kind; those `left_out` are no features."""
+
+    source: str
+    rows: int
+    schema: pa.Schema
+    left_out: tuple[str, ...] = ()
+    max_categories: int = 50
+    standardise: bool = True
+    impute: bool = False
+
+    @cached_property
+    def used(self) -> tuple[str, ...]:
+        """The columns that become features."""
+        return tuple(name for name in self.schema.names if name not in set(self.left_out))
+
+    @cached_property
+    def numeric(self) -> tuple[str, ...]:
+        """Those that hold numbers or times."""
+        kinds = {name: self.schema.field(name).type for name in self.used}
+        return tuple(name for name, kind in kinds.items() if is_number(kind) or is_time(kind))
+
+    def survey(self, first: int, table: pa.Table, rows: Int[np.ndarray, " r"]) -> Survey:
+        """Statistics of a block, and those of the sorted rows that lie in it."""
+        x = np.empty((len(self.numeric), len(table)))
+        holes = []
+        for row, name in zip(x, self.numeric, strict=True):
+            row[:] = to_numbers(table.column(name))
+            holes += findings.in_numbers(name, row, first)
+        counts = {}
+        for name in self.used:
+            if name not in self.numeric:
+                words = to_words(table.column(name))
+                counts[name] = findings.counts_of(words)
+                holes += findings.in_cells(name, words, first)
+        last = first + len(table)
+        inside = slice(*np.searchsorted(rows, [first, last]))
+        return Survey(
+            self.source,
+            first,
+            last,
+            Moments.of(x),
+            table.take(rows[inside] - first) if len(rows) else table.slice(0, 0),
+            counts,
+            tuple(holes),
+            self.max_categories,
+            self.rows,
+        )
+
+    def fit(self, table: pa.Table) -> tuple[Encoder, Float[np.ndarray, "n d"]]:
+        """What a table in memory teaches, as in files but with more of what looks odd; its rows."""
+        step, nobody = step_of(len(self.used)), np.empty(0, dtype=np.int64)
+        parts = (
+            self.survey(first, table.slice(first, step), nobody)
+            for first in range(0, max(1, self.rows), step)
+        )
+        encoder, _ = self._learnt(in_pairs(parts, Survey.merge))
+        whole = Table(table, self.source)
+        x, _ = encoder.matrix(whole)
+        notes = (*encoder.notes, *findings.of_pool(whole, encoder.columns, x))
+        return replace(encoder, notes=notes), x
+
+    def learn(self, survey: Survey) -> Encoder:
+        """Scaling and categories, with notes on what looks odd."""
+        encoder, looks = self._learnt(survey)
+        return replace(encoder, notes=(*encoder.notes, *findings.of_looks(looks)))
+
+    def _learnt(self, survey: Survey) -> tuple[Encoder, list[findings.Look]]:
+        """Scaling and categories, and how the columns look."""
+        if self.rows < 2:
+            raise too_few(self.source, self.rows)
+        notes: list[str] = []
+        if survey.holes and not self.impute:
+            findings.refuse(survey.holes, self.source, FILL)
+        if survey.holes:
+            notes.append(filled(survey.holes))
+        columns, looks, constant = [], [], []
+        moments = survey.moments
+        scaled = moments.numbers(self.numeric, self.rows, self.standardise)
+        numbers = {number.name: (at, number) for at, number in enumerate(scaled)}
+        for name in self.used:
+            if name in numbers:
+                column, look = self._number(*numbers[name], moments, notes)
+            else:
+                column, look = self._words(name, survey.words[name], notes)
+            if column is None:
+                constant.append(name)
+            else:
+                columns.append(column)
+                looks.append(look)
+        if constant:
+            notes.append(dropped(constant))
+        if not columns:
+            raise nothing(self.source, len(constant), len(self.left_out))
+        ignored = (*self.left_out, *constant)
+        return Encoder(tuple(columns), ignored, self.impute, tuple(notes), self.source), looks
+
+    def _number(
+        self, at: int, made: Number, moments: Moments, notes: list[str]
+    ) -> tuple[Column | None, findings.Look]:
+        name, low, high = made.name, float(moments.low[at]), float(moments.high[at])
+        if low > high or (self.standardise and is_constant(made, low, high)):
+            return None, findings.Look(name)
+        kind = self.schema.field(name).type
+        if is_time(kind):
+            notes.append(as_seconds(name))
+        whole = pa.types.is_integer(kind)
+        return made, findings.Look(
+            name,
+            all_differ=whole and self.rows >= 10 and bool(moments.rising[at]),
+            has_few=whole and findings.are_few(high - low + 1, self.rows),
+            wild=findings.of_ends(made, low, high),
+        )
+
+    def _words(
+        self, name: str, counts: Mapping[str, int], notes: list[str]
+    ) -> tuple[Column | None, findings.Look]:
+        look = findings.Look(name, has_few=findings.are_few(len(counts), self.rows))
+        if len(counts) < 2:
+            return None, look
+        most, written = self.max_categories, not pa.types.is_boolean(self.schema.field(name).type)
+        hint = findings.check(self.source, name, counts, self.rows, most, written=written)
+        if hint:
+            notes.append(taken(hint, len(counts)))
+        return findings.category(name, counts, written), look
+
+
+@dataclass(frozen=True)
+class TableCode:
+    """An encoder for blocks of a table."""
+
+    encoder: Encoder
+
+    @property
+    def unchanged(self) -> bool:
+        """Columns of a table are brought together, so they change."""
+        return False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the features."""
+        return self.encoder.names
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Columns that it reads."""
+        return self.encoder.sources
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of an encoded row."""
+        return (len(self.encoder.names),)
+
+    def encode(
+        self, raw: Raw, first: int, source: str
+    ) -> tuple[Float[np.ndarray, "n d"], list[str]]:
+        """Encoded rows, and columns with words that it does not know."""
+        table = Table(raw, source)
+        for name in () if self.encoder.impute else self.sources:
+            findings.refuse(findings.in_cells(name, table.column(name), first), source, FILL)
+        x, unknown = self.encoder.matrix(table)
+        return x, list(unknown)
+
+    def check(self, other: Streamed) -> list[str]:
+        """Refuse a pool that it cannot encode; notes on one that differs."""
+        layout = getattr(other, "layout", None)
+        if not isinstance(layout, Layout):
+            raise DatasetError(
+                f"{other.name}: expected a table, as {self.encoder.source}, got an array; save it "
+                "with the same columns"
+            )
+        # What the other pool leaves out for itself is no surprise.
+        here = [name for name in layout.schema.names if name in {*layout.used, *self.sources}]
+        return self.encoder.compare(Table(layout.schema.empty_table().select(here), other.name))
+
+
+@dataclass(frozen=True)
+class ArrayLayout:
+    """Rows of one shape and type: columns x0, x1, ..., or channels with further axes.
+
+    Constant columns are dropped, unless the shape is `fixed`; then they are zeros, as channels are.
+    """
+
+    source: str
+    rows: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    left_out: tuple[str, ...] = ()
+    standardise: bool = True
+    fixed: bool = False
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns; none where a row has more than one axis."""
+        return tuple(f"x{at}" for at in range(self.shape[0])) if len(self.shape) == 1 else ()
+
+    @cached_property
+    def used(self) -> Int[np.ndarray, " p"]:
+        """The places of the columns that become features, or of all channels."""
+        out = [int(name[1:]) for name in self.left_out]
+        return np.setdiff1d(np.arange(self.shape[0]), out)
+
+    def survey(self, first: int, x: Raw, rows: Int[np.ndarray, " r"]) -> Survey:
+        """Statistics of a block, and those of the sorted rows that lie in it."""
+        values = as_float(x, self.used)
+        holes = _in_array(values, self.used, first, self.columns)
+        last = first + len(x)
+        inside = slice(*np.searchsorted(rows, [first, last]))
+        moments = Moments.of(values.transpose(1, 0, 2).reshape(len(self.used), -1))
+        return Survey(self.source, first, last, moments, x[rows[inside] - first], {}, holes)
+
+    def learn(self, survey: Survey) -> tuple["ArrayCode", list[str]]:
+        """Scaling by column, or by channel, and notes on what looks odd."""
+        if self.rows < 2:
+            raise too_few(self.source, self.rows)
+        findings.refuse(survey.holes, self.source, FILL)
+        moments, names = survey.moments, [_name(at, self.columns) for at in self.used.tolist()]
+        made = moments.numbers(names, int(moments.count[0]), self.standardise)
+        ends = list(zip(moments.low.tolist(), moments.high.tolist(), strict=True))
+        flat = np.array([is_constant(one, *end) for one, end in zip(made, ends, strict=True)])
+        constant = [name for name, is_flat in zip(names, flat, strict=True) if is_flat]
+        notes = []
+        kept = np.ones(len(made), dtype=bool)
+        if self.standardise and constant:
+            if flat.all():
+                raise nothing(self.source, len(constant), len(self.left_out))
+            droppable = bool(self.columns) and not self.fixed
+            kept = ~flat if droppable else kept
+            zero = f"{quoted(constant)}: the same number everywhere, taken as 0"
+            notes.append(dropped(constant) if droppable else zero)
+        if self.columns:
+            notes += of_looks([Look(names[at], False, False, of_ends(made[at], *ends[at]))
+                               for at in np.flatnonzero(kept & ~flat)])  # fmt: skip
+        whole = self.dtype.kind in "iu" and not self.standardise
+        if whole and moments.high.max() >= 2.0**63:
+            raise DatasetError(
+                f"{self.source}: expected whole numbers below 2^63, got {moments.high.max():.6g}; "
+                "save them as int64"
+            )
+        wide = np.array([(one.scale, one.mean, one.std) for one in made])[kept]
+        wide[flat[kept] & self.standardise, 2] = np.inf
+        return ArrayCode(self, self.used[kept], wide[:, 0], wide[:, 1], wide[:, 2], whole), notes
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayCode:
+    """A scale for each column or channel that is kept; whole numbers may stay what they are."""
+
+    layout: ArrayLayout
+    kept: Int[np.ndarray, " p"]
+    unit: Float[np.ndarray, " p"]
+    mean: Float[np.ndarray, " p"]
+    std: Float[np.ndarray, " p"]
+    whole: bool = False
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether encoded rows are the floating point numbers that are in the files."""
+        whole = len(self.layout.shape) == 1 and len(self.kept) == self.layout.shape[0]
+        return whole and self.layout.dtype.kind == "f" and not self.layout.standardise
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the features; none where a row has more than one axis."""
+        return tuple(self.layout.columns[at] for at in self.kept) if self.layout.columns else ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The same: an array is read with all its columns."""
+        return self.names
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of an encoded row."""
+        return (len(self.kept), *self.layout.shape[1:])
+
+    def encode(
+        self, raw: Raw, first: int, source: str
+    ) -> tuple[Shaped[np.ndarray, " n *d"], list[str]]:
+        """Encoded rows; there are no words in an array."""
+        if self.whole:
+            return np.array(raw[:, self.kept], dtype=np.int64, order="C"), []
+        x = as_float(raw, self.kept)
+        findings.refuse(_in_array(x, self.kept, first, self.layout.columns), source, FILL)
+        if self.layout.standardise:
+            x /= self.unit[:, None]
+            x -= self.mean[:, None]
+            x /= self.std[:, None]
+        return x.reshape(len(x), *self.shape), []
+
+    def check(self, other: Streamed) -> list[str]:
+        """Refuse a pool of another shape."""
+        layout = getattr(other, "layout", None)
+        if not isinstance(layout, ArrayLayout) or layout.shape != self.layout.shape:
+            raise DatasetError(
+                f"{other.name}: expected rows of shape {self.layout.shape}, as in "
+                f"{self.layout.source}, got {other.shape}; save both alike"
+            )
+        if self.whole and layout.dtype.kind not in "iu":
+            raise DatasetError(
+                f"{other.name}: expected whole numbers, as in {self.layout.source}, got "
+                f"{layout.dtype}; save both alike"
+            )
+        return []
+
+
+def as_float(x: Raw, places: Int[np.ndarray, " p"]) -> Float[np.ndarray, "n p s"]:
+    """A fresh copy of some columns or channels in float64, with further axes made one."""
+    some = x if len(places) == x.shape[1] else x[:, places]
+    # A number beyond float64 becomes inf here, and is reported as such.
+    with np.errstate(over="ignore"):
+        return np.array(some, dtype=np.float64, order="C").reshape(
+            len(x), len(places), prod(x.shape[2:])
+        )
+
+
+def _in_array(
+    x: Float[np.ndarray, "n p s"], places: Int[np.ndarray, " p"], first: int, names: tuple[str, ...]
+) -> tuple[Hole, ...]:
+    if np.isfinite(x).all():
+        return ()
+    found: list[Hole] = []
+    for at, place in enumerate(places.tolist()):
+        for what, where in (("NaN", np.isnan(x[:, at])), ("infinite", np.isinf(x[:, at]))):
+            rows = np.flatnonzero(where.any(axis=1))[:4] + first
+            if len(rows):
+                found.append(
+                    Hole(_name(place, names), what, int(where.sum()), tuple(rows.tolist()))
+                )
+    return tuple(found)
+
+
+def _name(place: int, names: tuple[str, ...]) -> str:
+    return names[place] if names else f"channel {place}"

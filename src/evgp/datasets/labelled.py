@@ -13,7 +13,7 @@ from torch import Tensor
 
 from evgp._errors import DatasetError
 from evgp._reading import check_memory, check_plain, opened, read_text
-from evgp.datasets._columns import (
+from evgp.datasets.columns import (
     counted,
     is_category,
     is_number,

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from evgp._checks import flag, integer, one_of, path_of, word, words
 from evgp._errors import DatasetError, DataWarning
-from evgp.datasets import _holes, _parts
-from evgp.datasets._columns import (
+from evgp.datasets import _parts, findings
+from evgp.datasets.columns import (
     counted,
     is_category,
     is_number,
@@ -124,10 +124,10 @@ def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarra
             f"{source}: expected numbers or words in label column {label!r}, got {cells.type}; "
             "name another column"
         )
-    if found := _holes.in_cells(label, cells):
+    if found := findings.in_cells(label, cells):
         raise DatasetError(
-            f"{source}: expected a label in each row, got {_holes.listed(found)} (rows count from "
-            "0); fill them in, or leave those rows out"
+            f"{source}: expected a label in each row, got {findings.listed(found)} (rows count "
+            "from 0); fill them in, or leave those rows out"
         )
     if pa.types.is_integer(cells.type):
         values = np.asarray(cells.to_numpy())
@@ -199,8 +199,8 @@ def _features(
     data = table.data.drop_columns(list(dict.fromkeys(out)))
     if not impute:
         # Before the split, so that rows have the numbers they have in the file.
-        holes = [hole for name in data.column_names for hole in _holes.in_cells(name, data[name])]
-        _holes.refuse(holes, table.source, "correct them, or have them filled with impute=True")
+        holes = [hole for name in data.column_names for hole in findings.in_cells(name, data[name])]
+        findings.refuse(holes, table.source, "correct them, or have them filled with impute=True")
     for field in data.schema:
         usable(table.source, field.name, field.type)
     if not data.column_names:

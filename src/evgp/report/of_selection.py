@@ -28,7 +28,7 @@ from evgp.datasets import (
     table_of,
     write_text,
 )
-from evgp.datasets._columns import is_number
+from evgp.datasets.columns import is_number
 from evgp.pool import Selection
 from evgp.report.render import render
 from evgp.report.summarise import summarise

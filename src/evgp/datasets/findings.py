@@ -1,16 +1,108 @@
-"""What looks unlike it was meant: ids and labels among the features, copies, wild values."""
+"""What is missing, wrong or odd in the columns of a pool."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from evgp.datasets._columns import Column, Number, counted, to_numbers
+from evgp._errors import DatasetError
+from evgp.datasets.columns import (
+    Category,
+    Column,
+    Number,
+    counted,
+    is_number,
+    is_time,
+    missing,
+    shown,
+    to_numbers,
+    word_table,
+)
 from evgp.datasets.tables import Table, quoted
+
+# One more than `shown` shows, so that it can tell that there are more.
+_FIRST = 4
+
+
+@dataclass(frozen=True)
+class Hole:
+    """Empty or infinite cells of one column, and the first few rows they are in.
+
+    >>> str(Hole("size", "infinite", 2, (4, 8)))
+    "2 infinite in column 'size' (rows 4, 8)"
+    """
+
+    column: str
+    what: str
+    count: int
+    rows: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.count:,} {self.what} in column {self.column!r} ({shown(self.rows)})"
+
+
+def in_numbers(column: str, values: Float[np.ndarray, " n"], first: int = 0) -> list[Hole]:
+    """Numbers that are none, where the first row has the number `first`.
+
+    >>> in_numbers("size", np.array([1.0, np.nan]), first=10)
+    [Hole(column='size', what='missing or NaN', count=1, rows=(11,))]
+    """
+    if np.isfinite(values).all():
+        return []
+    none, infinite = np.isnan(values), np.isinf(values)
+    return _hole(column, "missing or NaN", none, first) + _hole(column, "infinite", infinite, first)
+
+
+def in_cells(column: str, cells: pa.ChunkedArray, first: int = 0) -> list[Hole]:
+    """Cells of any kind without a value."""
+    if is_number(cells.type) or is_time(cells.type):
+        return in_numbers(column, to_numbers(cells), first)
+    if not (cells.null_count or pa.types.is_dictionary(cells.type)):
+        return []
+    return _hole(column, "missing", missing(cells), first)
+
+
+def joined(one: Sequence[Hole], other: Sequence[Hole]) -> tuple[Hole, ...]:
+    """The holes of two runs of rows, the first one before the other.
+
+    >>> a, b = Hole("size", "infinite", 1, (4,)), Hole("size", "infinite", 2, (7, 9))
+    >>> joined([a], [b])
+    (Hole(column='size', what='infinite', count=3, rows=(4, 7, 9)),)
+    """
+    found = {(hole.column, hole.what): hole for hole in one}
+    for hole in other:
+        key = (hole.column, hole.what)
+        before = found.get(key, Hole(*key, 0, ()))
+        rows = (before.rows + hole.rows)[:_FIRST]
+        found[key] = Hole(*key, before.count + hole.count, rows)
+    return tuple(found.values())
+
+
+def listed(holes: Sequence[Hole]) -> str:
+    """The first few holes in words."""
+    more = f"; and {counted(len(holes) - 5, 'more column')}" if len(holes) > 5 else ""
+    return "; ".join(map(str, holes[:5])) + more
+
+
+def refuse(holes: Iterable[Hole], source: str, remedy: str) -> None:
+    """Raise if there are any, with columns, rows and what to do."""
+    if found := list(holes):
+        raise DatasetError(
+            f"{source}: expected a value in each cell, got {listed(found)} (rows count from 0); "
+            + remedy
+        )
+
+
+def _hole(column: str, what: str, where: Bool[np.ndarray, " n"], first: int) -> list[Hole]:
+    rows = np.flatnonzero(where)
+    if not len(rows):
+        return []
+    return [Hole(column, what, len(rows), tuple((rows[:_FIRST] + first).tolist()))]
+
 
 _ID = re.compile(r"(^|[_\W])(id|key|index|idx|uuid|guid|row|unnamed: \d+)$", re.I)
 _LABEL = re.compile(
@@ -164,3 +256,87 @@ def _wild(column: Number, values: Float[np.ndarray, " n"]) -> int | None:
     squeezed = bool(np.median(np.abs(values - np.median(values))) < _POINT)
     huge = column.scale >= _HUGE / 2 and squeezed
     return row if huge or abs(values[row]) >= _FAR else None
+
+
+# Letters of a word that may still be the name of a category.
+_LONGEST = 1_000
+
+
+def counts_of(words: pa.ChunkedArray) -> dict[str, int]:
+    """How often each word occurs, in the order of their first rows.
+
+    >>> counts_of(pa.chunked_array([["b", "a", None, "b"]]))
+    {'b': 2, 'a': 1}
+    """
+    total: dict[str, int] = {}
+    for chunk in words.chunks:
+        values, rows = word_table(chunk)
+        found, first, count = np.unique(rows[rows >= 0], return_index=True, return_counts=True)
+        order = np.argsort(first)
+        words_here = values.take(pa.array(found[order])).to_pylist()
+        for word, times in zip(words_here, count[order].tolist(), strict=True):
+            total[word] = total.get(word, 0) + times
+    return total
+
+
+def added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    """The counts of two runs of rows, the first one before the other.
+
+    >>> added({"b": 2}, {"a": 1, "b": 1})
+    {'b': 3, 'a': 1}
+    """
+    total = dict(one)
+    for word, count in other.items():
+        total[word] = total.get(word, 0) + count
+    return total
+
+
+def check(
+    source: str,
+    name: str,
+    counts: Mapping[str, int],
+    rows: int,
+    most: int,
+    *,
+    written: bool = True,
+    whole: bool = True,
+) -> str:
+    """Raise where words are not categories; otherwise what they may have been meant to be.
+
+    `written` is False for true and false; `whole` is False while further rows are to come.
+    """
+    if (longest := max(map(len, counts), default=0)) > _LONGEST:
+        raise DatasetError(
+            f"{source}: expected numbers or categories in column {name!r}, got text of up to "
+            f"{longest:,} letters; leave it out with drop={name!r}"
+        )
+    if not whole and len(counts) <= most:
+        return ""
+    hint = of_words(name, counts)
+    differ = len(counts) == rows and written
+    if hint and (differ or len(counts) > most):
+        raise DatasetError(
+            f"{source}: {hint}; correct it, or leave the column out with drop={name!r}"
+        )
+    if differ:
+        raise DatasetError(
+            f"{source}: expected numbers or categories in column {name!r}, got another word in "
+            f"each of {rows:,} rows; use id={name!r} or drop={name!r}"
+        )
+    if len(counts) > most:
+        seen = "" if whole else f" in {rows:,} of the rows"
+        raise DatasetError(
+            f"{source}: expected at most {most} categories in column {name!r}, got "
+            f"{len(counts):,}{seen}; use drop={name!r}, or raise max_categories="
+        )
+    return hint
+
+
+def category(name: str, counts: Mapping[str, int], written: bool) -> Category:
+    """The words in order, to be filled in with the commonest.
+
+    >>> category("kind", {"b": 2, "a": 1}, written=True).features
+    ('kind=a', 'kind=b')
+    """
+    commonest = min(counts, key=lambda word: (-counts[word], word))
+    return Category(name, tuple(sorted(counts)), commonest, written)
