@@ -113,7 +113,7 @@ def opened(path: str | Path, error: type[EvgpError] = DatasetError) -> Iterator[
 
 
 def is_utf8(path: str | Path) -> bool:
-    """Whether the name of a file is UTF-8; where it is not, Python has surrogates in it.
+    r"""Whether the name of a file is UTF-8; where it is not, Python has surrogates in it.
 
     >>> is_utf8("caf\u00e9.csv"), is_utf8("caf\udce9.csv")
     (True, False)

@@ -116,7 +116,7 @@ def test_long_words_are_read_where_they_fit(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(long_words(1_000, stored=False))
     assert read_parquet(path).column("w")[7].as_py() == "h" * 20_000
-    with reading_within(30_000_000), pytest.raises(DatasetError, match="--memory allows"):
+    with reading_within(30_000_000), pytest.raises(DatasetError, match="memory= allows"):
         read_parquet(path)
 
 

@@ -166,6 +166,8 @@ def test_equal_is_equal_field_by_field(given_parts: dict) -> None:
 def replace_one(selection: Selection, name: str) -> Selection | None:
     """The same with another value in one field, where that can be."""
     value = getattr(selection, name)
+    if name == "ids" and not len(selection):
+        return None
     if isinstance(value, np.ndarray):
         if not len(value):
             return None
@@ -177,6 +179,7 @@ def replace_one(selection: Selection, name: str) -> Selection | None:
         "start_variance": 0.5 if value != 0.5 else 0.25,
         "costs": np.zeros(len(selection)),
         "certificate": None,
+        "ids": () if selection.ids else ("another",) * len(selection),
         "settings": {**selection.settings, "another": 1},
         "warnings": (*selection.warnings, "another"),
     }[name]

@@ -35,8 +35,9 @@ def test_a_disk_that_fills_up_is_a_sentence(tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("method", ["features", "sharded"])
 def test_points_without_variance_are_refused(tmp_path, method) -> None:
     np.save(tmp_path / "x.npy", np.zeros((300, 4), dtype=np.float32))
+    pool = evgp.open_pool(tmp_path / "x.npy", standardise=False)
     with pytest.raises(PoolError, match="a mean prior variance of 0"):
-        evgp.pick(tmp_path / "x.npy", 5, features="raw", method=method)
+        evgp.pick(pool, 5, features="raw", method=method)
 
 
 def test_what_does_not_fit_is_refused_with_the_need(tmp_path) -> None:

@@ -57,18 +57,15 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
     def fit(self, X: Any, y: object = None, *, labelled: ArrayLike | None = None) -> "EVGPSelector":
         """Pick k rows of X; `labelled` are rows that have a label already, y plays no part."""
-        noise, features = noise_of(self.noise), features_of(self.features)
-        standardise = flag(self.standardise, "standardise")
         if isinstance(X, Tensor):
             X = X.detach().cpu().double().numpy()
         check_numbers(X, "X")
-        x = self._validated(X, dtype=np.float64)
+        x = self._validated(X, dtype=np.float64, ensure_min_samples=2)
         if issparse(x):
             check_memory(8 * x.shape[0] * x.shape[1], "a dense copy of X")
             x = x.toarray()
         if isinstance(self.k, int | np.integer) and self.k > len(x):
             raise PoolError(f"expected k of at most n_samples={len(x)}; got k={self.k}")
-        seed = _seed(self.random_state)
         self.selection_ = made = pick(
             x,
             self.k,
@@ -77,13 +74,12 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             kernel=self.kernel,
             criterion=self.criterion,
             greedy=self.greedy,
-            noise=noise,
-            standardise=standardise,
-            features=features,
-            seed=seed,
+            noise=noise_of(self.noise),
+            standardise=flag(self.standardise, "standardise"),
+            features=features_of(self.features),
+            seed=_seed(self.random_state),
         )
-        self.indices_ = made.indices
-        self.gains_ = made.gains
+        self.indices_, self.gains_ = made.indices, made.gains
         self.variance_left_ = made.variance_left
         self.n_samples_in_ = len(x)
         return self

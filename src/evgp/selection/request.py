@@ -178,11 +178,12 @@ class Request:
         room = None if memory is None else bytes_of(memory)
         data = _read(x, how, one_of(method, "method", METHODS), executor, room)
         points, tests, outside, rows = _rows(data, x, x_test, x_labelled, labelled)
-        n = len(points)
-        known = checks.rows_of(rows, "labelled", n)
+        known = checks.rows_of(rows, "labelled", n := len(points))
         some = None if candidates is None else checks.free_rows(candidates, known, n)
         costs = data.costs if data is not None and how.costs is not None else costs
         prices, money = checks.money(costs, budget, n)
+        if test_weights is not None and can(points, "in_files"):
+            raise PoolError("expected no test_weights with files; repeat test points instead")
         weights = checks.test_weights(test_weights, rule, n if tests is None else len(tests))
         return cls(
             x=points, k=_most(k, known, some, (prices, money), n), kernel=prior, criterion=rule,
@@ -190,8 +191,7 @@ class Request:
             x_labelled=outside, test_weights=weights, labelled=known, candidates=some,
             costs=prices, budget=money, search=greedy_of(greedy), features=features, noise=noise,
             storage=storage, thin=thin, method=method, memory=room, executor=executor,
-            cache=None if cache is None else path_of(cache, "cache"), seed=seed,
-            progress=progress, data=data,
+            cache=_path(cache), seed=seed, progress=progress, data=data,
             given={"k": k and int(k), "budget": budget, "standardise": bool(standardise)},
         )  # fmt: skip
 
@@ -212,8 +212,6 @@ class Request:
             )
         if self.method == "dense" and self.features is not None:
             raise PoolError(f"expected no features with method='dense', got {self.features!r}")
-        if self.test_weights is not None and can(self.x, "in_files"):
-            raise PoolError("expected no test_weights with files; repeat test points instead")
 
     @cached_property
     def sizes(self) -> "Sizes":
@@ -268,6 +266,10 @@ def kernel_of(
             f"makes one; got {shown(network)}"
         )
     return NTK(network) if isinstance(network, Network) else EmpiricalNTK(network, seed=seed)
+
+
+def _path(cache: str | Path | None) -> Path | None:
+    return None if cache is None else path_of(cache, "cache")
 
 
 def _executor(executor: object) -> Executor:
