@@ -27,12 +27,18 @@ JITTER = 1e-10
 
 
 def standardised(pool: Array, *others: Array | None) -> list[Array | None]:
-    """Mean 0 and standard deviation 1 over the pool, by column or channel; constant ones are 0."""
+    """Mean 0 and standard deviation 1 over the pool, by column or channel.
+
+    Columns that are constant there are left out, channels are 0.
+    """
     axes = tuple(axis for axis in range(pool.ndim) if axis != 1)
     mean, std = pool.mean(axes, keepdims=True), pool.std(axes, keepdims=True)
     flat = np.ptp(pool, axis=axes, keepdims=True) == 0
     scale = np.where(flat, 0.0, 1 / np.where(flat, 1.0, std))
-    return [None if one is None else (one - mean) * scale for one in (pool, *others)]
+    made = [None if one is None else (one - mean) * scale for one in (pool, *others)]
+    if pool.ndim > 2:
+        return made
+    return [None if one is None else one[:, ~flat[0]] for one in made]
 
 
 def spread(x: Array, count: int, seed: int, weights: Array | None = None) -> Array | None:

@@ -43,7 +43,8 @@ def problem(
         "net": _net(rng),
         "kernel": "nngp" if _chance(rng, 0.15) else "ntk",
         "noise": float(10 ** rng.uniform(-8, 0)) if _chance(rng, 0.7) else 1e-6,
-        "standardise": _chance(rng, 0.7),
+        # Rows that are all alike are refused where they are scaled.
+        "standardise": _chance(rng, 0.7) and _differs(x),
         "storage": str(rng.choice(("float64", "float32"))),
         "seed": int(rng.integers(100)),
         "by_rate": _chance(rng, 0.5),
@@ -63,6 +64,10 @@ def problem(
     if door == "pick" and asked.get("method") != "sharded" and _chance(rng, 0.2):
         asked["thin"] = int(rng.integers(1, points + 2))
     return Problem(**(asked | _purse(rng, Problem(**asked))))
+
+
+def _differs(x: Array) -> bool:
+    return bool(np.ptp(x, axis=tuple(axis for axis in range(x.ndim) if axis != 1)).any())
 
 
 def _chance(rng: np.random.Generator, share: float) -> bool:
