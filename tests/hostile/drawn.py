@@ -25,7 +25,7 @@ def problem(
     `most` rows at most; with mutual information half as many, because it is slower to check.
 
     >>> problem(np.random.default_rng(0)).x.shape
-    (10, 4)
+    (3, 5)
     """
     criterion = str(rng.choice(CRITERIA)) if criterion is None else criterion
     by_features = criterion in ("ev", "linearised") and rng.random() < 0.5
