@@ -1,6 +1,8 @@
 """One way from any pool to numbers: frames, files and arrays agree to the bit."""
 
 import json
+import os
+import re
 import warnings
 
 import numpy as np
@@ -186,3 +188,42 @@ def test_scaling_does_not_depend_on_the_way_in(seed, n, d, constant) -> None:
     assert all(torch.equal(first, other) for other in rest)
     assert torch.allclose(first.mean(0), torch.zeros(first.shape[1]).double(), atol=1e-9)
     assert torch.allclose(first.std(0, unbiased=False), torch.ones(first.shape[1]).double())
+
+
+def test_odd_cells_of_frames_are_numbers_or_words() -> None:
+    n = 12
+    numbers = {"a": np.arange(n) % 5.0}
+    large = pd.DataFrame({**numbers, "o": [10**30 + i * 10**28 for i in range(n)]})
+    assert read_pool(large).features == ("a", "o")
+    words = pd.DataFrame({**numbers, "o": pd.Series(["\ud800", "b"] * 6, dtype=object)})
+    assert len(read_pool(words).features) == 3
+    beyond = pd.DataFrame({**numbers, "o": [10**400 + i % 2 for i in range(n)]})
+    assert len(read_pool(beyond).features) == 3
+
+
+def test_addresses_of_this_machine_are_paths(tmp_path) -> None:
+    os.mkfifo(tmp_path / "fifo.parquet")
+    with pytest.raises(DatasetError, match="fifo"):
+        evgp.pick(f"file://{tmp_path}/fifo.parquet", 1)
+    with pytest.raises(DatasetError, match="fifo"):
+        evgp.pick(f"file://{tmp_path}", 1)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "file://",
+        "zip://a.npy::file:///nowhere/p.npy",
+        "ftp://127.0.0.1:1/x.parquet",
+        "http://a/b.csv",
+    ],
+)
+def test_addresses_that_cannot_be_opened_are_named(where) -> None:
+    with pytest.raises(DatasetError, match=re.escape(where)):
+        evgp.pick(where, 1)
+
+
+def test_picks_that_change_nothing_are_said() -> None:
+    x = np.random.default_rng(0).normal(size=(30, 3))
+    with pytest.warns(DataWarning, match="lower the variance by less than 1e-09 of it"):
+        evgp.pick(x, 5, x_test=x * 1e12)

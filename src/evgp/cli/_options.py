@@ -207,7 +207,8 @@ StorageName = Annotated[
     Storages, typer.Option("--storage", help="Precision of the large matrix; float32 halves it.")
 ]
 Impute = Annotated[
-    bool, typer.Option("--impute", help="Fill missing cells with the mean or the most frequent word.")
+    bool,
+    typer.Option("--impute", help="Fill missing cells with the mean or the most frequent word."),
 ]
 MaxCategories = Annotated[
     int,

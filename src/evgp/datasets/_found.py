@@ -13,13 +13,14 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from evgp._checks import path_of, shown
-from evgp._errors import DatasetError
+from evgp._errors import DatasetError, EvgpError
 from evgp._reading import check_plain
 from evgp._reading import opened as plain_file
 from evgp.datasets.tables import check_file, damaged, quoted
 
 PARQUET, ARROW, NPY = "Parquet", "Arrow", "NumPy"
 KINDS = {".parquet": PARQUET, ".arrow": ARROW, ".feather": ARROW, ".ipc": ARROW, ".npy": NPY}
+_OTHERS = (".csv", ".tsv", ".txt", ".json", ".npz", ".gz", ".zip", ".xlsx")
 _PART = 2**20
 _ENDS = ".parquet, .arrow, .feather or .npy"
 
@@ -55,6 +56,18 @@ def is_address(where: str | Path) -> bool:
     return isinstance(where, str) and "://" in where
 
 
+def local(where: str | Path) -> Path | None:
+    """The path on this machine, which an address may stand for, too; None for one elsewhere.
+
+    >>> local("file:///data/pool.parquet"), local("s3://bucket/pool")
+    (PosixPath('/data/pool.parquet'), None)
+    """
+    if not is_address(where):
+        return Path(where)
+    scheme, path = str(where).split("://", 1)
+    return Path(path) if scheme in ("file", "local") else None
+
+
 def kind_of(file: str | Path) -> str:
     """The kind of a file by the end of its name.
 
@@ -72,8 +85,8 @@ def kind_of(file: str | Path) -> str:
 
 def _listed(where: Sequence[str | Path], name: str) -> Found:
     for file in where:
-        if not is_address(file):
-            check_plain(file)
+        if (place := local(file)) is not None:
+            check_plain(place)
     kinds = {kind_of(file): str(file) for file in where}
     if len(kinds) > 1:
         raise _mixed(name, list(kinds.values()))
@@ -125,6 +138,10 @@ def _sorted(source: str, names: list[str], others: list[str], full: Any) -> Foun
 
 
 def _at_address(where: str) -> Found:
+    if PurePosixPath(where).suffix.lower() in _OTHERS:
+        kind_of(where)  # says what to do, before anybody else is asked
+    if not where.split("://", 1)[1].strip("/"):
+        raise DatasetError(f"{where}: expected the address of a pool, got none behind ://")
     fs, path = _filesystem(where)
     with readable(where):
         if not fs.isdir(path):
@@ -140,12 +157,12 @@ def _at_address(where: str) -> Found:
 def opened(file: str) -> Iterator[BinaryIO]:
     """A file or an address, to be read as bytes."""
     with readable(file):
-        if is_address(file):
-            fs, path = _filesystem(file)
-            with fs.open(path, "rb") as stream:
+        if (place := local(file)) is not None:
+            with plain_file(place) as stream:
                 yield stream
         else:
-            with plain_file(file) as stream:
+            fs, path = _filesystem(file)
+            with fs.open(path, "rb") as stream:
                 yield stream
 
 
@@ -170,6 +187,17 @@ def readable(file: str) -> Iterator[None]:
             said = os.strerror(error.errno).lower()
             raise DatasetError(f"{file}: cannot be read: {said}") from error
         raise damaged(file, PurePosixPath(file).suffix.lower()) from error
+    except EvgpError:
+        raise
+    except Exception as error:  # what opens an address may raise anything
+        if not is_address(file):
+            raise
+        raise _closed(file, error) from error
+
+
+def _closed(where: str, error: Exception) -> DatasetError:
+    said = " ".join(str(error).split())[:300] or type(error).__name__
+    return DatasetError(f"{where}: this address cannot be opened: {said}")
 
 
 def _filesystem(where: str) -> tuple[Any, str]:
@@ -182,8 +210,8 @@ def _filesystem(where: str) -> tuple[Any, str]:
         ) from error
     try:
         fs, path = fsspec.core.url_to_fs(where)
-    except (ImportError, ValueError) as error:
-        raise DatasetError(f"{where}: this address cannot be opened: {error}") from error
+    except Exception as error:  # each kind of address has a package of its own behind it
+        raise _closed(where, error) from error
     return fs, path
 
 

@@ -1,6 +1,7 @@
 """Whatever people hand over as a pool, as a table to show: frames, arrays, datasets, files."""
 
 from collections.abc import Container, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,8 +153,14 @@ def _cells(column: Any) -> pa.Array:
     """A column of whatever kind; objects that Arrow has no type for are written out."""
     try:
         return pa.array(column, from_pandas=True)
+    except OverflowError:  # whole numbers beyond 64 bits
+        with suppress(OverflowError, TypeError, ValueError):
+            return pa.array([None if value is None else float(value) for value in column])
     except (pa.ArrowException, TypeError, ValueError):
-        return pa.array([None if value is None else str(value) for value in column])
+        pass
+    words = (None if value is None else str(value) for value in column)
+    # A surrogate is no letter, and Arrow takes none.
+    return pa.array([one and one.encode("utf-8", "backslashreplace").decode() for one in words])
 
 
 def _free(name: Any, taken: Container[object]) -> Any:

@@ -28,6 +28,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 # Of the memory that is free, how much a run may plan to use.
 _SHARE = 0.8
+# A fall of the variance by a smaller share than this says nothing.
+_NOTHING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,6 +296,16 @@ def _remark_picks(picks: Selection, noise: float) -> None:
             DataWarning,
             stacklevel=3,
         )
+    start, left = picks.start_variance, picks.variance_left
+    if len(left) and 0 < start and not start - left[-1] > _NOTHING * start:
+        warnings.warn(
+            f"the {len(picks)} picks lower the variance by less than {_NOTHING:g} of it, so that "
+            "others would do as well: the test points may be far from the pool, or on another "
+            "scale",
+            DataWarning,
+            stacklevel=3,
+        )
+        return
     nothing = min(max(1e-9, 3 * noise), 1e-5) * picks.prior_variance
     enough = int((picks.variance_left > nothing).sum()) + 1
     if picks.prior_variance > 0 and enough < len(picks):
