@@ -261,8 +261,8 @@ def test_memory_is_kept_whatever_the_pool(tmp_path) -> None:
         x[start : start + 100_000] = random.normal(size=(100_000, 100))
     x.flush()
     allowed = int(9e8)
-    assert evgp.plan((len(x), 100), 5, features="nystrom-64", method="sharded",
-                     memory=allowed, held=False).scratch  # fmt: skip
+    how = {"features": "nystrom-64", "method": "sharded", "memory": allowed}
+    assert evgp.plan(tmp_path / "x.npy", 5, **how).facts()["scratch"]
     command = [sys.executable, "-c", MEMORY, str(tmp_path / "x.npy"), str(allowed)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (tmp_path / "x.npy").stat().st_size > allowed

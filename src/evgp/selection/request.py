@@ -362,5 +362,7 @@ def _most(
 ) -> int:
     """The number of picks to aim for, of the rows that may be picked."""
     prices, budget = money
-    free = checks.free_rows(None, known, n) if some is None else some
-    return most_picks(k, len(free), None if prices is None else prices[free], budget)
+    if some is None and (prices is not None or len(known) == n):
+        some = checks.free_rows(None, known, n)  # refuses where there is nothing to pick
+    count = n - len(known) if some is None else len(some)
+    return most_picks(k, count, None if prices is None else prices[some], budget)

@@ -62,8 +62,9 @@ class _Part:
     residual: Float[Tensor, " p1"]  # cumulative singular values, from 0
 
     def bound(self, j: int) -> float:
+        """For j points, in O(p): below r = j - p only the part outside grows."""
         p = len(self.ritz) - 1
-        r = torch.arange(j + 1)
+        r = torch.arange(max(0, j - p), j + 1)
         outside = torch.clamp(self.norm * r.double().sqrt(), max=self.trace)
         mixed = (self.ritz[(j - r).clamp(max=p)] + outside).max() + self.residual[min(j, p)]
         added = self.ritz[min(j, p)] + outside[-1]
