@@ -138,8 +138,11 @@ def _sorted(source: str, names: list[str], others: list[str], full: Any) -> Foun
 
 
 def _at_address(where: str) -> Found:
-    if PurePosixPath(where).suffix.lower() in _OTHERS:
+    suffix = PurePosixPath(where).suffix.lower()
+    if suffix in _OTHERS:
         kind_of(where)  # says what to do, before anybody else is asked
+    if KINDS.get(suffix, PARQUET) != PARQUET:
+        raise _only_parquet(where)
     if not where.split("://", 1)[1].strip("/"):
         raise DatasetError(f"{where}: expected the address of a pool, got none behind ://")
     fs, path = _filesystem(where)
