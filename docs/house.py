@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 TABLE = re.compile(r"(<!-- house -->\n).*?(<!-- /house -->)", re.DOTALL)
-# Classes that something may be told apart by, instead of by what it says it can do.
+# Classes that type tests may name, where things should say themselves what they can do.
 KINDS = {
     "criteria": "ExpectedVariance Linearised Percentile MutualInformation",
     "kernels and features": "NTK NNGP EmpiricalNTK Tabulated Wide Checked Raw Inducing Sketch",
@@ -146,7 +146,7 @@ def table(found: dict[str, str]) -> str:
 
 
 def main() -> None:
-    """Measure, and write the page unless told to print."""
+    """Measure, then write the page, or only print the table with --print."""
     made = table(measured(ROOT / "src" / "evgp"))
     if "--print" in sys.argv:
         print(made)

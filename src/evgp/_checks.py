@@ -149,7 +149,7 @@ def one_of(value: object, name: str, among: Sequence[str], *, error: Error = Poo
 
 
 def instance(value: Any, name: str, kind: Any, such_as: str, *, error: Error = PoolError) -> Any:
-    """An object of a kind, or of a protocol; a class is none of its objects.
+    """An instance of a class or protocol; the class itself is refused.
 
     >>> instance("a", "name", str, "'kin8nm'")
     'a'

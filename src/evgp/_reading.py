@@ -99,7 +99,7 @@ def check_plain(path: str | Path, error: type[EvgpError] = DatasetError) -> int:
 def opened(path: str | Path, error: type[EvgpError] = DatasetError) -> Iterator[BufferedReader]:
     """A plain file, open to be read; a pipe that takes its name meanwhile is not waited for.
 
-    What goes wrong while it is read is told in a sentence, too.
+    Errors while it is read are reported in one sentence, too.
     """
     check_plain(path, error)
     try:

@@ -23,7 +23,8 @@ def test_a_line_cut_short_to_any_bytes_is_as_good_as_not_written(tmp_path: Path)
     path = tmp_path / "picks.txt"
     first, second = written(path, [7, 3])
     path.write_bytes(first + b"1 \xff\xfe")
-    again = PickFile(path)
+    with pytest.warns(DamageWarning, match="pick 2 of 2"):  # no line begins so
+        again = PickFile(path)
     assert again.rows() == [7] and path.read_bytes() == first
     again.add(3)
     assert again.rows() == [7, 3] and path.read_bytes() == first + second
@@ -99,3 +100,24 @@ def test_a_folder_that_a_killed_run_was_removing_goes(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     with in_use(tmp_path / "work", remove=False):
         assert not left.exists() and (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 64, b"garbage", b"9 4 zz", b"\xff\n"])
+def test_what_no_crash_leaves_is_named(tmp_path, tail) -> None:
+    path = tmp_path / "start.picks"
+    PickFile(path).add(7)
+    path.write_bytes(path.read_bytes() + tail)
+    with pytest.warns(DamageWarning, match="was damaged"):
+        assert PickFile(path).rows() == [7]
+    assert PickFile(path).rows() == [7]
+
+
+def test_a_line_that_a_crash_cut_short_is_no_damage(tmp_path) -> None:
+    path = tmp_path / "start.picks"
+    kept = PickFile(path)
+    kept.add(7)
+    kept.add(31)
+    whole = path.read_bytes()
+    for end in range(whole.index(b"\n") + 1, len(whole)):
+        path.write_bytes(whole[:end])
+        assert PickFile(path).rows() == [7]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,28 +56,9 @@ class Encoder:
     source: str = "the pool"
 
     @classmethod
-    def fit(
-        cls,
-        table: Table,
-        *,
-        id: str | None = None,
-        drop: Sequence[str] = (),
-        impute: bool = False,
-        max_categories: int = 50,
-        standardise: bool = True,
-    ) -> "Encoder":
-        """Learn scaling and categories; `notes` says what looks odd.
-
-        Without `standardise` numbers stay as they are, and so do constant columns.
-        """
-        return cls.fit_transform(
-            table,
-            id=id,
-            drop=drop,
-            impute=impute,
-            max_categories=max_categories,
-            standardise=standardise,
-        )[0]
+    def fit(cls, table: Table, **options: Any) -> "Encoder":
+        """Learn scaling and categories; takes what `fit_transform` takes."""
+        return cls.fit_transform(table, **options)[0]
 
     @classmethod
     def fit_transform(
@@ -89,8 +71,10 @@ class Encoder:
         max_categories: int = 50,
         standardise: bool = True,
     ) -> tuple["Encoder", Float[np.ndarray, "n d"]]:
-        """The same, and the features of the table itself."""
+        """Learn scaling and categories, and encode the table; `notes` says what looks odd.
 
+        Without `standardise` numbers stay as they are, and so do constant columns.
+        """
         left_out = ((id,) if id is not None else ()) + tuple(drop)
         for name in left_out:
             table.column(name)

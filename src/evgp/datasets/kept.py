@@ -18,6 +18,7 @@ from evgp.datasets.disk import KEPT, naming
 
 _LOCK = "in-use"
 _LINE = re.compile(rb"(\d{1,18}) (\d{1,18}) [0-9a-f]{16}")
+_BEGUN = re.compile(rb"(\d{1,18}( (\d{1,18}( [0-9a-f]{0,16})?)?)?)?")
 _OLD = re.compile(rb"(\d+ \d+\n)+")
 
 
@@ -63,6 +64,10 @@ class PickFile:
                 self._warn(len(found), old=_OLD.fullmatch(content) is not None)
                 break
             size += len(line) + 1
+        else:
+            # A line that was cut short by a crash begins as a line does; anything else is damage.
+            if not _BEGUN.fullmatch(content[size:]):
+                self._warn(len(found) + 1, old=False)
         if size < len(content):
             os.truncate(self.path, size)
 
@@ -80,9 +85,9 @@ class PickFile:
 
     def _line(self, row: int) -> bytes:
         before = self._lines[-1] if self._lines else self.path.name.encode()
-        told = f"{len(self._rows)} {row}"
-        check = blake2b(before + b"\n" + told.encode(), digest_size=8).hexdigest()
-        return f"{told} {check}".encode()
+        pick = f"{len(self._rows)} {row}"
+        check = blake2b(before + b"\n" + pick.encode(), digest_size=8).hexdigest()
+        return f"{pick} {check}".encode()
 
     def _fits(self, line: bytes) -> bool:
         """Take a line over if it is the next one; two runs at once may each write the same."""

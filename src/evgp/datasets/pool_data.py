@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -86,7 +87,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class PoolData:
+class PoolData(ABC):
     """A pool that was read: its rows as numbers, and all else that is known of them.
 
     Attributes
@@ -144,9 +145,9 @@ class PoolData:
         """What is shown of each row, by column."""
         return {}
 
+    @abstractmethod
     def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
         """Other points, such as test points, with the columns and on the scale of this pool."""
-        raise NotImplementedError
 
     def tensor_like(self, other: Any, name: str = "x_test") -> Shaped[Tensor, " m *d"]:
         """Other points in memory, as this pool is."""
