@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import socket
+import time
 import warnings
 
 import numpy as np
@@ -221,6 +223,16 @@ def test_addresses_of_this_machine_are_paths(tmp_path) -> None:
 def test_addresses_that_cannot_be_opened_are_named(where) -> None:
     with pytest.raises(DatasetError, match=re.escape(where)):
         evgp.pick(where, 1)
+
+
+def test_a_server_that_never_answers_is_given_up(monkeypatch) -> None:
+    monkeypatch.setattr("evgp.datasets._found._ANSWER", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        where = f"http://127.0.0.1:{silent.getsockname()[1]}/pool.parquet"
+        start = time.monotonic()
+        with pytest.raises(DatasetError, match=f"{where}: the server does not answer"):
+            evgp.pick(where, 1)
+    assert time.monotonic() - start < 20
 
 
 def test_picks_that_change_nothing_are_said() -> None:

@@ -22,6 +22,8 @@ PARQUET, ARROW, NPY = "Parquet", "Arrow", "NumPy"
 KINDS = {".parquet": PARQUET, ".arrow": ARROW, ".feather": ARROW, ".ipc": ARROW, ".npy": NPY}
 _OTHERS = (".csv", ".tsv", ".txt", ".json", ".npz", ".gz", ".zip", ".xlsx")
 _PART = 2**20
+# Seconds that a web server may take to accept a connection, and between two parts of an answer.
+_CONNECT, _ANSWER = 20.0, 60.0
 _ENDS = ".parquet, .arrow, .feather or .npy"
 
 
@@ -189,6 +191,8 @@ def readable(file: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             said = os.strerror(error.errno).lower()
             raise DatasetError(f"{file}: cannot be read: {said}") from error
+        if isinstance(error, TimeoutError):
+            raise DatasetError(f"{file}: the server does not answer; try again later") from error
         raise damaged(file, PurePosixPath(file).suffix.lower()) from error
     except EvgpError:
         raise
@@ -212,10 +216,20 @@ def _filesystem(where: str) -> tuple[Any, str]:
             "(pip install fsspec), or copy the files here"
         ) from error
     try:
-        fs, path = fsspec.core.url_to_fs(where)
+        fs, path = fsspec.core.url_to_fs(where, **_limits(where))
     except Exception as error:  # each kind of address has a package of its own behind it
         raise _closed(where, error) from error
     return fs, path
+
+
+def _limits(where: str) -> dict[str, Any]:
+    """Time-outs for web servers, which fsspec would wait for; other stores have their own."""
+    if not where.startswith(("http://", "https://")):
+        return {}
+    import aiohttp
+
+    wait = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=_ANSWER)
+    return {"client_kwargs": {"timeout": wait}}
 
 
 def _is_hidden(name: str) -> bool:

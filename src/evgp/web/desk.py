@@ -19,6 +19,8 @@ from evgp.web.sessions import Session
 from evgp.web.thumbnails import Thumbnails
 from evgp.web.writer import Writer
 
+# Rows that a person holds: the one on the screen and two ahead; others want some too.
+AT_HAND = 3
 _CARDS = 1_000
 _RECOVERY = 4.0  # seconds; pages try again every second
 
@@ -81,7 +83,7 @@ class Desk:
         self.campaign.close()
 
     def hand_out(self, session: Session, count: int, holding: Sequence[int] = ()) -> Handed:
-        """Rows that are this person's for a while: what they hold already, then best first.
+        """At most `AT_HAND` rows for this person: what they hold already, then best first.
 
         Leases end with the server. For some seconds after it was started in the middle of the
         work, people get nothing but what they hold, so that all can say what that is.
@@ -91,8 +93,10 @@ class Desk:
         open = [*self._again(state, session.who), *pending]
         known = set(open)
         claimed = [row for row in holding if row in known]
-        first = self.leases.take(session.id, claimed, len(claimed))
-        rows = first if self._recovering() else self.leases.take(session.id, open, count)
+        first = self.leases.take(session.id, claimed, AT_HAND, AT_HAND)
+        rows = first
+        if not self._recovering():
+            rows = self.leases.take(session.id, open, min(count, AT_HAND), AT_HAND)
         self.ahead.call()
         free = state.created.rows - len({*state.picked, *state.verdicts})
         return Handed(

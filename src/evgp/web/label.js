@@ -6,7 +6,7 @@
   const form = el("answer"), number = el("number");
   // By campaign too: tomorrow another one may stand at this address, and must not get these answers.
   const store = `evgp outbox ${campaign} ${person}`;
-  const WANT = 3;            // rows at hand: the one on the screen and two ahead; others want some too
+  const WANT = 3;            // rows at hand: the one on the screen and two ahead; the server gives no more
 
   let items = [];            // rows at hand, the first is on the screen
   const answered = new Set(); // rows this page has answered, whatever the server still thinks
@@ -121,9 +121,7 @@
     fetching = true;
     let again = 0;
     try {
-      // To the server, rows whose answers are on their way are still at hand.
-      const wanted = Math.min(20, WANT + outbox.filter((one) => one.body.row !== undefined).length);
-      const answer = await call("/api/next", { campaign, count: wanted, holding: items.map((item) => item.row) });
+      const answer = await call("/api/next", { campaign, count: WANT, holding: items.map((item) => item.row) });
       if (answer.ok) {
         const told = await answer.json();
         // What others have by now goes, but never from under the eyes of whoever reads it.

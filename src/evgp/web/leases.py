@@ -22,13 +22,21 @@ class Leases:
         self._lock = threading.Lock()
         self._held: dict[int, tuple[str, float]] = {}
 
-    def take(self, holder: str, rows: Iterable[int], count: int) -> list[int]:
-        """At most `count` of these rows for a holder: those it has, then free ones, in order."""
+    def take(
+        self, holder: str, rows: Iterable[int], count: int, most: int | None = None
+    ) -> list[int]:
+        """At most `count` of these rows for a holder: those it has, then free ones, in order.
+
+        No free row is taken by a holder that has `most` rows, these or others.
+        """
         with self._lock:
             self._expire()
             wanted = list(rows)
             mine = [row for row in wanted if self._holder(row) == holder]
             free = [row for row in wanted if self._holder(row) is None]
+            if most is not None:
+                has = sum(one == holder for one, _ in self._held.values())
+                free = free[: max(0, most - has)]
             taken = [*mine, *free][:count]
             until = self._clock() + self.seconds
             self._held |= dict.fromkeys(taken, (holder, until))

@@ -53,9 +53,9 @@ class About(BaseModel):
 
 
 class Wish(Change):
-    """How many rows a page wants to have at hand, and which it has already."""
+    """How many rows a page wants, of which it gets at most three, and which it has already."""
 
-    count: int = Field(6, ge=1, le=20)
+    count: int = Field(3, ge=1, le=20)
     holding: list[StrictInt] = Field(default_factory=list, max_length=40)
 
 
