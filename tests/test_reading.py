@@ -16,8 +16,7 @@ from evgp import _reading
 from evgp._errors import CampaignError, DamagedFile, DatasetError
 from evgp._reading import check_plain, opened, read_bytes, read_json, read_text, reading_within
 from evgp.datasets import load_selection, open_pool, read_table, write_rows
-from evgp.datasets.checksums import fingerprint, verify
-from evgp.datasets.kept import PickFile
+from evgp.datasets.cache import PickFile, fingerprint, verify
 from evgp.web.sessions import keeper_of
 
 

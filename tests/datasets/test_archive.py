@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evgp._errors import DatasetError
-from evgp.datasets import known, load, names
+from evgp.datasets import load, named, names
 from tests.conftest import data_folder, missing
 
 REAL = data_folder()
@@ -150,7 +150,7 @@ def test_a_pickle_with_the_right_checksum_is_still_not_opened(
     path = folder / "kin8nm.npz"
     np.savez(path, **regression(y=np.array([print] * 20, dtype=object)))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    monkeypatch.setitem(known.KNOWN, "kin8nm", replace(names()["kin8nm"], sha256=digest))
+    monkeypatch.setitem(named.KNOWN, "kin8nm", replace(names()["kin8nm"], sha256=digest))
     with pytest.raises(DatasetError, match="never unpickled"):
         load("kin8nm")
 

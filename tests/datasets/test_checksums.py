@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evgp._errors import DamagedFile
-from evgp.datasets import array_file, checksums, fingerprint, verify
+from evgp.datasets import array_file, cache, fingerprint, verify
 
 
 def made(path: Path, rows: int = 50, origin: str = "a", seed: int = 0) -> Path:
@@ -18,7 +18,7 @@ def made(path: Path, rows: int = 50, origin: str = "a", seed: int = 0) -> Path:
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch) -> None:
-    monkeypatch.setattr(checksums, "BLOCK_BYTES", 256)
+    monkeypatch.setattr(cache, "BLOCK_BYTES", 256)
 
 
 def test_a_file_is_an_npy_file_and_has_one_fingerprint(tmp_path) -> None:

@@ -15,7 +15,8 @@ import pytest
 from PIL import Image, ImageFile, features
 
 from evgp._errors import DatasetError
-from evgp.datasets import _photos, read_images
+from evgp.datasets import images as photos
+from evgp.datasets import read_images
 from evgp.datasets.images import Images
 from tests.conftest import absent
 
@@ -109,22 +110,22 @@ def cut(kind: str, side: int = 64, mode: str = "RGB") -> bytes:
 
 
 BAD = {
-    "labels.csv": (b"a,b\n1,2\n", _photos.NO_IMAGE),
-    "README": (b"read me", _photos.NO_IMAGE),
-    "Thumbs.db": (b"\xd0\xcf\x11\xe0", _photos.NO_IMAGE),
-    "nothing": (b"", _photos.NO_IMAGE),
-    "empty.png": (b"", _photos.MISNAMED),
-    "text.PNG": (b"not an image at all", _photos.MISNAMED),
-    "head.jpg": (b"\xff\xd8\xff\xe0\0\x10JFIF", _photos.DAMAGED),
-    "cut.jpg": (cut("JPEG"), _photos.DAMAGED),
-    "cut.png": (cut("PNG"), _photos.DAMAGED),
-    "cut.bmp": (cut("BMP"), _photos.DAMAGED),
+    "labels.csv": (b"a,b\n1,2\n", photos.NO_IMAGE),
+    "README": (b"read me", photos.NO_IMAGE),
+    "Thumbs.db": (b"\xd0\xcf\x11\xe0", photos.NO_IMAGE),
+    "nothing": (b"", photos.NO_IMAGE),
+    "empty.png": (b"", photos.MISNAMED),
+    "text.PNG": (b"not an image at all", photos.MISNAMED),
+    "head.jpg": (b"\xff\xd8\xff\xe0\0\x10JFIF", photos.DAMAGED),
+    "cut.jpg": (cut("JPEG"), photos.DAMAGED),
+    "cut.png": (cut("PNG"), photos.DAMAGED),
+    "cut.bmp": (cut("BMP"), photos.DAMAGED),
     "cut.tiff": (cut("TIFF"), None),
-    "large.png": (bomb(10_001, 10_000), _photos.TOO_LARGE),
-    "huge.png": (bomb(60_000, 60_000), _photos.TOO_LARGE),
-    "hollow.png": (bomb(9_500, 9_500), _photos.DAMAGED),
-    "vector.svg": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", _photos.NO_IMAGE),
-    "page.eps": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n", _photos.NO_IMAGE),
+    "large.png": (bomb(10_001, 10_000), photos.TOO_LARGE),
+    "huge.png": (bomb(60_000, 60_000), photos.TOO_LARGE),
+    "hollow.png": (bomb(9_500, 9_500), photos.DAMAGED),
+    "vector.svg": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", photos.NO_IMAGE),
+    "page.eps": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n", photos.NO_IMAGE),
 }
 
 
@@ -142,7 +143,7 @@ def test_what_is_no_image_is_left_out_and_named(folder: Path, name: str) -> None
 
 
 def test_files_just_within_the_limit_are_counted_by_their_header(monkeypatch, folder: Path) -> None:
-    monkeypatch.setattr(_photos, "MOST_PIXELS", 64)
+    monkeypatch.setattr(photos, "MOST_PIXELS", 64)
     save(folder / "larger.png", size=(13, 5))
     images = read_images(folder)
     assert images.names == ("good1.png", "good2.png")
@@ -166,8 +167,8 @@ def test_a_pipe_is_never_waited_for(folder: Path) -> None:
 
     def run() -> None:
         notes.extend(read_images(folder).notes)
-        with pytest.raises(_photos.Unusable, match="not plain"):
-            _photos.read_header(folder / "pipe.png")
+        with pytest.raises(photos.Unusable, match="not plain"):
+            photos.read_header(folder / "pipe.png")
         done.set()
 
     threading.Thread(target=run, daemon=True).start()
@@ -309,7 +310,7 @@ def test_images_stand_upright(tmp_path: Path, kind: str, orientation: int) -> No
     upright = halves((16, 32))
     # How a camera in that position stores it: the turn that undoes the orientation.
     back = {6: 8, 8: 6}.get(orientation, orientation)
-    stored = upright if back == 1 else upright.transpose(_photos._TURNS[back])
+    stored = upright if back == 1 else upright.transpose(photos._TURNS[back])
     exif = Image.Exif()
     exif[0x0112] = orientation
     for name in "ab":

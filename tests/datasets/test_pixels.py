@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evgp.datasets import _photos, read_images
+from evgp.datasets import images as photos
+from evgp.datasets import read_images
 from tests.datasets.test_images import BLUE, RED, colours, halves, save
 
 
@@ -122,24 +123,24 @@ def test_a_large_picture_is_the_same_strip_by_strip(
     most = 0 if orientation == 1 else 3  # turned before the filter, or after it
     kind = "tiff" if mode == "CMYK" else "png"
     path = noise(tmp_path / f"a.{kind}", mode, orientation=orientation)
-    whole = [_photos.read_pixels(path, 20, 30, grey=grey) for grey in (False, True)]
-    small = _photos.read_thumbnail(path, 50)
-    monkeypatch.setattr(_photos, "_LARGE_PIXELS", 1_000)
-    monkeypatch.setattr(_photos, "_STRIP_PIXELS", 5_000)
-    strips = [_photos.read_pixels(path, 20, 30, grey=grey) for grey in (False, True)]
+    whole = [photos.read_pixels(path, 20, 30, grey=grey) for grey in (False, True)]
+    small = photos.read_thumbnail(path, 50)
+    monkeypatch.setattr(photos, "_LARGE_PIXELS", 1_000)
+    monkeypatch.setattr(photos, "_STRIP_PIXELS", 5_000)
+    strips = [photos.read_pixels(path, 20, 30, grey=grey) for grey in (False, True)]
     for one, two in zip(whole, strips, strict=True):
         np.testing.assert_allclose(one.astype(int), two.astype(int), atol=most)
-    assert _photos.read_thumbnail(path, 50).size == small.size
+    assert photos.read_thumbnail(path, 50).size == small.size
     np.testing.assert_allclose(
-        np.asarray(small).astype(int), np.asarray(_photos.read_thumbnail(path, 50)), atol=most
+        np.asarray(small).astype(int), np.asarray(photos.read_thumbnail(path, 50)), atol=most
     )
     assert np.ptp(whole[0]) > 50  # it is no plain area, of which everything would be true
 
 
 def test_one_large_picture_is_in_memory_at_a_time(tmp_path: Path, monkeypatch) -> None:
     path = noise(tmp_path / "a.png", "RGB")
-    monkeypatch.setattr(_photos, "_LARGE_PIXELS", 1_000)
-    seen, held, now, most, large = [], 0, 0, 0, _photos._large
+    monkeypatch.setattr(photos, "_LARGE_PIXELS", 1_000)
+    seen, held, now, most, large = [], 0, 0, 0, photos._large
 
     def is_held(image) -> bool:
         try:
@@ -158,9 +159,7 @@ def test_one_large_picture_is_in_memory_at_a_time(tmp_path: Path, monkeypatch) -
         now -= 1
         return made
 
-    monkeypatch.setattr(_photos, "_large", counted)
+    monkeypatch.setattr(photos, "_large", counted)
     with ThreadPoolExecutor(8) as workers:
-        sizes = {
-            image.size for image in workers.map(_photos.read_thumbnail, [path] * 16, [50] * 16)
-        }
+        sizes = {image.size for image in workers.map(photos.read_thumbnail, [path] * 16, [50] * 16)}
     assert sizes == {(50, 33)} and most == 1 and held == 0 and len(seen) == 16

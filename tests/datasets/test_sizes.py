@@ -13,8 +13,9 @@ import pytest
 
 from evgp._errors import DatasetError
 from evgp._reading import reading_within
-from evgp.datasets import _messages, _pages, open_pool, read_table
-from evgp.datasets._columnar import _counted, read_parquet
+from evgp.datasets import open_pool, read_table
+from evgp.datasets.parquet import _counted, read_parquet
+from evgp.datasets.sizes import Decoded, decoded, unpacked
 
 ROWS = 9_000
 
@@ -57,9 +58,9 @@ def test_the_size_of_parquet_is_bounded_from_above(
     path = tmp_path / "a.parquet"
     pq.write_table(table(), path, **options)
     with path.open("rb") as stream, pq.ParquetFile(path) as file:
-        known = _pages.decoded(stream, file)
+        known = decoded(stream, file)
         whole = file.read()
-        some = _pages.decoded(stream, file, ["a", "kind"])
+        some = decoded(stream, file, ["a", "kind"])
     assert whole.nbytes <= known.sure + known.words
     assert known.sure <= 4 * whole.nbytes
     assert known.pages < known.sure
@@ -72,7 +73,7 @@ def test_words_that_are_counted_first_are_the_same(tmp_path: Path, stored: bool)
     path = tmp_path / "a.parquet"
     pq.write_table(table(), path, store_schema=stored, row_group_size=4000)
     with pq.ParquetFile(path) as file:
-        counted = _counted(path, file, 10**9, _pages.Decoded(0, 0, 0))
+        counted = _counted(path, file, 10**9, Decoded(0, 0, 0))
         assert counted.equals(file.read())
 
 
@@ -80,7 +81,7 @@ def test_words_that_are_counted_first_are_the_same(tmp_path: Path, stored: bool)
 @pytest.mark.parametrize("stream", [True, False])
 def test_the_size_of_arrow_is_known(packed: str | None, stream: bool) -> None:
     data = arrow(table(), packed=packed, stream=stream)
-    known = _messages.unpacked(io.BytesIO(data))
+    known = unpacked(io.BytesIO(data))
     assert known.rows == ROWS
     size = table().nbytes
     assert size <= known.total <= 1.01 * size + 5000

@@ -10,7 +10,7 @@ import evgp
 from evgp.arena import Row, Subject, Terms, compare
 from evgp.arena.table import read_rows
 from evgp.arena.table import write_rows as write_compared
-from evgp.datasets import known, load, read_labelled, write_rows
+from evgp.datasets import load, named, read_labelled, write_rows
 from evgp.studies.record import rows_of
 from evgp.studies.runner import reproduce
 from evgp.studies.store import Store
@@ -122,8 +122,8 @@ def test_the_data_of_the_paper(tmp_path, rng, monkeypatch, tally: Tally) -> None
     path = tmp_path / "boston.npz"
     np.savez(path, X=rng.normal(size=(506, 13)), y=rng.normal(size=506))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    made = {**known.KNOWN, "boston": replace(known.KNOWN["boston"], sha256=digest)}
-    monkeypatch.setattr(known, "KNOWN", made)
+    made = {**named.KNOWN, "boston": replace(named.KNOWN["boston"], sha256=digest)}
+    monkeypatch.setattr(named, "KNOWN", made)
     monkeypatch.setenv("EVGP_DATA", str(tmp_path))
 
     def points() -> list[list[float]]:

@@ -18,7 +18,7 @@ from evgp import NTK, cnn, mlp
 from evgp._errors import MemoryPlanError
 from evgp._executor import Here, silent
 from evgp._linalg import BLOCK
-from evgp.datasets import PickFile, kept
+from evgp.datasets import PickFile, cache
 from evgp.greedy._round import advance
 from evgp.kernels import Inducing, Raw
 from evgp.posterior.rows import mapped
@@ -310,22 +310,22 @@ def test_features_that_differ_only_in_what_they_miss_are_others(tmp_path) -> Non
 
 
 def test_who_comes_while_a_folder_is_removed_begins_another(tmp_path, monkeypatch) -> None:
-    folder, seen, real = tmp_path / "work", [], kept.shutil.rmtree
+    folder, seen, real = tmp_path / "work", [], cache.shutil.rmtree
 
     def slow(path, **options):
-        monkeypatch.setattr(kept.shutil, "rmtree", real)  # who enters removes what is left too
-        with kept.in_use(folder, remove=False):
+        monkeypatch.setattr(cache.shutil, "rmtree", real)  # who enters removes what is left too
+        with cache.in_use(folder, remove=False):
             (folder / "mine").write_text("here")
             seen.append(path.name)
         real(path, **options)
 
-    monkeypatch.setattr(kept.shutil, "rmtree", slow)
-    with kept.in_use(folder, remove=True):
+    monkeypatch.setattr(cache.shutil, "rmtree", slow)
+    with cache.in_use(folder, remove=True):
         (folder / "old").write_text("gone")
     assert seen and sorted(path.name for path in folder.iterdir()) == ["in-use", "mine"]
     monkeypatch.undo()
     (folder / ".evgp-0123.part").write_text("half")
-    with kept.in_use(folder, remove=True), kept.in_use(folder, remove=True):
+    with cache.in_use(folder, remove=True), cache.in_use(folder, remove=True):
         assert not (folder / ".evgp-0123.part").exists()
     # The inner one left it to the outer one, which then removed it.
     assert not folder.exists()

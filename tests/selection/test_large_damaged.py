@@ -12,7 +12,7 @@ import pytest
 import evgp
 from evgp._errors import DamagedFile, DamageWarning
 from evgp._linalg import BLOCK
-from evgp.datasets import checksums, verify
+from evgp.datasets import cache, verify
 from evgp.posterior.rows import mapped
 
 RULES = {"features": "nystrom-24", "method": "sharded", "seed": 3}
@@ -185,13 +185,13 @@ def test_test_points_and_raw_features_are_verified_too(pools, tmp_path, monkeypa
 
 def test_each_file_is_verified_once_in_a_run(pools, kept, monkeypatch) -> None:
     seen: list[str] = []
-    real = checksums._footer
+    real = cache._footer
 
     def watched(file, path):
         seen.append(path)
         return real(file, path)
 
-    monkeypatch.setattr(checksums, "_footer", watched)
+    monkeypatch.setattr(cache, "_footer", watched)
     evgp.pick(pools[0], 8, cache=kept / "0", **RULES)
     assert sorted(seen) == sorted(map(str, (kept / "0").glob("*/*.npy")))
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from evgp.campaign import Campaign
-from evgp.datasets import Images, _photos, images, read_images
+from evgp.datasets import Images, images, read_images
 from evgp.web import Desk, Keeper, make_app
 from evgp.web.thumbnails import Thumbnails
 from tests.serving import SOON, ask, head, served, watched
@@ -133,7 +133,7 @@ def test_others_are_answered_while_a_picture_is_decoded(large, tmp_path, monkeyp
 def test_a_picture_that_became_too_large_says_so(large, tmp_path, monkeypatch) -> None:
     birds = Campaign.create(tmp_path / "birds", large, classes=["finch", "other"])
     birds.next(4)
-    monkeypatch.setattr(_photos, "MOST_PIXELS", 200 * 200)
+    monkeypatch.setattr(images, "MOST_PIXELS", 200 * 200)
     Image.new("RGB", (201, 200)).save(large / "2.png")
     with running(Desk(birds, k=4)) as app:
         ann = person_of(app)

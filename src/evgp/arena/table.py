@@ -12,8 +12,8 @@ from evgp._checks import path_of
 from evgp._errors import DatasetError
 from evgp._reading import check_memory, check_plain, opened
 from evgp.arena.row import Row
-from evgp.datasets._columnar import read_parquet
 from evgp.datasets.files import FORMULA_SIGNS
+from evgp.datasets.parquet import read_parquet
 from evgp.datasets.tables import check_file
 
 SUFFIXES = (".parquet", ".csv")

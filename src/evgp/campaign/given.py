@@ -15,7 +15,7 @@ from evgp._reading import check_memory, opened, read_json_text
 from evgp.campaign.campaign import Campaign
 from evgp.campaign.events import Kind, Value
 from evgp.datasets import read_table
-from evgp.datasets._separated import sign_of
+from evgp.datasets.csv import sign_of
 from evgp.datasets.files import FORMULA_SIGNS
 from evgp.datasets.labelled import cells_of
 

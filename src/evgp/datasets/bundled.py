@@ -23,8 +23,7 @@ import numpy as np
 from jaxtyping import Int, Shaped
 
 from evgp._errors import DatasetError, DiskFull, EvgpError
-from evgp.datasets.disk import full, naming
-from evgp.datasets.files import write_rows
+from evgp.datasets.files import full, naming, write_rows
 
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 STEP = 4  # pixels from one patch of a photograph to the next

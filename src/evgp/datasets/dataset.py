@@ -1,10 +1,17 @@
-"""A pool to choose from and a test part to be good on, with their labels."""
+"""A pool to choose from and a test part to be good on, with their labels, scaled by the pool."""
 
 from dataclasses import dataclass
+from math import frexp, ldexp
 from typing import Literal, TypeAlias
 
-from jaxtyping import Float, Int
+import numpy as np
+import torch
+from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
+
+from evgp._checks import integer, seed_of
+from evgp._errors import DatasetError
+from evgp.datasets.columns import Number, is_constant
 
 Kind: TypeAlias = Literal["regression", "classification"]
 
@@ -44,3 +51,100 @@ class Dataset:
         kind = f"{self.kind} of {self.classes} classes" if self.classes else self.kind
         shape = " x ".join(f"{size:,}" for size in self.x.shape)
         return f"Dataset({self.name!r}, {kind}, pool {shape}, test {len(self.x_test):,})"
+
+
+# So many images at a time are summed in whole numbers.
+_IMAGES = 1000
+
+
+def generator(seed: int) -> np.random.RandomState:
+    """The generator of a split: the same for ever, since NumPy keeps this kind as it is.
+
+    >>> generator(0).permutation(4)
+    array([2, 3, 1, 0])
+    """
+    return np.random.RandomState(seed_of(seed, error=DatasetError))
+
+
+def taken(
+    rows: Int[np.ndarray, " n"], count: int | None, what: str, least: int
+) -> Int[np.ndarray, " r"]:
+    """The first of them, as many as asked for.
+
+    >>> taken(np.arange(5), 3, "pool", 2)
+    array([0, 1, 2])
+    """
+    if count is None:
+        return rows
+    return rows[: integer(count, what, least, len(rows), why="its points", error=DatasetError)]
+
+
+def _scaling(values: Float[np.ndarray, " n"]) -> Number:
+    """The scaling of a column, to the bit as the recorded studies had it."""
+    scale = ldexp(1.0, frexp(float(np.abs(values).max()))[1] - 1)
+    y = values / scale
+    mean = float(y.mean())
+    mean += float((y - mean).mean())
+    return Number("", scale, mean, float(np.sqrt(np.mean((y - mean) ** 2))), 0.0)
+
+
+def scaled_columns(
+    x: Shaped[np.ndarray, "n d"], x_test: Shaped[np.ndarray, "m d"]
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
+    """Columns with mean 0 and deviation 1 over the pool; those constant there become 0 in both.
+
+    >>> scaled_columns(np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([[5.0, 6.0]]))[1]
+    tensor([[3., 0.]], dtype=torch.float64)
+    """
+    parts = np.zeros(x.shape), np.zeros(x_test.shape)
+    for j in range(x.shape[1]):
+        pool = x[:, j].astype(np.float64)
+        column = _scaling(pool)
+        if is_constant(column, pool.min(), pool.max()):
+            continue
+        parts[0][:, j] = column.encode(pool)[:, 0]
+        parts[1][:, j] = column.encode(x_test[:, j].astype(np.float64))[:, 0]
+    return torch.from_numpy(parts[0]), torch.from_numpy(parts[1])
+
+
+def scaled_images(
+    x: UInt8[np.ndarray, "n c h w"], x_test: UInt8[np.ndarray, "m c h w"]
+) -> tuple[Float[Tensor, "n c h w"], Float[Tensor, "m c h w"]]:
+    """Channels with mean 0 and deviation 1 over the pool; the sums are exact, in whole numbers."""
+    total = np.zeros(x.shape[1], np.int64)
+    squares = np.zeros(x.shape[1], np.int64)
+    for start in range(0, len(x), _IMAGES):
+        block = x[start : start + _IMAGES].astype(np.int64)
+        total += block.sum((0, 2, 3))
+        squares += (block**2).sum((0, 2, 3))
+    count = x.size // x.shape[1]
+    mean = torch.tensor([int(s) / count for s in total], dtype=torch.float64)
+    spread = [count * int(q) - int(s) ** 2 for s, q in zip(total, squares, strict=True)]
+    std = torch.tensor([max(one, 0) ** 0.5 / count or 1.0 for one in spread], dtype=torch.float64)
+    return _shifted(x, mean, std), _shifted(x_test, mean, std)
+
+
+def _shifted(
+    x: UInt8[np.ndarray, "n c h w"], mean: Float[Tensor, " c"], std: Float[Tensor, " c"]
+) -> Float[Tensor, "n c h w"]:
+    made = torch.from_numpy(x).to(torch.float64)
+    return made.sub_(mean[:, None, None]).div_(std[:, None, None])
+
+
+def scaled_targets(
+    y: Float[np.ndarray, " n"], y_test: Float[np.ndarray, " m"], source: str
+) -> tuple[Float[Tensor, "n 1"], Float[Tensor, "m 1"], float, float]:
+    """Targets with mean 0 and deviation 1 over the pool, and what these were.
+
+    >>> scaled_targets(np.array([1.0, 3.0]), np.array([5.0]), "two")
+    (tensor([[-1.],
+            [ 1.]], dtype=torch.float64), tensor([[3.]], dtype=torch.float64), 2.0, 1.0)
+    """
+    column = _scaling(y)
+    if is_constant(column, y.min(), y.max()):
+        raise DatasetError(
+            f"{source}: expected targets that differ in the pool, got only {y[0]:g} there; use "
+            "another seed or a larger pool"
+        )
+    made = torch.from_numpy(column.encode(y)), torch.from_numpy(column.encode(y_test))
+    return *made, column.scale * column.mean, column.scale * column.std

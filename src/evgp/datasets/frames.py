@@ -12,10 +12,9 @@ from torch import Tensor
 
 from evgp._errors import DatasetError, PoolError
 from evgp._extras import EXTRAS
-from evgp.datasets._found import KINDS, is_address
-from evgp.datasets.fitted import Streamed
+from evgp.datasets.encode import Streamed
 from evgp.datasets.samples import Columned, is_samples, one_split, stack
-from evgp.datasets.streamed import open_pool
+from evgp.datasets.streamed import KINDS, is_address, open_pool
 from evgp.datasets.tables import Table, read_table
 from evgp.pool import Selection
 

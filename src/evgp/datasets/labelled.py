@@ -24,8 +24,7 @@ from evgp.datasets.columns import (
     to_objects,
     to_words,
 )
-from evgp.datasets.encode import Encoder
-from evgp.datasets.fitted import Streamed
+from evgp.datasets.encode import Encoder, Streamed
 from evgp.datasets.tables import Table, read_table
 
 # Bytes that Python takes for a line of its own, and for a name in a dictionary.

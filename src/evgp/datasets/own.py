@@ -15,7 +15,7 @@ from torch import Tensor
 
 from evgp._checks import flag, integer, one_of, path_of, word, words
 from evgp._errors import DatasetError, DataWarning
-from evgp.datasets import _parts, findings
+from evgp.datasets import findings
 from evgp.datasets.columns import (
     counted,
     is_category,
@@ -24,7 +24,7 @@ from evgp.datasets.columns import (
     to_objects,
     to_words,
 )
-from evgp.datasets.dataset import Dataset, Kind
+from evgp.datasets.dataset import Dataset, Kind, generator, scaled_targets
 from evgp.datasets.encode import usable
 from evgp.datasets.labelled import ids
 from evgp.datasets.pool_data import ReadOptions, from_table
@@ -92,7 +92,7 @@ def load_csv(
     if kind == "regression":
         numbers = values.astype(np.float64)
         parts = numbers[rows], numbers[rows_test]
-        y, y_test, mean, std = _parts.scaled_targets(*parts, table.source)
+        y, y_test, mean, std = scaled_targets(*parts, table.source)
         about = f"numbers in column {label!r}, as targets"
         return Dataset(**made, y=y, y_test=y_test, about=about, y_mean=mean, y_std=std)
     classes, codes = np.unique(values, return_inverse=True)
@@ -181,7 +181,7 @@ def _split(
             f"{source}: expected at least 2 rows for the pool, got {max(n - count, 0)} of {n} with "
             f"test={test}; take a smaller test part or more rows"
         )
-    order = _parts.generator(seed).permutation(n)
+    order = generator(seed).permutation(n)
     return order[: n - count], order[n - count :]
 
 

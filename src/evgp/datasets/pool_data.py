@@ -20,16 +20,13 @@ from evgp._errors import DatasetError, DataWarning, PoolError
 from evgp._executor import Progress, silent
 from evgp._linalg import in_pairs
 from evgp._memory import available_memory
-from evgp.datasets._found import KINDS, is_address
 from evgp.datasets.arrays import read_array
-from evgp.datasets.encode import ArrayCode, ArrayLayout, Encoder
-from evgp.datasets.fitted import Streamed, Survey, step_of
+from evgp.datasets.encode import ArrayCode, ArrayLayout, Encoder, Streamed, Survey, step_of
 from evgp.datasets.frames import is_pandas, opened, table_of
-from evgp.datasets.images import Images, read_images
+from evgp.datasets.images import ArrayPictures, Images, pictures_of, read_images
 from evgp.datasets.labelled import Labelled, ids, read_labelled
-from evgp.datasets.pictures import ArrayPictures, pictures_of
 from evgp.datasets.samples import is_samples, stack
-from evgp.datasets.streamed import open_pool
+from evgp.datasets.streamed import KINDS, is_address, open_pool
 from evgp.datasets.tables import Cells, Table, read_table
 
 Points: TypeAlias = Tensor | Streamed

@@ -19,8 +19,7 @@ from torch import Generator, Tensor
 from evgp._checks import integer, number, seed_of, shown
 from evgp._errors import DatasetError
 from evgp._reading import check_memory
-from evgp.datasets import _parts
-from evgp.datasets.dataset import Dataset
+from evgp.datasets.dataset import Dataset, scaled_columns, scaled_targets
 from evgp.nets import Buildable, mlp
 
 _CITED = "Hemachandra et al., ICML 2023"
@@ -109,9 +108,9 @@ def _made(
     check_memory(16 * (n + m) * d, name)
     # Streams of their own, so that the pool is the same whatever the test part.
     streams = [np.random.RandomState(state.generate_state(4)) for state in _spawned(seed)]
-    x, x_test = _parts.scaled_columns(_ball(n, d, streams[0]), _ball(m, d, streams[1]))
+    x, x_test = scaled_columns(_ball(n, d, streams[0]), _ball(m, d, streams[1]))
     y = targets(torch.cat([x, x_test]), torch.Generator().manual_seed(seed)).numpy()
-    y_pool, y_test, mean, std = _parts.scaled_targets(y[:n], y[n:], name)
+    y_pool, y_test, mean, std = scaled_targets(y[:n], y[n:], name)
     if noise:
         y_pool = y_pool + sqrt(noise) * torch.from_numpy(streams[2].standard_normal((n, 1)))
         y_test = y_test + sqrt(noise) * torch.from_numpy(streams[3].standard_normal((m, 1)))

@@ -12,10 +12,10 @@ from jaxtyping import Float
 
 from evgp._errors import DatasetError
 from evgp._reading import check_plain
-from evgp.datasets._columnar import parquet_rows, read_arrow, read_parquet
-from evgp.datasets._separated import read_separated
 from evgp.datasets.arrays import check_columns, read_npy, read_npz
 from evgp.datasets.columns import is_number, plain, to_numbers
+from evgp.datasets.csv import read_separated
+from evgp.datasets.parquet import parquet_rows, read_arrow, read_parquet
 
 _SEPARATED = {".csv": ",", ".tsv": "\t", ".txt": ","}
 _ARROW = (".arrow", ".feather", ".ipc")

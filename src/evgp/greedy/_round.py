@@ -19,7 +19,7 @@ from torch import Tensor
 from evgp._linalg import JITTER
 from evgp.criteria import Criterion
 from evgp.datasets import naming, reserve, verify
-from evgp.datasets.disk import KEPT
+from evgp.datasets.files import KEPT
 from evgp.greedy.greedy import Purse, contenders, rounding
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.rows import FeatureRows, let_go, mapped

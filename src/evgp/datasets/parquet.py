@@ -1,6 +1,7 @@
 """Parquet and Arrow files as tables in memory, read only once it is known that they fit."""
 
 import io
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,9 +11,23 @@ import pyarrow.parquet as pq
 
 from evgp._errors import DatasetError
 from evgp._reading import check_bomb, check_memory, check_plain, opened, read_bytes, room
-from evgp.datasets import _messages, _pages
-from evgp.datasets._native import native
 from evgp.datasets.arrays import check_columns
+from evgp.datasets.sizes import Decoded, decoded, unpacked
+
+
+def native(path: str | Path) -> pa.OSFile:
+    """A file, open to be read, whatever bytes its name is made of.
+
+    Given a name as text, pyarrow refuses one that is not UTF-8, and looks for a home directory
+    behind a `~`; given the bytes of a name, it takes them as they are.
+    """
+    return pa.OSFile(os.fsencode(path))
+
+
+def native_map(path: str | Path) -> pa.MemoryMappedFile:
+    """A file, mapped into memory."""
+    return pa.memory_map(os.fsencode(path))
+
 
 # Rows decoded together where words must be counted first, and letters of a column in one array.
 _ROWS, _LETTERS = 1 << 16, 1 << 30
@@ -26,7 +41,7 @@ def read_parquet(path: Path) -> pa.Table:
     with pq.ParquetFile(native(path), page_checksum_verification=True) as file:
         check_columns(file.metadata.num_columns, str(path))
         with opened(path) as stream:
-            known = _pages.decoded(stream, file)
+            known = decoded(stream, file)
         fit(known.sure + known.pages, size, path)
         if known.words <= min(room() - known.sure - known.pages, _BOMB_BYTES):
             return _without_views(file.read())
@@ -40,7 +55,7 @@ def parquet_rows(path: Path) -> int:
     return int(known.num_rows) if known.num_rows == groups else -1
 
 
-def _counted(path: Path, plain: pq.ParquetFile, size: int, known: _pages.Decoded) -> pa.Table:
+def _counted(path: Path, plain: pq.ParquetFile, size: int, known: Decoded) -> pa.Table:
     """A table whose words might not fit, read as numbers of words first: these are small."""
     schema, leaves = plain.schema_arrow, plain.schema
     whole = [field.name for field in schema if not pa.types.is_dictionary(field.type)]
@@ -99,7 +114,7 @@ def read_arrow(path: Path) -> pa.Table:
             f"{path}: expected an Arrow file, got a Feather file of version 1, which is not read "
             "any more; save it again, as by pandas.read_feather(path).to_feather(path)"
         )
-    known = _messages.unpacked(io.BytesIO(data))
+    known = unpacked(io.BytesIO(data))
     start = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
     with start(pa.BufferReader(data)) as reader:
         count = len(reader.schema)
