@@ -10,7 +10,7 @@ import pytest
 import evgp
 from evgp.cli import _options
 from evgp.nets import ACTIVATIONS
-from evgp.selection.names import CRITERIA, GREEDIES
+from evgp.selection.checks import CRITERIA, GREEDIES
 from tests.test_rooms import ROOMS
 
 ROOT = Path(__file__).parents[1]

@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evgp._memory import available_memory, limits
+from evgp._machine import available_memory, limits
 
 MB = 2**20
 KINDS = {

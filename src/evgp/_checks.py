@@ -1,4 +1,8 @@
-"""What doors check: one function for each kind of argument, with one sentence where it is wrong."""
+"""What doors check: one function for each kind of argument, with one sentence where it is wrong.
+
+Criteria, kernels, searches and sources say what they can do: whoever writes one of their own says
+what holds for it as an attribute, and has it used; nobody asks for their class.
+"""
 
 import re
 from collections.abc import Sequence
@@ -15,6 +19,18 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from evgp._errors import EvgpError, NotNumbers, PoolError
+
+
+def can(thing: object, what: str) -> bool:
+    """Whether it says so; an attribute that is missing says no.
+
+    >>> class Mine:
+    ...     by_features = True
+    >>> can(Mine(), "by_features"), can(Mine(), "certifiable")
+    (True, False)
+    """
+    return bool(getattr(thing, what, False))
+
 
 SEEDS = 2**32  # as many as NumPy has
 BYTES = 10**18  # as much memory as anybody has, and an int64 holds

@@ -14,7 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from evgp._errors import DatasetError, EvgpError
-from evgp._memory import available_memory
+from evgp._machine import available_memory
 
 # Compressed data beyond both of these are a bomb: only a constant shrinks so far, and a pool of
 # constants leaves nothing to choose. (Deflate packs at most 1032 to 1.)

@@ -9,8 +9,8 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from evgp import EmpiricalNTK, mlp
 from evgp._errors import NetworkError
+from evgp.kernels.empirical import Tapped
 from evgp.kernels.factors import Positions
-from evgp.kernels.tapped import Tapped
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
 

@@ -13,7 +13,7 @@ from evgp._checks import finite, flag, integer, noise_of, number, numbers, seed_
 from evgp._checks import points as checked_points
 from evgp._errors import DataWarning, MemoryPlanError, PoolError
 from evgp._linalg import standardised
-from evgp._memory import available_memory
+from evgp._machine import available_memory
 from evgp._typing import Array
 from evgp.datasets import ReadOptions, from_array, is_table, read_pool
 from evgp.nets import Network

@@ -16,8 +16,7 @@ from torch import Tensor
 from evgp._checks import flag, shown
 from evgp._errors import PoolError
 from evgp._executor import Progress
-from evgp._machine import each_alone
-from evgp._memory import available_memory
+from evgp._machine import available_memory, each_alone
 from evgp._progress import reporting
 from evgp._repr import html_card
 from evgp._typing import Array

@@ -13,7 +13,7 @@ from typing import Any
 from evgp._checks import instance, integer, path_of, seed_of, words
 from evgp._errors import DamagedFile, DamageWarning, DatasetError, EvgpError, PoolError
 from evgp._executor import Progress
-from evgp._memory import available_memory
+from evgp._machine import available_memory
 from evgp._processes import cores, in_processes, tell
 from evgp._progress import check_progress, reporting
 from evgp._reading import read_json

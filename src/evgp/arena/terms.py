@@ -14,7 +14,7 @@ from evgp._reading import opened
 from evgp.datasets import Dataset, load, load_csv, names
 from evgp.ensembles import Recipe, by_the_paper
 from evgp.nets import Buildable, Network, mlp, network_named
-from evgp.selection.names import greedy_named
+from evgp.selection.checks import greedy_named
 from evgp.strategies import Setting, Strategy, strategy_named
 
 

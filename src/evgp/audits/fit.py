@@ -16,7 +16,7 @@ from torch import Tensor
 
 from evgp._errors import MemoryPlanError
 from evgp._linalg import JITTER, safe_cholesky
-from evgp._memory import available_memory
+from evgp._machine import available_memory
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Network
 

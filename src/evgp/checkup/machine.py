@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from evgp._memory import limits
+from evgp._machine import limits
 from evgp.checkup.facts import Device, Memory, Threads
 
 

@@ -15,8 +15,7 @@ from evgp._errors import DatasetError
 from evgp._linalg import CONSTANT
 from evgp.audits import Audit
 from evgp.audits.columns import unseen
-from evgp.cli._inputs import noted
-from evgp.cli._output import called, in_flags, lines
+from evgp.cli._output import called, in_flags, lines, noted
 from evgp.datasets import (
     Dataset,
     PoolData,

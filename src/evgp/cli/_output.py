@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import wraps
 from io import TextIOWrapper
 from math import floor, isfinite
+from pathlib import Path
 from time import perf_counter
-from typing import NoReturn, ParamSpec, TextIO
+from typing import NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
@@ -241,3 +242,25 @@ def _plain(value: object) -> object:
     if hasattr(value, "tolist"):
         return _plain(value.tolist())
     return None if isinstance(value, float) and not isfinite(value) else value
+
+
+T = TypeVar("T")
+
+
+def noted(call: Callable[[], T]) -> tuple[T, list[str]]:
+    """Call, and take the warnings of this package as notes; those of others are not for users."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = call()
+    ours = (item for item in caught if issubclass(item.category, EvgpWarning))
+    return result, [in_flags(str(item.message)) for item in ours]
+
+
+def left_out(path: Path, drop: Sequence[str], delimiter: str | None = None) -> tuple[str, ...]:
+    """What --drop names in a table, which is read only where a comma may belong to a name."""
+    from evgp.datasets import read_table, split
+
+    if not (path.is_file() and any("," in name for name in drop)):
+        return split(drop, ())
+    table, _ = noted(lambda: read_table(path, delimiter=delimiter))
+    return split(drop, table.names)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from evgp.cli import _options as options
 
 if TYPE_CHECKING:
-    from evgp.cli._network import Described
+    from evgp.cli._asked import Described
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class Wanted:
 
     def described(self) -> "Described":
         """What is said of the network and its kernel."""
-        from evgp.cli._network import Described
+        from evgp.cli._asked import Described
 
         return Described(
             self.network,

@@ -113,7 +113,7 @@ def audit(
     """
     import evgp
     from evgp.cli import _audited
-    from evgp.cli._inputs import noted
+    from evgp.cli._output import noted
     from evgp.cli._picked import check_paths, write_both
     from evgp.report import audit_words, render_audit
     from evgp.report.words import THIN

@@ -101,7 +101,7 @@ def new(
       evgp new birds photos/ --classes sparrow,finch,other
     """
     from evgp.campaign import Campaign
-    from evgp.cli._inputs import left_out
+    from evgp.cli._output import left_out
 
     made = Campaign.create(
         name,

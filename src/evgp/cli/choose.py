@@ -99,7 +99,7 @@ def choose(
     """
     from evgp.architectures import candidates, listed
     from evgp.architectures import choose as run
-    from evgp.cli._inputs import left_out, noted
+    from evgp.cli._output import left_out, noted
     from evgp.datasets import check_writable, load_csv
 
     if plot is not None:

@@ -146,7 +146,7 @@ def compare(
     from evgp import __version__
     from evgp.arena import PAGE, Subject, Terms, check_publishable, publish
     from evgp.arena import compare as run
-    from evgp.cli._inputs import left_out
+    from evgp.cli._output import left_out
     from evgp.report.words import several
 
     names = options.parts(strategies)

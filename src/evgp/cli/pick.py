@@ -33,7 +33,7 @@ def pick(wanted: Wanted) -> None:
     """
     from evgp.cli import _picked
     from evgp.cli._asked import Asked, Seen
-    from evgp.cli._inputs import noted
+    from evgp.cli._output import noted
     from evgp.selection.plan import planned
 
     output, report, quiet = wanted.output, wanted.report, wanted.quiet

@@ -20,7 +20,7 @@ def plan(wanted: Wanted) -> None:
       evgp plan pool.npy -k 1000 --thin 5000 --json
     """
     from evgp.cli._asked import Asked
-    from evgp.cli._inputs import noted
+    from evgp.cli._output import noted
     from evgp.cli._picked import check_paths
     from evgp.selection.plan import planned
 

@@ -14,12 +14,11 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from evgp._capabilities import can
-from evgp._checks import flag, integer, keep, numbers, points, word, words
+from evgp._checks import can, flag, integer, keep, numbers, points, word, words
 from evgp._errors import DatasetError, DataWarning, PoolError
 from evgp._executor import Progress, silent
 from evgp._linalg import in_pairs
-from evgp._memory import available_memory
+from evgp._machine import available_memory
 from evgp.datasets.arrays import read_array
 from evgp.datasets.encode import ArrayCode, ArrayLayout, Encoder, Streamed, Survey, step_of
 from evgp.datasets.frames import is_pandas, opened, table_of

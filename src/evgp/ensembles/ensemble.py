@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from evgp._checks import BYTES, integer
-from evgp._memory import available_memory
+from evgp._machine import available_memory
 from evgp._typing import Array
 from evgp.ensembles.checks import TrainingError, inputs
 from evgp.ensembles.roads import Road

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from evgp._errors import MemoryPlanError
 from evgp._executor import Progress
-from evgp._machine import each_alone
-from evgp._memory import available_memory
+from evgp._machine import available_memory, each_alone
 from evgp.ensembles.roads import Road, Singly
 
 Tell = Callable[[int], bool]  # the steps of a group so far; whether it is to go on

@@ -16,7 +16,7 @@ from evgp._reading import check_memory
 from evgp._typing import ArrayLike
 from evgp.nets import mlp
 from evgp.selection import pick
-from evgp.selection.names import features_of
+from evgp.selection.checks import features_of
 
 
 class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -1,6 +1,6 @@
 """The pool to choose from, and the selection that comes out."""
 
-from evgp.pool.certificate import Certificate as Certificate
-from evgp.pool.certificate import Needed as Needed
 from evgp.pool.pool import Pool as Pool
+from evgp.pool.selection import Certificate as Certificate
+from evgp.pool.selection import Needed as Needed
 from evgp.pool.selection import Selection as Selection

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor
 
-from evgp._capabilities import can
+from evgp._checks import can
 from evgp._errors import PoolError
 from evgp._machine import speed
 from evgp.datasets import Fitted, step_of

@@ -8,7 +8,7 @@ from jaxtyping import Int, Shaped
 from sklearn.cluster import KMeans, kmeans_plusplus
 from torch import Tensor
 
-from evgp._capabilities import can
+from evgp._checks import can
 from evgp._errors import PoolError
 from evgp._linalg import unit_for
 from evgp.kernels import EmpiricalNTK, Features, Inducing, Kernel, Raw, Sketch

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evgp._capabilities import can
+from evgp._checks import can
 from evgp._errors import DamagedFile, DamageWarning
 from evgp._executor import Executor, Here
 from evgp.criteria import Criterion
@@ -21,7 +21,15 @@ from evgp.kernels import Features
 from evgp.pool import Selection
 from evgp.posterior import FeatureStart
 from evgp.posterior.rows import Mapped, Stored, let_go, mapped
-from evgp.selection.run import check_by_features, measured, most_picks
+from evgp.selection.run import (
+    check_by_features,
+    check_degree,
+    check_variance,
+    in_units,
+    measured,
+    most_picks,
+    scaled_features,
+)
 from evgp.selection.shards import (
     SHARD,
     Held,
@@ -32,7 +40,6 @@ from evgp.selection.shards import (
     some_of,
     total,
 )
-from evgp.selection.units import check_degree, check_variance, in_units, scaled_features
 
 _EMPTY = np.empty(0, dtype=np.int64)
 

@@ -9,18 +9,17 @@ from typing import Any, ParamSpec, TypeVar
 
 from torch import Generator
 
-from evgp._capabilities import can
-from evgp._checks import instance
+from evgp._checks import can, instance
 from evgp._errors import DataWarning, EvgpWarning, MemoryPlanError, PoolError
 from evgp._linalg import JITTER
-from evgp._memory import available_memory
+from evgp._machine import available_memory
 from evgp._progress import reporting
 from evgp._reading import reading_within
 from evgp._repr import html_card
 from evgp.greedy import Greedy
 from evgp.pool import Selection
 from evgp.selection.backends import Backend, Dense, Shards, backends, features_of
-from evgp.selection.names import choose_greedy
+from evgp.selection.checks import choose_greedy
 from evgp.selection.request import Request
 from evgp.selection.run import check_by_features
 

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from evgp._capabilities import can
+from evgp._checks import can
 from evgp._errors import DataWarning, PoolError
 from evgp._executor import counted
 from evgp._linalg import in_pairs

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evgp._capabilities import can
 from evgp._checks import (
     bytes_of,
+    can,
     flag,
     instance,
     integer,
@@ -35,7 +35,7 @@ from evgp.greedy import Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Features, Kernel, Source, checked, kernel_named
 from evgp.nets import Buildable, Finite, Network, mlp, network_named, sized
 from evgp.selection import checks
-from evgp.selection.names import (
+from evgp.selection.checks import (
     METHODS,
     STORAGES,
     criterion_named,

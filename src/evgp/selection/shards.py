@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from evgp._capabilities import can
+from evgp._checks import can
 from evgp._errors import DamagedFile, DamageWarning
 from evgp._executor import Executor, counted
 from evgp._linalg import BLOCK, in_pairs

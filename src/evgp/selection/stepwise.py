@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from evgp.greedy.greedy import winner
 from evgp.selection.backends import Dense
 from evgp.selection.plan import Plan
-from evgp.selection.units import gains_in_units
+from evgp.selection.run import gains_in_units
 
 _BLOCK = 512  # rows whose gains are computed at once
 

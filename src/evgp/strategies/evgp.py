@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
-from evgp._capabilities import can
-from evgp._checks import instance, keep, noise_of, shown
+from evgp._checks import can, instance, keep, noise_of, shown
 from evgp._errors import PoolError
 from evgp._progress import check_progress
 from evgp.criteria import Criterion, ExpectedVariance
@@ -20,8 +19,7 @@ from evgp.greedy import Exact, Greedy, Progress, silent
 from evgp.kernels import Features, Kernel, checked, is_random, redrawn, storage_of
 from evgp.pool import Pool, Selection
 from evgp.selection.backends import Dense, LowRank
-from evgp.selection.checks import free_rows, money
-from evgp.selection.names import criterion_named, features_of, greedy_of
+from evgp.selection.checks import criterion_named, features_of, free_rows, greedy_of, money
 from evgp.selection.request import Request
 from evgp.selection.run import most_picks
 from evgp.selection.shards import Held

@@ -19,7 +19,7 @@ from evgp.greedy import Exact, Greedy
 from evgp.kernels import NTK
 from evgp.nets import Network
 from evgp.pool import Pool, Selection
-from evgp.selection.names import criterion_named, greedy_of
+from evgp.selection.checks import criterion_named, greedy_of
 from evgp.strategies.evgp import EVGP
 from evgp.strategies.strategy import labels, unlabelled
 

@@ -13,7 +13,7 @@ from torch import Generator
 from evgp._checks import keep, noise_of
 from evgp.kernels import Kernel, checked, is_random, redrawn
 from evgp.pool import Pool, Selection
-from evgp.selection.units import check_variance
+from evgp.selection.run import check_variance
 from evgp.strategies.strategy import unlabelled
 
 

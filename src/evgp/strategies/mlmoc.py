@@ -18,7 +18,7 @@ from evgp._errors import PoolError
 from evgp.ensembles import Recipe
 from evgp.kernels import EmpiricalNTK
 from evgp.pool import Pool, Selection
-from evgp.selection.units import check_variance
+from evgp.selection.run import check_variance
 from evgp.strategies._learnt import fits, labels_of, recipe_of
 from evgp.strategies._penultimate import outputs
 from evgp.strategies.look_ahead import LookAhead

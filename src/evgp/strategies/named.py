@@ -19,8 +19,8 @@ from evgp.ensembles import Recipe
 from evgp.greedy import Exact, Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Features, Inducing, Kernel, Source
 from evgp.nets import Network, found_at
+from evgp.selection.checks import CRITERIA, GREEDIES, thinned_to
 from evgp.selection.features import inducing_points
-from evgp.selection.names import CRITERIA, GREEDIES, thinned_to
 from evgp.strategies.badge import BADGE
 from evgp.strategies.batchbald import BatchBALD
 from evgp.strategies.evgp import EVGP

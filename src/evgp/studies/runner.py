@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 from evgp._errors import DatasetError, DataWarning
-from evgp._memory import available_memory
+from evgp._machine import available_memory
 from evgp._processes import cores, in_processes, tell
 from evgp.datasets import atomic, locate, names
 from evgp.studies import rows as table
