@@ -43,9 +43,11 @@ def test_ranges_of_two_to_the_j_blocks_merge_to_the_same_bits(x: np.ndarray, lev
     np.testing.assert_array_equal(whole.high, x.max(axis=0))
     np.testing.assert_array_equal(whole.rising, (x[1:] > x[:-1]).all(axis=0))
     # As a direct computation in the same unit, whatever the size of the numbers.
-    y = x / whole.scale()
+    y = x / np.ldexp(1.0, whole.exponent)
     np.testing.assert_allclose(whole.mean, y.mean(axis=0), rtol=0, atol=1e-14)
-    np.testing.assert_allclose(whole.deviation(len(x)), y.std(axis=0), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        np.sqrt(whole.spread / len(x)), y.std(axis=0), rtol=1e-12, atol=1e-14
+    )
 
 
 @settings(deadline=None, max_examples=20)
@@ -61,7 +63,7 @@ def test_a_small_spread_far_from_zero_keeps_its_digits(
         size=(20_000, 2)
     )
     got = in_pairs(blocks(x, 512), Moments.merge)
-    unit = got.scale()
+    unit = np.ldexp(1.0, got.exponent)
     y = x / unit
     middle = y.mean(axis=0)
     middle += (y - middle).mean(axis=0)
@@ -69,7 +71,7 @@ def test_a_small_spread_far_from_zero_keeps_its_digits(
     apart = (y - middle).astype(np.longdouble)
     apart -= apart.mean(axis=0)
     expected = np.sqrt((apart**2).mean(axis=0)).astype(float)
-    np.testing.assert_allclose(got.deviation(len(x)), expected, rtol=1e-12)
+    np.testing.assert_allclose(np.sqrt(got.spread / len(x)), expected, rtol=1e-12)
     np.testing.assert_allclose(got.mean, middle, rtol=1e-15, atol=1e-16)
 
 
@@ -77,9 +79,9 @@ def test_blocks_of_zeros_and_of_the_smallest_floats_merge() -> None:
     x = np.zeros((32, 1))
     x[20] = 5e-324
     got = in_pairs(blocks(x), Moments.merge)
-    assert got.scale()[0] * got.mean[0] == 0.0  # below the smallest float
+    assert np.ldexp(1.0, got.exponent)[0] * got.mean[0] == 0.0  # below the smallest float
     np.testing.assert_allclose(got.mean, 1 / 32)
-    np.testing.assert_allclose(got.deviation(32), np.sqrt(31) / 32)
+    np.testing.assert_allclose(np.sqrt(got.spread / 32), np.sqrt(31) / 32)
 
 
 def test_no_rows_change_nothing() -> None:
@@ -97,10 +99,12 @@ def test_numbers_that_are_missing_are_left_out() -> None:
     got = in_pairs(blocks(x), Moments.merge)
     assert got.count.tolist() == np.isfinite(x).sum(axis=0).tolist()
     mean, std = np.nanmean(x[:, :2], axis=0), np.nanstd(x[:, :2], axis=0)
-    np.testing.assert_allclose((got.scale() * got.mean)[:2], mean, rtol=1e-12)
+    np.testing.assert_allclose((np.ldexp(1.0, got.exponent) * got.mean)[:2], mean, rtol=1e-12)
     # The mean stands for what is missing, which adds rows and no spread.
     share = np.sqrt(got.count[:2] / 50)
-    np.testing.assert_allclose((got.scale() * got.deviation(50))[:2], std * share, rtol=1e-6)
+    np.testing.assert_allclose(
+        (np.ldexp(1.0, got.exponent) * np.sqrt(got.spread / 50))[:2], std * share, rtol=1e-6
+    )
     assert got.low[2] > got.high[2] and got.mean[2] == got.spread[2] == 0
 
 

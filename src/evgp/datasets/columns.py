@@ -215,7 +215,7 @@ class Moments:
 
     >>> one, other = (Moments.of(np.array([part])) for part in ([1.0, 2.0, np.nan], [6.0]))
     >>> both = one.merge(other)
-    >>> both.count, both.low, both.high, both.scale() * both.mean
+    >>> both.count, both.low, both.high, np.ldexp(both.mean, both.exponent)
     (array([3]), array([1.]), array([6.]), array([3.]))
     """
 
@@ -266,20 +266,13 @@ class Moments:
 
     def numbers(self, names: Sequence[str], rows: int, scaled: bool) -> list[Number]:
         """The scaling of each column over all rows, where the mean stands for what is missing."""
-        unit, fill = self.scale().tolist(), (self.scale() * self.mean).tolist()
+        unit = np.ldexp(1.0, self.exponent)
+        fill = (unit * self.mean).tolist()
         if not scaled:
             plain = zip(names, fill, strict=True)
             return [Number(name, 1.0, 0.0, 1.0, middle, scaled=False) for name, middle in plain]
-        parts = (self.mean.tolist(), self.deviation(rows).tolist(), fill)
-        return [Number(*one) for one in zip(names, unit, *parts, strict=True)]
-
-    def scale(self) -> Float[np.ndarray, " d"]:
-        """The unit that mean and deviation count in."""
-        return np.ldexp(1.0, self.exponent)
-
-    def deviation(self, rows: int) -> Float[np.ndarray, " d"]:
-        """The standard deviation over as many rows, in that unit."""
-        return np.sqrt(self.spread / rows)
+        parts = (unit.tolist(), self.mean.tolist(), np.sqrt(self.spread / rows).tolist(), fill)
+        return [Number(*one) for one in zip(names, *parts, strict=True)]
 
 
 def _exponent(low: Float[np.ndarray, " d"], high: Float[np.ndarray, " d"]) -> Int[np.ndarray, " d"]:

@@ -707,10 +707,29 @@ class ArrayLayout:
         out = [int(name[1:]) for name in self.left_out]
         return np.setdiff1d(np.arange(self.shape[0]), out)
 
+    def name(self, place: int) -> str:
+        """Of a column, or of a channel."""
+        return f"x{place}" if len(self.shape) == 1 else f"channel {place}"
+
+    def holes(
+        self, x: Float[np.ndarray, "n p s"], places: Int[np.ndarray, " p"], first: int
+    ) -> tuple[Hole, ...]:
+        """What is not finite in these columns or channels of a block that begins at row `first`."""
+        if np.isfinite(x).all():
+            return ()
+        found: list[Hole] = []
+        for at, place in enumerate(places.tolist()):
+            for what, where in (("NaN", np.isnan(x[:, at])), ("infinite", np.isinf(x[:, at]))):
+                rows = np.flatnonzero(where.any(axis=1))[:4] + first
+                if len(rows):
+                    count = int(where.sum())
+                    found.append(Hole(self.name(place), what, count, tuple(rows.tolist())))
+        return tuple(found)
+
     def survey(self, first: int, x: Raw, rows: Int[np.ndarray, " r"]) -> Survey:
         """Statistics of a block, and those of the sorted rows that lie in it."""
         values = as_float(x, self.used)
-        holes = _in_array(values, self.used, first, self.columns)
+        holes = self.holes(values, self.used, first)
         last = first + len(x)
         inside = slice(*np.searchsorted(rows, [first, last]))
         moments = Moments.of(values.transpose(1, 0, 2).reshape(len(self.used), -1))
@@ -721,7 +740,7 @@ class ArrayLayout:
         if self.rows < 2:
             raise too_few(self.source, self.rows)
         findings.refuse(survey.holes, self.source, FILL)
-        moments, names = survey.moments, [_name(at, self.columns) for at in self.used.tolist()]
+        moments, names = survey.moments, [self.name(at) for at in self.used.tolist()]
         made = moments.numbers(names, int(moments.count[0]), self.standardise)
         ends = list(zip(moments.low.tolist(), moments.high.tolist(), strict=True))
         flat = np.array([is_constant(one, *end) for one, end in zip(made, ends, strict=True)])
@@ -788,7 +807,7 @@ class ArrayCode:
         if self.whole:
             return np.array(raw[:, self.kept], dtype=np.int64, order="C"), []
         x = as_float(raw, self.kept)
-        findings.refuse(_in_array(x, self.kept, first, self.layout.columns), source, FILL)
+        findings.refuse(self.layout.holes(x, self.kept, first), source, FILL)
         if self.layout.standardise:
             x /= self.unit[:, None]
             x -= self.mean[:, None]
@@ -819,23 +838,3 @@ def as_float(x: Raw, places: Int[np.ndarray, " p"]) -> Float[np.ndarray, "n p s"
         return np.array(some, dtype=np.float64, order="C").reshape(
             len(x), len(places), prod(x.shape[2:])
         )
-
-
-def _in_array(
-    x: Float[np.ndarray, "n p s"], places: Int[np.ndarray, " p"], first: int, names: tuple[str, ...]
-) -> tuple[Hole, ...]:
-    if np.isfinite(x).all():
-        return ()
-    found: list[Hole] = []
-    for at, place in enumerate(places.tolist()):
-        for what, where in (("NaN", np.isnan(x[:, at])), ("infinite", np.isinf(x[:, at]))):
-            rows = np.flatnonzero(where.any(axis=1))[:4] + first
-            if len(rows):
-                found.append(
-                    Hole(_name(place, names), what, int(where.sum()), tuple(rows.tolist()))
-                )
-    return tuple(found)
-
-
-def _name(place: int, names: tuple[str, ...]) -> str:
-    return names[place] if names else f"channel {place}"

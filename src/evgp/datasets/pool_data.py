@@ -21,7 +21,7 @@ from evgp._linalg import in_pairs
 from evgp._machine import available_memory
 from evgp.datasets.arrays import read_array
 from evgp.datasets.encode import ArrayCode, ArrayLayout, Encoder, Streamed, Survey, step_of
-from evgp.datasets.frames import is_pandas, opened, table_of
+from evgp.datasets.frames import opened, table_of
 from evgp.datasets.images import ArrayPictures, Images, pictures_of, read_images
 from evgp.datasets.labelled import Labelled, ids, read_labelled
 from evgp.datasets.samples import is_samples, stack
@@ -423,7 +423,7 @@ def read_with(
 
 def is_table(pool: object) -> bool:
     """Whether this has named columns, of whatever kind."""
-    named = is_pandas(pool) or hasattr(pool, "__arrow_c_stream__") or hasattr(pool, "cells")
+    named = any(hasattr(pool, name) for name in ("iloc", "__arrow_c_stream__", "cells"))
     return named and not is_samples(pool)
 
 
@@ -436,7 +436,8 @@ def as_table(pool: Any, name: str) -> Table:
 def as_points(x: Any, name: str, options: ReadOptions) -> Shaped[Tensor, " n *d"]:
     """An array or dataset as float64, finite, one point a row; or as whole numbers."""
     tensor = stack(x, name) if is_samples(x) else numbers(x, name)
-    tensor = _channels_first(tensor, options)
+    if options.channels_first:
+        tensor = _channels_first(tensor)
     made = points(tensor, name)
     if options.looks_up is not None and not tensor.is_floating_point():
         made = tensor if options.looks_up(tuple(tensor.shape[1:])) else made
@@ -532,8 +533,9 @@ def _from_array_file(path: Path, options: ReadOptions) -> PoolData:
         was, now = ("x".join(map(str, shape)) for shape in (raw.shape, x.shape[1:]))
         made = replace(made, notes=(f"{was} numbers, taken as images of {now}", *made.notes))
     if x.ndim == 4 and x.shape[1] in (1, 3):
-        pixels = _channels_first(torch.tensor(raw), options).numpy()
-        made = replace(made, pictures=pictures_of(pixels))
+        given = torch.tensor(raw)
+        pixels = _channels_first(given) if options.channels_first else given
+        made = replace(made, pictures=pictures_of(pixels.numpy()))
     return made
 
 
@@ -592,10 +594,8 @@ def _array_file(path: Path, options: ReadOptions, other: str | None) -> Any:
     return read_array(path, options.array_of(path, None if other is None else Path(other)))
 
 
-def _channels_first(x: Shaped[Tensor, " n *d"], options: ReadOptions) -> Shaped[Tensor, " n *e"]:
+def _channels_first(x: Shaped[Tensor, " n *d"]) -> Shaped[Tensor, " n *e"]:
     """For networks here, which want channels first, what is surely meant as such."""
-    if not options.channels_first:
-        return x
     if x.ndim == 3:
         return x[:, None]
     if x.ndim == 4 and x.shape[1] not in (1, 3) and x.shape[3] in (1, 3):

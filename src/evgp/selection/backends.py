@@ -3,34 +3,88 @@
 A backend knows what it takes (`memory`, `seconds`, `disk`) and does it (`run`).
 """
 
-from collections.abc import Callable
+import warnings
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
+import numpy as np
 import torch
+from jaxtyping import Int
 from torch import Generator, Tensor
 
 from evgp._checks import can
-from evgp._errors import PoolError
+from evgp._errors import DataWarning, PoolError
+from evgp._executor import counted
+from evgp._linalg import in_pairs
 from evgp._machine import speed
-from evgp.datasets import Fitted, step_of
+from evgp.datasets import Fitted, Streamed, Survey, step_of
 from evgp.greedy import Greedy, Purse
 from evgp.kernels import Features, Kernel
-from evgp.pool import Selection
+from evgp.pool import Pool, Selection
+from evgp.selection import checks
 from evgp.selection.features import P, features_named, fewer, looked_at, width_of
 from evgp.selection.large import Large
-from evgp.selection.reading import fit, like, read
 from evgp.selection.request import Request
-from evgp.selection.run import (
-    Opened,
-    check_by_features,
-    open_features,
-    open_kernel,
-    searched,
-)
+from evgp.selection.run import Opened, check_by_features, open_features, open_kernel, searched
 from evgp.selection.shards import Held
 from evgp.theory import DENSE
+
+
+def read(request: Request) -> Pool:
+    """The points of a request in memory, on the pool's scale."""
+    if can(request.x, "in_files"):
+        fitted = fit(request)
+        parts = [None if one is None else _whole(one) for one in (fitted, *like(fitted, request))]
+    else:
+        given = (request.x, request.x_test, request.x_labelled)
+        if any(one is not None and not can(one, "in_memory") for one in given):
+            raise PoolError(
+                "expected points to pick from, got their shape alone, which a plan can be made "
+                "for; give the points"
+            )
+        parts = [None if one is None else cast(Held, one).x for one in given]
+    x, x_test, x_labelled = parts
+    assert x is not None
+    pool = Pool(x, x_test, request.test, request.test_weights, request.labelled, x_labelled)
+    return pool if request.thin is None else checks.thinned(pool, request.thin, request.seed)
+
+
+def fit(request: Request, sample: Int[np.ndarray, " r"] | None = None) -> Fitted:
+    """One pass over a pool in files: its scaling, its categories, and the rows of a sample.
+
+    O(n d) time, and the memory of a few blocks and of the sample.
+    """
+    pool = cast(Streamed, request.x)
+    rows = np.arange(min(8, len(pool))) if sample is None else sample
+    starts = range(0, len(pool), request.shard)
+    ends = [(start, min(len(pool), start + request.shard)) for start in starts]
+    calls = [(pool, low, high, rows[(rows >= low) & (rows < high)]) for low, high in ends]
+    names = [f"{pool.name}, rows {low} to {high - 1}" for low, high in ends]
+    each = counted(request.report, "reading", len(ends))
+    fitted = pool.fitted(in_pairs(request.place().run(_survey, calls, names, each), Survey.merge))
+    for note in fitted.notes:
+        warnings.warn(note, DataWarning, stacklevel=2)
+    return fitted
+
+
+def _survey(pool: Streamed, start: int, stop: int, rows: Int[np.ndarray, " r"]) -> Survey:
+    return pool.survey(start, stop, rows)
+
+
+def like(fitted: Fitted, request: Request) -> tuple[Fitted | None, Fitted | None]:
+    """Test and labelled points in files, on the scale of the pool."""
+    test, outside = (
+        None if one is None else fitted.like(cast(Streamed, one))
+        for one in (request.x_test, request.x_labelled)
+    )
+    return test, outside
+
+
+def _whole(pool: Fitted) -> Tensor:
+    """All of a pool in files, as numbers."""
+    return torch.from_numpy(np.concatenate([block for _, block in pool.blocks(0, len(pool))]))
+
 
 # What torch and its like take before the first row is read, and scratch space.
 _LIBRARIES = 800_000_000
@@ -88,16 +142,13 @@ class Dense:
 
     request: Request
     table: tuple[int, float] = (0, 0.0)
+    kind: str = ""
     name: str = "dense"
-
-    @property
-    def kind(self) -> str:
-        """No features."""
-        return ""
 
     def memory(self, storage: str) -> int:
         """The large matrix, the columns of the picks, the inputs, what the criterion takes."""
-        sizes, criterion, size = self.request.sizes, self.request.criterion, _size(storage)
+        sizes, criterion = self.request.sizes, self.request.criterion
+        size = _STORAGE[storage].itemsize
         n, m, k = sizes.rows, sizes.tests, sizes.k
         columns = 8 * (3 * k + sizes.labelled) * (n + sizes.apart)
         extra = 0
@@ -111,7 +162,7 @@ class Dense:
     def seconds(self, storage: str, search: Greedy) -> float:
         """The kernel, a read of the matrix a pick, swaps, the certificate."""
         asked, sizes, (flops, stream) = self.request, self.request.sizes, speed()
-        n, m, k, size = sizes.rows, sizes.tests, sizes.k, _size(storage)
+        n, m, k, size = sizes.rows, sizes.tests, sizes.k, _STORAGE[storage].itemsize
         pairs = n * m * (1.0 if sizes.apart else 0.5)
         kernel = self.table[1] or pairs * (2 * sizes.width / flops + 8e-9 * _layers(asked.kernel))
         picks = k * (n * m * size / stream + 4 * k * n * 8 / stream + 2e-3)
@@ -148,13 +199,13 @@ class LowRank:
     def memory(self, storage: str) -> int:
         """The features, the inputs, and some p x p matrices."""
         sizes, p = self.request.sizes, self.width
-        kept = sizes.rows * (p * _size(storage) + 80) + sizes.inputs
+        kept = sizes.rows * (p * _STORAGE[storage].itemsize + 80) + sizes.inputs
         square = 8 * p * (6 * p + 4 * sizes.k) + 3 * 8 * 4096 * p
         return kept + square + 8 * sizes.apart * p + _LIBRARIES
 
     def seconds(self, storage: str, search: Greedy) -> float:
         """Making the features, and a read of them a pick."""
-        return _featurised(self.request, self.width, _size(storage), search)
+        return _featurised(self.request, self.width, _STORAGE[storage].itemsize, search)
 
     def disk(self) -> int:
         """Nothing."""
@@ -247,25 +298,19 @@ class Shards:
         return Held(pool.x), test, outside, pool.x
 
 
-def backends(request: Request) -> dict[str, Callable[[], Backend]]:
-    """The three ways by name, made when they are asked for."""
-
-    def dense() -> Dense:
-        if cost := getattr(request.kernel, "cost", None):
-            sizes = request.sizes
-            tests = 0 if request.x_test is None else sizes.tests
-            samples = _samples(request.kernel, sizes.shape)
-            return Dense(request, cost(samples, sizes.rows + sizes.labelled + tests))
-        return Dense(request)
-
-    def features() -> LowRank:
+def backend_named(name: str, request: Request) -> Backend:
+    """One of the three ways: dense, features or sharded."""
+    if name == "features":
         return LowRank(request, *features_of(request))
-
-    def sharded() -> Shards:
+    if name == "sharded":
         check_by_features(request.criterion, "shards")
         return Shards(request, *features_of(request))
-
-    return {"dense": dense, "features": features, "sharded": sharded}
+    if cost := getattr(request.kernel, "cost", None):
+        sizes = request.sizes
+        tests = 0 if request.x_test is None else sizes.tests
+        samples = _samples(request.kernel, sizes.shape)
+        return Dense(request, cost(samples, sizes.rows + sizes.labelled + tests))
+    return Dense(request)
 
 
 def _searched(
@@ -308,10 +353,6 @@ def _featurised(request: Request, p: int, size: int, search: Greedy) -> float:
     making = (n + sizes.apart) * 2 * p * (sizes.width + 3 * p) / flops
     reads = k * (n * p * size / stream + 3e-7 * n + 2e-3)
     return making + reads * (9 if can(search, "swaps") else 1)
-
-
-def _size(storage: str) -> int:
-    return 4 if storage == "float32" else 8
 
 
 def _layers(kernel: Kernel | None) -> int:

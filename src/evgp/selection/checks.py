@@ -1,6 +1,8 @@
 """What stands at the front door: every input checked once, with a sentence that helps."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -19,19 +21,19 @@ from evgp.greedy import Exact, Exchange, Greedy, Lazy, Sharded, Stochastic, TwoR
 from evgp.kernels import Features
 from evgp.pool import Pool
 
-CRITERIA: dict[str, Criterion] = {
-    "ev": ExpectedVariance(),
-    "median": Percentile(50),
-    "p90": Percentile(90),
-    "max": Percentile(100),
-    "mi": MutualInformation(),
+CRITERIA: dict[str, Callable[[], Criterion]] = {
+    "ev": ExpectedVariance,
+    "median": partial(Percentile, 50),
+    "p90": partial(Percentile, 90),
+    "max": partial(Percentile, 100),
+    "mi": MutualInformation,
 }
-GREEDIES: dict[str, Greedy] = {
-    "exact": Exact(),
-    "lazy": Lazy(),
-    "stochastic": Stochastic(),
-    "exchange": Exchange(),
-    "two-rounds": TwoRounds(),
+GREEDIES: dict[str, Callable[[], Greedy]] = {
+    "exact": Exact,
+    "lazy": Lazy,
+    "stochastic": Stochastic,
+    "exchange": Exchange,
+    "two-rounds": TwoRounds,
 }
 # Exchange is the default up to this many (candidates x picks²): minutes, never hours. It is a
 # number of operations and not of seconds, so that the picks do not depend on the machine.
@@ -48,7 +50,7 @@ def criterion_named(criterion: str | Criterion) -> Criterion:
     """
     if isinstance(criterion, Criterion) and not isinstance(criterion, type):
         return criterion
-    return CRITERIA[one_of(criterion, "a criterion", tuple(CRITERIA))]
+    return CRITERIA[one_of(criterion, "a criterion", tuple(CRITERIA))]()
 
 
 def choose_greedy(
@@ -90,7 +92,7 @@ def greedy_named(greedy: object) -> Greedy:
     >>> greedy_named("lazy")
     Lazy()
     """
-    return GREEDIES[one_of(greedy, "a greedy", ("auto", *GREEDIES))]
+    return GREEDIES[one_of(greedy, "a greedy", ("auto", *GREEDIES))]()
 
 
 def _choose_sharded(greedy: str | Greedy) -> Greedy:

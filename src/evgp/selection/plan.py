@@ -18,7 +18,7 @@ from evgp._reading import reading_within
 from evgp._repr import html_card
 from evgp.greedy import Greedy
 from evgp.pool import Selection
-from evgp.selection.backends import Backend, Dense, Shards, backends, features_of
+from evgp.selection.backends import Backend, Dense, Shards, backend_named, features_of
 from evgp.selection.checks import choose_greedy
 from evgp.selection.request import Request
 from evgp.selection.run import check_by_features
@@ -115,7 +115,8 @@ class Plan:
         self.check()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", EvgpWarning)
-            self._remark_backend()
+            if self.method != "dense":
+                self._remark_backend()
             limit = self.request.memory
             with reporting(self.request.progress) as report, reading_within(limit):
                 backend: Any = self.backend
@@ -170,7 +171,7 @@ class Plan:
     def _remark_backend(self) -> None:
         asked, sizes = self.request, self.request.sizes
         own_choice = asked.features is None and asked.method == "auto" and asked.executor is None
-        if self.method != "dense" and own_choice:
+        if own_choice:
             warnings.warn(
                 f"the {sizes.rows:,} x {sizes.tests:,} matrix of the exact kernel would not fit "
                 f"in memory, so the picks are those of {self.backend.kind} features",
@@ -240,13 +241,12 @@ def planned(request: Request) -> Plan:
 
 def _backend(request: Request, room: int) -> Backend:
     """The first backend that fits; where none does, the one that takes least."""
-    makers = backends(request)
     able = can(request.criterion, "by_features")
     if request.executor is not None or request.method != "auto":
         names = [request.method if request.executor is None else "sharded"]
     elif request.features is not None:
         names = ["features", "sharded"]
-    elif able and request.thin is None and features_of(request)[1] < len(request.x):
+    elif able and request.thin is None:
         names = ["dense", "features", "sharded"]
     else:
         names = ["dense"]
@@ -261,7 +261,9 @@ def _backend(request: Request, room: int) -> Backend:
     for name in names:
         if name == "sharded" and len(names) > 1 and not able:
             continue
-        backend = makers[name]()
+        if names[0] == "dense" and made and features_of(request)[1] >= len(request.x):
+            break  # as many features as rows take no less
+        backend = backend_named(name, request)
         if isinstance(backend, Shards) and backend.memory("float32") > room:
             backend = replace(backend, scratch=True)
         made.append(backend)

@@ -172,7 +172,7 @@ class Request:
         how = ReadOptions(
             id=id, drop=drop, costs=costs if isinstance(costs, str) else None, impute=impute,
             max_categories=max_categories, fixed=not takes_any_width(prior, features),
-            standardise=flag(standardise, "standardise") and not is_raw(features),
+            standardise=flag(standardise, "standardise") and features != "raw",
             channels_first=isinstance(network, Finite), looks_up=getattr(prior, "looks_up", None),
         )  # fmt: skip
         room = None if memory is None else bytes_of(memory)
@@ -191,7 +191,8 @@ class Request:
             x_labelled=outside, test_weights=weights, labelled=known, candidates=some,
             costs=prices, budget=money, search=greedy_of(greedy), features=features, noise=noise,
             storage=storage, thin=thin, method=method, memory=room, executor=executor,
-            cache=_path(cache), seed=seed, progress=progress, data=data,
+            seed=seed, progress=progress, data=data,
+            cache=None if cache is None else path_of(cache, "cache"),
             given={"k": k and int(k), "budget": budget, "standardise": bool(standardise)},
         )  # fmt: skip
 
@@ -268,10 +269,6 @@ def kernel_of(
     return NTK(network) if isinstance(network, Network) else EmpiricalNTK(network, seed=seed)
 
 
-def _path(cache: str | Path | None) -> Path | None:
-    return None if cache is None else path_of(cache, "cache")
-
-
 def _executor(executor: object) -> Executor:
     return instance(executor, "executor", Executor, "evgp.integrations.dask.executor(client)")
 
@@ -292,11 +289,6 @@ def is_shape(x: object) -> TypeGuard[tuple[int, ...]]:
 
 def _shape(x: Any) -> Shape:
     return Shape(x[0], x[1:])
-
-
-def is_raw(features: object) -> bool:
-    """Whether the inputs themselves are the features, which stay as they are."""
-    return isinstance(features, str) and features == "raw"
 
 
 def takes_any_width(kernel: Kernel, features: object) -> bool:

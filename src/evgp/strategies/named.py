@@ -139,7 +139,7 @@ def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
             f"expected no {kinds[0][0]} with {kinds[1][0]}, which knows the mean variance alone; "
             f"got {name!r}; leave out one of them"
         )
-    criterion = CRITERIA[next(iter(kinds[0]), "ev")]
+    criterion = CRITERIA[next(iter(kinds[0]), "ev")]()
     prior = setting.prior(empirical="emp" in parts)
     kernel: Kernel | Features = prior
     if kinds[1]:
@@ -151,7 +151,7 @@ def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
     made = EVGP(
         kernel,
         criterion,
-        GREEDIES[kinds[2][0]] if kinds[2] else setting.search,
+        GREEDIES[kinds[2][0]]() if kinds[2] else setting.search,
         noise=setting.noise,
         storage=torch.float32 if len(setting.x) > _THIN else torch.float64,
     )
