@@ -9,7 +9,7 @@ endif
 # For the tests in a real browser; they are skipped without one, except in CI.
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
 
-.PHONY: browser demo test test-hostile test-label-studio test-slow check format bench figures docs dist clean
+.PHONY: browser demo test test-hostile test-label-studio test-slow check format bench reproduce figures docs dist clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -53,6 +53,10 @@ format: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks
+
+# A study of the paper by name: make reproduce NAME=width
+reproduce: $(VENV)/.installed
+	$(BIN)/python -m experiments $(NAME) $(ARGS)
 
 figures: $(VENV)/.installed
 	$(BIN)/python docs/figures/make.py

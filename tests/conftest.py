@@ -9,6 +9,12 @@ from typing import NoReturn
 import numpy as np
 import pytest
 import torch
+from jaxtyping import install_import_hook
+
+# The option of pytest takes one package only.
+install_import_hook(
+    "experiments", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+)
 
 QUIET = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "

@@ -36,7 +36,7 @@ NOT_RUN = {
     "dask scheduler --host 10.0.0.1 &": "Dask; tests/integrations starts one",
     "dask worker tcp://10.0.0.1:8786 --nthreads 8": "the same",
     "evgp compare mnist --strategies evgp,random,badge,batchbald --budget 200 --batch 50 "
-    "--out runs/mnist": "minutes, and data that are not in the repository; studies/ keeps the run",
+    "--out runs/mnist": "minutes, and data that are not in the repository, which keeps the run",
     "evgp compare kin8nm --strategies evgp,random,kmeans++,badge --budget 100 --batch 20 --seeds 5 "
     "--out runs/kin8nm": "the same",
     "evgp compare prices.csv --label price --strategies evgp,farthest,random --network tiny": "a "

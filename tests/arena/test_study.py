@@ -165,7 +165,7 @@ def test_a_damaged_cell_that_nobody_asked_for_is_named_and_left_out(numbers, tmp
 
 def test_recorded_cells_without_a_digest_stay_valid() -> None:
     for name, count in (("mnist", 18), ("regression", 72)):
-        folder = Path(__file__).parents[2] / "studies" / name
+        folder = Path(__file__).parents[2] / "experiments" / "results" / name
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             Study(folder).warn_of_damage()

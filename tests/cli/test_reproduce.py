@@ -1,77 +1,12 @@
-"""Studies of the paper from the command line."""
-
-import json
+"""The studies of the paper are outside the package; the command says where."""
 
 from typer.testing import CliRunner
 
 from evgp.cli.main import app
-from evgp.studies import NAMES
-
-RUN = CliRunner()
 
 
-def test_all_studies_are_listed() -> None:
-    made = RUN.invoke(app, ["reproduce", "--list"])
-    assert made.exit_code == 0
-    lines = made.stdout.splitlines()
-    assert lines[0] == "study\tpaper\tshows"
-    assert [line.split("\t")[0] for line in lines[1:]] == list(NAMES)
-    told = json.loads(RUN.invoke(app, ["reproduce", "--list", "--json"]).stdout)
-    assert [one["study"] for one in told["studies"]] == list(NAMES)
-
-
-def test_a_study_is_run_told_and_drawn_again(tmp_path) -> None:
-    call = ["reproduce", "exchange-and-certificate", "--scale", "smoke", "--out", str(tmp_path)]
-    made = RUN.invoke(app, call)
-    assert made.exit_code == 0, made.output
-    assert made.stdout.splitlines()[0] == "claim\tours\tverdict"
-    assert "wrote" in made.stderr
-    folder = tmp_path / "exchange-and-certificate"
-    assert {path.suffix for path in folder.iterdir()} == {".csv", ".json", ".png", ".svg"}
-    figure = folder / "exchange-and-certificate.svg"
-    before = figure.read_bytes()
-    figure.unlink()
-    again = RUN.invoke(app, [*call, "--draw", "--json", "--quiet"])
-    assert again.exit_code == 0 and again.stderr == ""
-    assert figure.read_bytes() == before
-    claims = json.loads(again.stdout)["claims"]
-    assert {one["verdict"] for one in claims} <= {"holds", "holds in part", "does not hold"}
-    assert "--draw" not in json.loads((folder / "study.json").read_text())["command"]
-
-
-def test_verdicts_own_up_to_what_they_are_of(tmp_path) -> None:
-    call = ["reproduce", "exchange-and-certificate", "--scale", "smoke", "--out", str(tmp_path)]
-    nothing = "smoke sizes, which say nothing of the paper"
-    first = RUN.invoke(app, call).stdout.splitlines()[1]
-    assert first.endswith(nothing)
-    record = tmp_path / "exchange-and-certificate" / "study.json"
-    told = json.loads(record.read_text())
-    told.pop("digest")  # an older record has none
-    record.write_text(json.dumps({**told, "scale": "laptop", "finished": 4, "cells": 6}))
-    for cell in (tmp_path / "cells").iterdir():
-        cell.unlink()
-    call[3] = "laptop"
-    assert RUN.invoke(app, [*call, "--draw"]).stdout.splitlines()[1].endswith("; 4 of 6 cells")
-    found = json.loads(RUN.invoke(app, [*call, "--draw", "--json"]).stdout)
-    assert (found["finished"], found["cells"], found["caution"]) == (4, 6, "4 of 6 cells")
-
-
-def test_what_cannot_be_run_is_told(tmp_path) -> None:
-    for call, words in (
-        (["width", "--scale", "huge"], "expected --scale among smoke, laptop, paper; got 'huge'"),
-        (["figure-1"], "expected a study among initialisation-illustration"),
-        ([], "got none"),
-        (["width", "--draw"], "expected the rows of a study, got no file"),
-    ):
-        made = RUN.invoke(app, ["reproduce", *call, "--out", str(tmp_path)])
-        assert made.exit_code == 1
-        assert words in made.stderr and len(made.stderr.splitlines()) == 1
-
-
-def test_data_that_is_not_here_says_how_to_get_it(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("EVGP_DATA", str(tmp_path))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    call = ["reproduce", "width", "--scale", "smoke", "--jobs", "1", "--out", str(tmp_path)]
-    made = RUN.invoke(app, call)
-    assert made.exit_code == 1
-    assert "expected optdigits.npz in" in made.stderr
+def test_reproduce_says_where_the_studies_are() -> None:
+    for call, name in ((["reproduce"], "NAME"), (["reproduce", "width"], "width")):
+        made = CliRunner().invoke(app, call)
+        assert made.exit_code == 1 and made.stdout == ""
+        assert f"python -m experiments {name}" in made.stderr

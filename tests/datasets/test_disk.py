@@ -21,9 +21,9 @@ from evgp.campaign import Campaign
 from evgp.campaign.export import export
 from evgp.datasets import array_file, atomic, naming, write_rows, write_text
 from evgp.datasets.bundled import BUNDLES, write
-from evgp.studies.store import Store
-from evgp.studies.study import Cell
 from evgp.web.sessions import keeper_of
+from experiments.store import Store
+from experiments.study import Cell
 
 ROWS = {"id": [f"row {i}" for i in range(999)], "gain": [i / 7 for i in range(999)]}
 

@@ -221,7 +221,7 @@ def _import_all() -> None:
     import evgp
 
     for module in pkgutil.walk_packages(evgp.__path__, "evgp."):
-        if module.name.startswith(("evgp.studies", "evgp.__main__")):
+        if module.name.startswith("evgp.__main__"):
             continue
         try:
             import_module(module.name)

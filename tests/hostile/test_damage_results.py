@@ -11,10 +11,10 @@ from evgp.arena import Row, Subject, Terms, compare
 from evgp.arena.table import read_rows
 from evgp.arena.table import write_rows as write_compared
 from evgp.datasets import load, named, read_labelled, write_rows
-from evgp.studies.record import rows_of
-from evgp.studies.runner import reproduce
-from evgp.studies.store import Store
-from evgp.studies.study import Cell
+from experiments.record import rows_of
+from experiments.runner import reproduce
+from experiments.store import Store
+from experiments.study import Cell
 from tests.hostile.conftest import Tally
 from tests.hostile.harms import GENERAL, flip, holds, news
 

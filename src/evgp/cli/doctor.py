@@ -75,7 +75,7 @@ def _rows(facts: "Facts") -> Iterator[Row]:
     for folder in facts.folders:
         yield folder.role, _folder(folder)
     if facts.missing_sets:
-        yield "no data of", f"{', '.join(facts.missing_sets)} (for evgp reproduce and compare)"
+        yield "no data of", f"{', '.join(facts.missing_sets)} (for evgp compare)"
     for part in facts.parts:
         yield f"evgp[{part.name}]", _part(part)
 

@@ -6,6 +6,7 @@ A backend knows what it takes (`memory`, `seconds`, `disk`) and does it (`run`).
 import warnings
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
 from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -271,7 +272,7 @@ class Shards:
             asked.place(),
             asked.shard,
             self.scratch,
-            asked.cache,
+            None if asked.cache is None else Path(asked.cache),
         )
         return large.pick(
             asked.k,

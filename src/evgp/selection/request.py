@@ -125,7 +125,7 @@ class Request:
     method: str = "auto"
     memory: int | None = None
     executor: Executor | None = None
-    cache: Path | None = None
+    cache: str | Path | None = None
     seed: int = 0
     progress: Progress | bool | None = None
     shard: int = field(default_factory=lambda: SHARD)
@@ -191,8 +191,7 @@ class Request:
             x_labelled=outside, test_weights=weights, labelled=known, candidates=some,
             costs=prices, budget=money, search=greedy_of(greedy), features=features, noise=noise,
             storage=storage, thin=thin, method=method, memory=room, executor=executor,
-            seed=seed, progress=progress, data=data,
-            cache=None if cache is None else path_of(cache, "cache"),
+            seed=seed, progress=progress, data=data, cache=cache,
             given={"k": k and int(k), "budget": budget, "standardise": bool(standardise)},
         )  # fmt: skip
 
@@ -204,6 +203,7 @@ class Request:
             thin=thinned_to(self.thin, self.criterion),
             method=one_of(self.method, "method", METHODS),
             executor=None if self.executor is None else _executor(self.executor),
+            cache=None if self.cache is None else path_of(self.cache, "cache"),
             seed=seed_of(self.seed),
             progress=check_progress(self.progress),
         )

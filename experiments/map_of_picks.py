@@ -1,0 +1,161 @@
+"""Where picks lie: a map by predictive correlation, with the deviation at initialisation."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy import stats
+from scipy.spatial import cKDTree
+
+from evgp.kernels import NNGP, NTK
+from evgp.nets import mlp
+from evgp.pool import Pool
+from experiments import pinned
+from experiments.data import dataset
+from experiments.rows import Record, Rows, column
+from experiments.study import Cell, Claim, Settings, Study, verdict
+from experiments.verdicts import Gap, clear, over
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Relative standard error of a deviation that is estimated from 50 networks.
+CHANCE = 1 / (2 * 49) ** 0.5
+
+
+def placed(*, dataset_name: str, seed: int, pool: int, budget: int) -> list[Record]:
+    """Every point of the pool: its place on the map, its deviation, and its rank if picked."""
+    from sklearn.manifold import TSNE
+
+    x = dataset(dataset_name, seed, pool=pool).x.double()
+    prior = NNGP(mlp())(x)
+    deviation = prior.diagonal().sqrt()
+    apart = (1 - prior / deviation[:, None] / deviation).clamp(min=0).numpy()
+    apart = (apart + apart.T) / 2
+    np.fill_diagonal(apart, 0.0)
+    near = TSNE(
+        metric="precomputed", init="random", perplexity=min(30, len(x) // 4), random_state=seed
+    )
+    places = near.fit_transform(np.sqrt(apart))
+    strategy, generator = pinned.evgp(NTK(mlp())), torch.Generator().manual_seed(seed)
+    picks = strategy(Pool(x), budget, generator=generator).indices
+    order = {int(row): rank for rank, row in enumerate(picks)}
+    # How many others lie closer than the typical nearest neighbours do.
+    crowd = (apart < np.quantile(apart, 0.05)).sum(1)
+    return [
+        {
+            "dataset": dataset_name,
+            "row": i,
+            "across": float(places[i, 0]),
+            "up": float(places[i, 1]),
+            "deviation": float(deviation[i]),
+            "neighbours": int(crowd[i]),
+            "rank": order.get(i),
+        }
+        for i in range(len(x))
+    ]
+
+
+def cells(settings: Settings) -> Sequence[Cell]:
+    """All in one."""
+    return [Cell("evgp.studies.map_of_picks:placed", dict(settings))]
+
+
+def draw(rows: Rows) -> "dict[str, Figure]":
+    """The map: contours of the deviation, points, and crosses on the picks."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 5.2), layout="constrained")
+    axes = figure.subplots()
+    across, up, deviation = (column(rows, name) for name in ("across", "up", "deviation"))
+    shades = axes.contourf(
+        *_smoothed(np.column_stack([across, up]), deviation), levels=10, cmap="Blues"
+    )
+    figure.colorbar(shades, ax=axes, label="deviation at initialisation, nearby", shrink=0.8)
+    axes.scatter(
+        across, up, s=3, color="#23262e", linewidth=0, alpha=0.5, label="pool", rasterized=True
+    )
+    picks = [row for row in rows if "rank" in row]
+    axes.scatter(
+        column(picks, "across"), column(picks, "up"), marker="x", s=42, color="#d81b60",
+        label="picked", linewidth=1.6,
+    )  # fmt: skip
+    axes.set(xticks=[], yticks=[])
+    axes.spines[["top", "right", "bottom", "left"]].set_visible(False)
+    axes.legend(loc="lower left", frameon=False)
+    return {"map-of-picks": figure}
+
+
+def _smoothed(
+    places: Float[np.ndarray, "n 2"], values: Float[np.ndarray, " n"]
+) -> tuple[Any, Any, Any]:
+    """Values on a grid, each the median of the nearest points; hidden where there are none near."""
+    low, high = places.min(0), places.max(0)
+    margin = 0.03 * (high - low)
+    x, y = (np.linspace(low[i] - margin[i], high[i] + margin[i], 160) for i in (0, 1))
+    grid = np.stack(np.meshgrid(x, y), -1)
+    apart, near = cKDTree(places).query(grid, k=min(12, len(places)))
+    return x, y, np.ma.masked_where(apart[..., 0] > margin.max(), np.median(values[near], -1))
+
+
+def claims(rows: Rows) -> Sequence[Claim]:
+    """What the paper says of its map."""
+    deviation = column(rows, "deviation")
+    picks = [row for row in rows if "rank" in row]
+    high, near = (placing(rows, picks, name) for name in ("deviation", "neighbours"))
+    varied = float(deviation.std() / deviation.mean())
+    return [
+        Claim(
+            "The variance at initialisation differs between inputs.",
+            f"The largest deviation in the pool is {deviation.max() / deviation.min():.1f} times "
+            f"the smallest; their own deviation is {100 * varied:.0f} % of their mean. Holds if "
+            f"that is more than the {100 * CHANCE:.0f} % that 50 networks, as the paper drew them, "
+            "would show by chance were they all the same.",
+            "holds" if varied > CHANCE else "does not hold",
+        ),
+        Claim(
+            "Picks prefer regions of high variance, and balance it with regions of many points, "
+            "rather than cover the space evenly.",
+            "Mean percentile of the picks among the pool, ± standard error over picks, one seed; "
+            f"50 is no preference. By deviation: {high[0] + 50:.0f} ± {high[1]:.0f}; by how many "
+            f"points lie near: {near[0] + 50:.0f} ± {near[1]:.0f}. Holds if both are above 50 by "
+            "more than the standard error, in part if one is; that picks do not cover the space "
+            "evenly is not tested.",
+            verdict([clear(high), clear(near)]),
+        ),
+    ]
+
+
+def placing(rows: Rows, picks: Rows, name: str) -> Gap:
+    """The percentile of picks by a column, above 50; and its standard error over picks."""
+    whole = column(rows, name)
+    return over(stats.percentileofscore(whole, row[name], "mean") - 50 for row in picks)
+
+
+_PAPER: dict[str, Any] = {"dataset_name": "optdigits", "seed": 0, "pool": 2810, "budget": 50}
+
+_DEPARTS = (
+    "Correlation and deviation are those of networks of infinite width, in closed form, where the "
+    "paper drew networks; 50 picks, as the paper does not say how many it shows. One seed, as in "
+    "the paper."
+)
+
+STUDY = Study(
+    name="map-of-picks",
+    title="A map of picks",
+    paper="figure tsneeoloptdigits",
+    shows="The pool of handwritten digits by t-SNE on predictive correlation, contours of the "
+    "deviation at initialisation, and the points that EV-GP picks.",
+    scales={
+        "paper": _PAPER,
+        "laptop": _PAPER,
+        "smoke": {**_PAPER, "dataset_name": "random-model", "pool": 60, "budget": 5},
+    },
+    departures=_DEPARTS,
+    paper_departures=_DEPARTS,
+    cells=cells,
+    draw=draw,
+    claims=claims,
+)

@@ -1,0 +1,107 @@
+"""Studies of picks one by one and of picks in batches, judged by variance and by error."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments.contests import panels
+from experiments.data import TITLES
+from experiments.rows import Record, Rows, column, distinct, where
+from experiments.sequential_selection import VARIANCE, overall
+from experiments.verdicts import Gap, clear, lead, over, percent
+
+CENTRAL = {VARIANCE: "output variance (90th percentile)", "mse": "test MSE"}
+READ = "in percent of the larger of the two, ± standard error over seeds, below zero if behind"
+RULE = "By both metrics, by more than a standard error, in batches and one by one"
+SHARED = "Cells shared the cores with others, so that seconds are rough"
+
+
+def one_by_one(rows: Rows) -> list[Record]:
+    """Rows of the sequential part."""
+    return [row for row in rows if "ev" in row]
+
+
+def batches(rows: Rows) -> list[Record]:
+    """Rows of the batch part."""
+    return [row for row in rows if "batch" in row]
+
+
+def gaps(rows: Rows, metric: str, ours: str, theirs: str) -> tuple[dict[str, Gap], dict[str, Gap]]:
+    """How far one is below another, in batches and one by one, on each dataset that has both."""
+    paths = {TITLES[name]: where(one_by_one(rows), dataset=name) for name in _names(rows)}
+    return (
+        {
+            title: lead(some, metric, ours, theirs)
+            for title, some in panels(batches(rows)).items()
+            if _has(some, ours, theirs)
+        },
+        {
+            title: overall(some, metric, ours, theirs)
+            for title, some in paths.items()
+            if _has(some, ours, theirs)
+        },
+    )
+
+
+def _names(rows: Rows) -> list[str]:
+    return distinct(one_by_one(rows), "dataset")
+
+
+def _has(rows: Rows, *ways: str) -> bool:
+    return {*ways} <= {*distinct(rows, "strategy")}
+
+
+def ahead(rows: Rows, ours: str, theirs: str) -> list[bool]:
+    """Whether one is clearly below another by each metric, in batches and one by one."""
+    return [
+        clear(gap)
+        for metric in CENTRAL
+        for part in gaps(rows, metric, ours, theirs)
+        for gap in part.values()
+    ]
+
+
+def beside(rows: Rows, ours: str, theirs: str) -> str:
+    """The lead of one on another by each metric, in batches and one by one."""
+    return "; ".join(
+        f"{words}, in batches {_listed(batch)}, one by one {_listed(alone)}"
+        for metric, words in CENTRAL.items()
+        for batch, alone in [gaps(rows, metric, ours, theirs)]
+    )
+
+
+def _listed(found: dict[str, Gap]) -> str:
+    return ", ".join(f"{title} {percent(gap)}" for title, gap in found.items()) or "not run"
+
+
+def seconds(rows: Rows, way: str, other: str = "evgp") -> dict[str, Gap]:
+    """By which factor one takes longer to pick than another, as a logarithm, paired by seeds."""
+    made = {}
+    for title, some in panels(batches(rows)).items():
+        took = [
+            {one: _sum(where(some, strategy=each, seed=one)) for one in distinct(some, "seed")}
+            for each in (way, other)
+        ]
+        both = [(took[0][one], took[1][one]) for one in took[0]]
+        pairs = [pair for pair in both if min(pair) > 0]
+        if pairs:
+            made[title] = over(float(np.log(a / b)) for a, b in pairs)
+    return made
+
+
+def _sum(rows: Rows) -> float:
+    return float(column(rows, "pick_seconds").sum())
+
+
+def factors(found: dict[str, Gap]) -> str:
+    """Geometric means, with the logarithm that verdicts look at."""
+    return ", ".join(
+        f"{title} {np.exp(mean):.2f} (logarithm {mean:+.2f}"
+        + (f" ± {error:.2f})" if np.isfinite(error) else ")")
+        for title, (mean, error) in found.items()
+    ) or "not run"  # fmt: skip
+
+
+def any_of(found: Sequence[bool]) -> list[bool]:
+    """One outcome of many: whether one is so; none of none."""
+    return [any(found)] if found else []

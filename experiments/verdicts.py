@@ -1,0 +1,215 @@
+"""When a sentence of the paper holds: differences over seeds beside their standard errors."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from evgp.arena import MEASURES
+from experiments.contests import NAMES, areas, panels, told
+from experiments.rows import Rows, distinct
+from experiments.study import Verdict
+
+# A mean over seeds, above zero where the sentence is right, and its standard error.
+Gap: TypeAlias = tuple[float, float]
+
+LARGE = 0.5
+"""A correlation is called large from here on (Cohen 1988)."""
+
+HIGH = "above 0.5 (Cohen's large)"
+
+
+def over(values: Iterable[float]) -> Gap:
+    """The mean of one value for each seed, and its standard error; one value has none.
+
+    >>> over([1.0, 3.0])
+    (2.0, 1.0)
+    """
+    found = np.array(list(values), dtype=np.float64)
+    if not len(found):
+        return float("nan"), float("nan")
+    error = found.std(ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.nan
+    return float(found.mean()), float(error)
+
+
+def clear(gap: Gap) -> bool:
+    """Above zero by more than its standard error; one seed cannot show it.
+
+    >>> clear((2.0, 1.0)), clear((2.0, float("nan")))
+    (True, False)
+    """
+    return gap[0] > gap[1]
+
+
+def graded(datasets: Iterable[Sequence[Gap]]) -> Verdict:
+    """Holds: every difference is clear on every dataset. In part: on one all means have the sign.
+
+    >>> graded([[(2.0, 1.0)], [(2.0, 3.0)]])
+    'holds in part'
+    """
+    found = [gaps for gaps in datasets if gaps]
+    if not any(np.isfinite(mean) for gaps in found for mean, _ in gaps):
+        return "not measured"
+    if all(clear(gap) for gaps in found for gap in gaps):
+        return "holds"
+    some = any(all(mean > 0 for mean, _ in gaps) for gaps in found)
+    return "holds in part" if some else "does not hold"
+
+
+def rule(what: str, rows: Rows, *, each: str = "dataset") -> str:
+    """The rule of `graded` in words, for the page; one seed can show the second half alone.
+
+    >>> rule("it falls", [{"seed": 0}])
+    'One seed, so it holds in part at most: if it falls, by the mean, on some dataset.'
+    """
+    if len(distinct(rows, "seed")) < 2:
+        return f"One seed, so it holds in part at most: if {what}, by the mean, on some {each}."
+    return (
+        f"Holds if {what}, by more than one standard error over seeds, on every {each}; in part "
+        f"if so by the mean on some {each}."
+    )
+
+
+def little(pairs: Iterable[tuple[Gap, Gap]]) -> Verdict:
+    """A change is little if it is less than a quarter of another beside it, signs left aside.
+
+    On every dataset; in part if less than half on some, the most that one seed can show.
+
+    >>> [little([((mine, 0.01), (-0.5, 0.1))]) for mine in (0.1, 0.2, 0.3)]
+    ['holds', 'holds in part', 'does not hold']
+    """
+    known = [pair for pair in pairs if all(np.isfinite(mean) for mean, _ in pair)]
+    if not known:
+        return "not measured"
+    shares = [
+        0.0 if not mine else abs(mine / other) if other else np.inf
+        for (mine, _), (other, _) in known
+    ]
+    if max(shares) < 0.25 and not any(np.isnan(error) for pair in known for _, error in pair):
+        return "holds"
+    return "holds in part" if min(shares) < 0.5 else "does not hold"
+
+
+def at_most_in_part(found: Verdict) -> Verdict:
+    """What one seed can show.
+
+    >>> at_most_in_part("holds")
+    'holds in part'
+    """
+    return "holds in part" if found == "holds" else found
+
+
+def lead(rows: Rows, metric: str, ours: str, theirs: str) -> Gap:
+    """How far one strategy's curve is better than another's, as a logarithm, paired by seeds.
+
+    Logarithms, so that a seed with large values does not speak for all.
+    """
+    first, second = areas(rows, metric, ours), areas(rows, metric, theirs)
+    both = [(first[seed], second[seed]) for seed in first if seed in second]
+    if not all(min(pair) > 0 for pair in both):
+        return float("nan"), float("nan")
+    sign = 1.0 if MEASURES[metric].lower else -1.0
+    return over(sign * float(np.log(b / a)) for a, b in both)
+
+
+def leads(rows: Rows, metric: str, ours: str, others: Sequence[str]) -> dict[str, Gap]:
+    """The lead over each of the others that is among the rows; none where ours is not."""
+    ways = distinct(rows, "strategy")
+    there = [way for way in others if way in ways] if ours in ways else []
+    return {way: lead(rows, metric, ours, way) for way in there}
+
+
+def outperforms(
+    rows: Rows, metrics: Sequence[str], others: Sequence[str], ours: str = "evgp"
+) -> Verdict:
+    """Ahead of each of the others, by each metric, on every dataset."""
+    return graded(
+        [gap for metric in metrics for gap in leads(some, metric, ours, others).values()]
+        for some in panels(rows).values()
+    )
+
+
+def sometimes(gaps: Sequence[Gap]) -> Verdict:
+    """Holds if one difference is clear, in part if one mean has the sign.
+
+    >>> sometimes([(-1.0, 0.5), (2.0, 1.0)]), sometimes([(2.0, 3.0)])
+    ('holds', 'holds in part')
+    """
+    known = [gap for gap in gaps if np.isfinite(gap[0])]
+    if not known:
+        return "not measured"
+    if any(map(clear, known)):
+        return "holds"
+    return "holds in part" if any(mean > 0 for mean, _ in known) else "does not hold"
+
+
+def least_clear(rows: Rows, metric: str, others: Sequence[str], ours: str = "evgp") -> str:
+    """On each dataset the rival of which the lead is least clear, and that lead in percent."""
+    parts = []
+    for title, some in panels(rows).items():
+        found = leads(some, metric, ours, others)
+        if found:
+            way = min(found, key=lambda one: found[one][0] - np.nan_to_num(found[one][1]))
+            parts.append(f"{title} {percent(found[way])} on {NAMES.get(way, way)}")
+    return ", ".join(parts)
+
+
+def compared(rows: Rows, metric: str, others: Sequence[str], more: str = "") -> str:
+    """What rows say of EV-GP outperforming others, and when that is so, in words."""
+    return (
+        f"mean over the curve: {told(rows, metric)}. Lead on the rival on whom it is least "
+        "clear, in percent of the larger of the two, ± standard error over seeds, paired: "
+        f"{least_clear(rows, metric, others)}. {more}"
+        + rule("EV-GP is better than each other strategy", rows)
+    )
+
+
+def between(rows: Rows, metric: str, ours: str, theirs: str) -> str:
+    """The lead of one strategy on another on each dataset that has both."""
+    found = {
+        title: lead(some, metric, ours, theirs)
+        for title, some in panels(rows).items()
+        if {ours, theirs} <= {*distinct(some, "strategy")}
+    }
+    return ", ".join(f"{percent(gap)} ({title})" for title, gap in found.items()) or "not run"
+
+
+def percent(gap: Gap) -> str:
+    """A lead in percent of the larger: 50 % is half the error, or twice the accuracy.
+
+    >>> percent((0.7, 0.1)), percent((-0.7, float("nan")))
+    ('+50.3 % ± 5.0', '-50.3 %')
+    """
+    mean, error = gap
+    rest = float(np.exp(-abs(mean)))
+    size, spread = 100 * (1 - rest), 100 * rest * error
+    digits = 0 if spread >= 10 else 1
+    shown = f"{'+' if mean >= 0 else '-'}{size:.{digits}f} %"
+    return shown + (f" ± {spread:.{digits}f}" if np.isfinite(error) else "")
+
+
+def signed(gap: Gap) -> str:
+    """A difference with its sign and its standard error.
+
+    >>> signed((0.0034, 0.0006)), signed((-0.5, float("nan")))
+    ('+0.0034 ± 0.0006', '-0.5000')
+    """
+    return f"{gap[0]:+.4f}" + (f" ± {gap[1]:.4f}" if np.isfinite(gap[1]) else "")
+
+
+def short(value: float) -> str:
+    """Two digits, and no powers of ten.
+
+    >>> short(0.0123), short(363.4)
+    ('0.012', '363')
+    """
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.2g}"
+
+
+def hundredths(gap: Gap) -> str:
+    """A correlation with its standard error.
+
+    >>> hundredths((0.678, 0.04)), hundredths((-0.5, float("nan")))
+    ('0.68 ± 0.04', '-0.50')
+    """
+    return f"{gap[0]:.2f}" + (f" ± {gap[1]:.2f}" if np.isfinite(gap[1]) else "")

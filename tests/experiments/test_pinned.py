@@ -1,0 +1,62 @@
+"""Recorded studies give every setting of EV-GP, so that no later default changes a result."""
+
+import ast
+from pathlib import Path
+
+import evgp
+import experiments
+from evgp import mlp
+from evgp.arena import Terms
+from evgp.greedy import Exact
+from evgp.strategies import EVGP, strategy_named
+from experiments import pinned
+from experiments.sets import Ground
+
+FOLDER = Path(experiments.__file__).parent
+# Calls that take settings from defaults unless they are given.
+GIVEN = {
+    "pick": {"greedy", "noise", "standardise"},
+    "audit": {"noise", "standardise"},
+    "choose": {"noise", "standardise"},
+    "ntkgp": {"noise"},
+    "sntkgp": {"noise"},
+}
+
+
+def calls(file: Path) -> list[tuple[str, ast.Call]]:
+    found = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    return [(node.func.id, node) for node in found if isinstance(node.func, ast.Name)]
+
+
+def test_no_study_relies_on_a_default() -> None:
+    seen = set()
+    for file in sorted(FOLDER.glob("*.py")):
+        for name, call in calls(file):
+            where = f"{file.name}:{call.lineno}: {name}"
+            if name in ("EVGP", "Terms"):
+                assert file.name == "pinned.py", f"{where} outside pinned.py"
+            if name == "Setting":
+                shared = [ast.unparse(k.value) for k in call.keywords if k.arg is None]
+                assert shared == ["pinned.SEARCH"], f"{where} without pinned.SEARCH"
+            if name in GIVEN:
+                missing = GIVEN[name] - {k.arg for k in call.keywords}
+                assert not missing, f"{where} without {', '.join(sorted(missing))}"
+            seen.add(name)
+    assert {"EVGP", "Terms", "Setting", *GIVEN} <= seen
+
+
+def test_pinned_settings_are_those_of_the_records() -> None:
+    made = pinned.evgp(evgp.NTK(mlp()))
+    assert made == EVGP(evgp.NTK(mlp()), evgp.ExpectedVariance(), Exact(), noise=1e-6)
+    assert repr(mlp()) == "Network(depth=2, width=512, activation=relu, w_std=1, b_std=0.1)"
+    assert pinned.terms(budget=40, batch=20) == Terms(40, 20, search="exact", noise=1e-6)
+
+
+def test_terms_decide_the_search_and_the_noise_of_evgp() -> None:
+    ground = Ground("random-model", 0, 40, 20, 8, 2, 5)
+    data = ground.data
+    made = Terms(40, 20, search="lazy", noise=0.1).strategy("evgp", data, 0)
+    assert isinstance(made, EVGP)
+    assert (repr(made.greedy), made.noise) == ("Lazy()", 0.1)
+    named = Terms(40, 20, search="lazy").setting(data, 0)
+    assert repr(strategy_named("evgp-exchange", named).greedy) == "Exchange(passes=20)"
