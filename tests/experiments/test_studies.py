@@ -235,7 +235,7 @@ def test_the_committed_page_is_that_of_the_committed_rows() -> None:
 @pytest.mark.slow
 def test_a_killed_run_goes_on(tmp_path) -> None:
     """Finished cells are there after SIGKILL, and are not made again."""
-    call = [sys.executable, "-m", "evgp.cli.main", "reproduce", "fit-and-bias", "--scale", "smoke",
+    call = [sys.executable, "-m", "experiments", "fit-and-bias", "--scale", "smoke",
             "--jobs", "1", "--out", str(tmp_path)]  # fmt: skip
     running = subprocess.Popen(call)
     cells = tmp_path / "cells"
