@@ -191,6 +191,20 @@ def test_every_greedy_runs(run, pool: Path, greedy: str) -> None:
     assert made["settings"]["seed"] == 3
 
 
+def test_random_state_is_another_word_for_the_seed(run, pool: Path) -> None:
+    line = ("pick", pool, "-k", 3, *NAMED, "--greedy", "stochastic", "--json")
+    by_seed = json.loads(run(*line, "--seed", 3).out)
+    for words in (("--random-state", 3), ("--seed", 3, "--random-state", 3)):
+        assert json.loads(run(*line, *words).out) == by_seed
+    assert by_seed["settings"]["seed"] == 3 and "random_state" not in by_seed["settings"]
+    ran = run(*line, "--seed", 0, "--random-state", 3)
+    assert ran.code == 1 and ran.out == ""
+    assert ran.err == (
+        "evgp: expected one seed, got --seed 0 and --random-state 3, which is another word for it; "
+        "leave one of them out\n"
+    )
+
+
 def test_the_network_is_as_asked(run, pool: Path) -> None:
     options = ("--depth", 3, "--activation", "erf", "--w-std", 1.5, "--b-std", 0.5)
     made = json.loads(run("pick", pool, "-k", 2, *NAMED, *options, "--json").out)

@@ -72,6 +72,8 @@ def test_money_is_planned_for(run, pool: Path, tmp_path: Path) -> None:
         ("-k", 38),
         ("-k", 2, "--noise", -1),
         ("-k", 2, "--seed", -1),
+        ("-k", 2, "--random-state", -1),
+        ("-k", 2, "--seed", 0, "--random-state", 4),
         ("-k", 2, "--w-std", -1),
         ("-k", 2, "-o", "nowhere/out.csv"),
         ("--costs", "price", "--budget", 0.5),

@@ -56,6 +56,28 @@ def test_three_lines_give_picks_with_their_story() -> None:
     assert "8 picks" in repr(made) and "of the best possible" in repr(made)
 
 
+def test_random_state_is_another_word_for_the_seed() -> None:
+    options = {"greedy": evgp.Stochastic(5)}  # picks that depend on the seed
+    by_seed = evgp.pick(X, 6, seed=3, **options)
+    assert list(by_seed) != list(evgp.pick(X, 6, **options))
+    for words in ({"random_state": 3}, {"seed": 3, "random_state": 3}):
+        made = evgp.pick(X, 6, **words, **options)
+        assert made == by_seed and made.settings == by_seed.settings
+        assert made.settings["seed"] == 3 and "random_state" not in made.settings
+        assert evgp.plan(X, 6, **words, **options).run() == by_seed
+    assert evgp.pick(X, 2).settings["seed"] == evgp.pick(X, 2, random_state=0).settings["seed"] == 0
+    with pytest.raises(PoolError, match="seed=0 and random_state=3"):
+        evgp.plan((60, 3), 2, seed=0, random_state=3)
+
+
+def test_a_network_is_drawn_by_the_random_state() -> None:
+    def asked(**words: int) -> evgp.EmpiricalNTK:
+        request = evgp.Request.of(X, 2, network=torch.nn.Linear(3, 1), **words)
+        return request.kernel
+
+    assert asked(random_state=5).seed == asked(seed=5).seed == 5
+
+
 def test_numpy_torch_float16_and_integers_come_in() -> None:
     counts = RNG.integers(0, 16, size=(50, 4))
     base = evgp.pick(counts.astype(float), 6).indices
@@ -326,6 +348,8 @@ def test_more_picks_than_distinct_points_is_said() -> None:
         ({"test_weights": np.zeros(60)}, "at least one above 0"),
         ({"costs": ["a"] * 60, "budget": 3.0}, "numbers in costs"),
         ({"seed": -1}, "seed as an integer from 0"),
+        ({"random_state": -1}, "random_state as an integer from 0"),
+        ({"seed": 0, "random_state": 4}, "one seed, got seed=0 and random_state=4, .*leave one"),
         ({"test_weights": np.ones(60), "criterion": "mi"}, "no test_weights with mutual"),
         ({"noise": -1e-6}, "noise >= 0"),
         ({"criterion": "entropy"}, "ev, median, p90, max, mi; got 'entropy'"),

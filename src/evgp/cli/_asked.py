@@ -21,6 +21,7 @@ from evgp.nets import Finite, Network, load_weights, mlp, network_named
 from evgp.nets.named import Named
 from evgp.pool import Selection
 from evgp.selection import Request
+from evgp.selection.request import either_seed
 
 
 @dataclass(frozen=True)
@@ -99,12 +100,14 @@ class Asked:
     wanted: Wanted
     described: Described
     network: Named
+    seed: int
 
     @classmethod
     def of(cls, wanted: Wanted) -> "Asked":
         """What these options say."""
         described = wanted.described()
-        return cls(wanted, described, described.network())
+        seed = either_seed(wanted.seed, wanted.random_state)
+        return cls(wanted, described, described.network(), seed)
 
     def reading(self) -> AbstractContextManager[None]:
         """What is read meanwhile stays within --memory, too."""
@@ -138,7 +141,7 @@ class Asked:
 
     def _looks_up(self, shape: tuple[int, ...]) -> bool:
         """Whether samples of this shape are whole numbers that the network looks up."""
-        kernel = self.described.kernel(self.network, shape, self.wanted.seed)
+        kernel = self.described.kernel(self.network, shape, self.seed)
         return bool(getattr(kernel, "looks_up", lambda _: False)(shape))
 
     @contextmanager
@@ -163,7 +166,7 @@ class Asked:
             "drop": (),  # what is about columns was seen to when the pool was read
             "x_test": wanted.test,
             "network": self.network,
-            "kernel": self.described.kernel(self.network, pool.shape, wanted.seed),
+            "kernel": self.described.kernel(self.network, pool.shape, self.seed),
             "standardise": not wanted.no_standardise,
             "method": wanted.method if wanted.dask is None else "sharded",
         }

@@ -203,6 +203,14 @@ Noise = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Same seed, same picks.")]
+# None tells a seed of 0 that was given from none at all, as it has another name besides.
+SeedOrNone = Annotated[
+    int | None,
+    typer.Option("--seed", metavar="N", help="Same seed, same picks; 0 unless given."),
+]
+RandomState = Annotated[
+    int | None, typer.Option("--random-state", metavar="N", help="Another word for --seed.")
+]
 StorageName = Annotated[
     Storages, typer.Option("--storage", help="Precision of the large matrix; float32 halves it.")
 ]

@@ -30,7 +30,7 @@ _LONGEST, _END = 2_000, 300
 # Arguments that messages of the library name, such as `impute=True` and `drop='price'`.
 _ARGUMENT = re.compile(
     r"(?<![\w'\"-])(id|drop|costs|impute|max_categories|delimiter|array|image_size|memory|cache|jobs|thin"
-    r"|label)=(True\b)?(?=(\S?))"
+    r"|label|seed|random_state)=(True\b)?(?=(\S?))"
 )
 _BEYOND = re.compile(r"[^\n -~]")
 

@@ -51,7 +51,8 @@ class Wanted:
     greedy: options.GreedyName = "auto"
     noise: options.Noise = 1e-6
     storage: options.StorageName = "auto"
-    seed: options.Seed = 0
+    seed: options.SeedOrNone = None
+    random_state: options.RandomState = None
     json: options.AsJson = False
     quiet: options.Quiet = False
 

@@ -38,7 +38,8 @@ def pick(request: Request) -> Selection:
     such as that of `evgp.integrations.dask`, has them worked on elsewhere. `evgp.plan` estimates
     what a run costs; one that would not fit is refused before it starts. `progress=True` shows a
     bar, in a terminal or a notebook; a function is called with the stage, how much of it is done,
-    and of how much. `labelled` and `candidates` may be selections of the same pool.
+    and of how much. `labelled` and `candidates` may be selections of the same pool. The same `seed`
+    gives the same picks; it is 0 unless given, and `random_state` is another word for it.
 
     >>> import numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 3))

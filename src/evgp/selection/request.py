@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from evgp._checks import (
+    SEEDS,
     bytes_of,
     can,
     flag,
@@ -162,13 +163,15 @@ class Request:
         memory: int | str | None = None,
         executor: Executor | None = None,
         cache: str | Path | None = None,
-        seed: int = 0,
+        seed: int | None = None,
+        random_state: int | None = None,
         progress: Progress | bool | None = None,
     ) -> "Request":
         """The request that these words describe; `evgp.pick` says what each of them means."""
         rule = criterion_named(criterion)
         network = network_named(network) if isinstance(network, str) else network
-        prior, features = kernel_of(network, seed_of(seed), kernel), features_of(features)
+        seed = either_seed(seed, random_state)
+        prior, features = kernel_of(network, seed, kernel), features_of(features)
         how = ReadOptions(
             id=id, drop=drop, costs=costs if isinstance(costs, str) else None, impute=impute,
             max_categories=max_categories, fixed=not takes_any_width(prior, features),
@@ -182,9 +185,7 @@ class Request:
         some = None if candidates is None else checks.free_rows(candidates, known, n)
         costs = data.costs if data is not None and how.costs is not None else costs
         prices, money = checks.money(costs, budget, n)
-        if test_weights is not None and can(points, "in_files"):
-            raise PoolError("expected no test_weights with files; repeat test points instead")
-        weights = checks.test_weights(test_weights, rule, n if tests is None else len(tests))
+        weights = _weights(test_weights, rule, points, tests)
         return cls(
             x=points, k=_most(k, known, some, (prices, money), n), kernel=prior, criterion=rule,
             network=described(network if kernel is None else prior), x_test=tests,
@@ -269,6 +270,24 @@ def kernel_of(
     return NTK(network) if isinstance(network, Network) else EmpiricalNTK(network, seed=seed)
 
 
+def either_seed(seed: int | None, random_state: int | None) -> int:
+    """The seed, by either of its names; 0 where neither is given.
+
+    >>> either_seed(None, 7), either_seed(7, 7), either_seed(None, None)
+    (7, 7, 0)
+    """
+    found = 0 if seed is None else seed_of(seed)
+    if random_state is None:
+        return found
+    other = integer(random_state, "random_state", 0, SEEDS - 1)
+    if seed is not None and found != other:
+        raise PoolError(
+            f"expected one seed, got seed={found} and random_state={other}, which is another word "
+            "for it; leave one of them out"
+        )
+    return other
+
+
 def _executor(executor: object) -> Executor:
     return instance(executor, "executor", Executor, "evgp.integrations.dask.executor(client)")
 
@@ -343,6 +362,14 @@ def _alongside(data: PoolData | None, name: str) -> PoolData:
 
 def _points(x: Any) -> Held | Streamed:
     return cast(Streamed, x) if can(x, "in_files") else Held(torch.as_tensor(x))
+
+
+def _weights(
+    given: ArrayLike | None, rule: Criterion, points: Points, tests: Points | None
+) -> Float[Tensor, " m"] | None:
+    if given is not None and can(points, "in_files"):
+        raise PoolError("expected no test_weights with files; repeat test points instead")
+    return checks.test_weights(given, rule, len(points if tests is None else tests))
 
 
 def _most(
