@@ -4,6 +4,7 @@ Criteria, kernels, searches and sources say what they can do: whoever writes one
 what holds for it as an attribute, and has it used; nobody asks for their class.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from math import inf, isfinite
@@ -109,7 +110,7 @@ def number(
     try:
         real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
         found = float(value) if real else inf  # type: ignore[arg-type]
-    except OverflowError:
+    except (OverflowError, TypeError, ValueError):
         found = inf
     inside = least <= found <= most and not (above and found == least)
     if not inside or not isfinite(found) or (below and found == most):
@@ -210,6 +211,10 @@ def words(value: object, name: str, *, error: Error = PoolError) -> tuple[str, .
     return tuple(value)
 
 
+# Characters of a path, and bytes of a name in it: no system takes more.
+_LONGEST_PATH, _LONGEST_NAME = 4_096, 255
+
+
 def path_of(value: object, name: str, *, error: Error = PoolError) -> Path:
     """A path, as text or as a Path.
 
@@ -218,6 +223,12 @@ def path_of(value: object, name: str, *, error: Error = PoolError) -> Path:
     """
     if not isinstance(value, str | PathLike) or isinstance(value, bytes) or "\0" in str(value):
         raise error(f"expected {name} as a path, got {shown(value)}")
+    longest = max(len(os.fsencode(part)) for part in str(value).split("/"))
+    if len(str(value)) > _LONGEST_PATH or longest > _LONGEST_NAME:
+        raise error(
+            f"expected {name} as a path, got text of {len(str(value)):,} characters; save its "
+            "content to a file, and give the path of that"
+        )
     return Path(value)
 
 
@@ -289,7 +300,12 @@ def numbers(value: Any, name: str, *, error: Error = PoolError) -> Tensor:
     if array.dtype.kind not in "biuf":
         what = shown(value) if array.ndim == 0 else f"dtype {array.dtype}"
         raise NotNumbers(f"expected numbers in {name}, got {what}; encode words and dates first")
-    return torch.from_numpy(np.require(array, _torch_type(array), ["C", "W"]))
+    try:
+        return torch.from_numpy(np.require(array, _torch_type(array), ["C", "W"]))
+    except MemoryError as wrong:
+        raise error(
+            f"expected {name} to fit in memory, got shape {array.shape}; take fewer rows"
+        ) from wrong
 
 
 def _torch_type(array: np.ndarray) -> np.dtype:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evgp._errors import DamagedFile
+from evgp._errors import DamagedFile, DatasetError
 from evgp.datasets import array_file, cache, fingerprint, verify
 
 
@@ -72,7 +72,7 @@ def test_cuts_other_origins_and_files_without_checksums_are_told_apart(tmp_path)
         verify(path, "a")
     with pytest.raises(FileNotFoundError):
         verify(tmp_path / "none.npy", "a")
-    with pytest.raises(DamagedFile, match="it cannot be read"):
+    with pytest.raises(DatasetError, match="got a folder; remove it"):
         verify(tmp_path, "a")
 
 

@@ -226,7 +226,7 @@ def test_addresses_that_cannot_be_opened_are_named(where) -> None:
 
 
 def test_a_server_that_never_answers_is_given_up(monkeypatch) -> None:
-    monkeypatch.setattr("evgp.datasets.streamed._ANSWER", 0.3)
+    monkeypatch.setattr("evgp.datasets.web.WAIT", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = f"http://127.0.0.1:{silent.getsockname()[1]}/pool.parquet"
         start = time.monotonic()

@@ -1,7 +1,9 @@
 """Every kind of file is read alike, and every broken one gets a sentence."""
 
 import gzip
+import os
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from evgp._errors import DatasetError
-from evgp.datasets import Encoder, Table, read_table, write_rows
+from evgp.datasets import Encoder, Table, read_pool, read_table, write_rows
 
 
 def written(folder: Path, content: bytes | str, name: str = "pool.csv") -> Path:
@@ -274,3 +276,30 @@ def test_a_damaged_table_that_we_wrote_is_refused(tmp_path) -> None:
     path.write_bytes(whole.replace(b"rank", b"ra\xeek"))
     with pytest.raises(DatasetError, match=r"picks\.parquet: .* cut short, damaged or of"):
         read_table(path)
+
+
+def test_wide_tables_are_read_in_time_and_wider_ones_refused(tmp_path) -> None:
+    path = tmp_path / "wide.csv"
+
+    def write(columns: int) -> None:
+        rows = [[str((i * 7 + row * 13) % 11) for i in range(columns)] for row in range(3)]
+        lines = [[f"c{i}" for i in range(columns)], *rows]
+        path.write_text("\n".join(map(",".join, lines)) + "\n")
+
+    write(20_000)
+    begun = process_time()
+    assert read_pool(path).in_memory.shape == (3, 20_000)
+    assert process_time() - begun < 30  # some three; with a look at all for each it was 15
+    write(100_001)
+    with pytest.raises(DatasetError, match="at most 100,000 columns, got 100,001"):
+        read_pool(path)
+
+
+def test_a_table_larger_than_memory_is_refused_unread(tmp_path) -> None:
+    path = tmp_path / "hole.csv"
+    path.write_text("a,b\n1,2\n3,4\n")
+    os.truncate(path, 10**12)
+    begun = process_time()
+    with pytest.raises(DatasetError, match=r"hole\.csv: it needs"):
+        read_pool(path)
+    assert process_time() - begun < 5

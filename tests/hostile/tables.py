@@ -131,6 +131,13 @@ def text_shapes(folder: Path, rng: Rng) -> Cases:
         "names empty": "\n".join([",,,", *rows]),
         "no names": "\n".join(rows),
         "a million columns": ",".join(["a"] * wide) + "\n" + ",".join("1" * wide) + "\n",
+        "200,000 names": "\n".join(
+            [
+                ",".join(f"c{i}" for i in range(200_000)),
+                ",".join("1" * 200_000),
+                ",".join("2" * 200_000),
+            ]
+        ),
         "a million names": ",".join(map(str, range(5, wide + 5))) + "\n",
         "a row of 9 MB": head + "\n" + "\n".join(rows) + "\n1,2,3," + "x" * 9_000_000 + "\n",
         "a name of 1 MB": head.replace("kind", "k" * 1_000_000) + "\n" + "\n".join(rows),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import evgp
-from evgp._errors import DamagedFile, DamageWarning
+from evgp._errors import DamagedFile, DamageWarning, DatasetError
 from evgp._linalg import BLOCK
 from evgp.datasets import cache, verify
 from evgp.posterior.rows import mapped
@@ -96,8 +96,19 @@ def other_checksums(path: Path) -> None:
     path.write_bytes(content)
 
 
+def a_device(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 HARMS: tuple[Harm, ...] = (
     multiplied, not_a_number, flipped, cut, cut_a_little, emptied, other_checksums, Path.unlink,
+    a_device, a_pipe,
 )  # fmt: skip
 
 
@@ -125,6 +136,26 @@ def test_damage_is_named_and_rebuilt(pools, finished, kept, kind, harm) -> None:
     # Sums and starts that are missing are made as in a run that was stopped.
     quiet = harm is Path.unlink and kind not in ("features", "rest")
     same(pools, kept, finished, None if quiet else path.name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder_in_the_place_of_a_file_is_named(pools, kept, kind) -> None:
+    path = found(kept, kind)[-1]
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(DatasetError, match=f"{path.name}: .*got a folder; remove it and run again"):
+        evgp.pick(pools[0], 8, cache=kept / "0", **RULES)
+
+
+@pytest.mark.parametrize("harm", [a_device, a_pipe])
+def test_picks_that_are_no_file_are_made_again(pools, finished, kept, picks, harm) -> None:
+    harm(picks[0])
+    same(pools, kept, finished, picks[0].name)
+
+
+def test_picks_with_a_hole_behind_them_are_kept(pools, finished, kept, picks) -> None:
+    os.truncate(picks[0], 10**11)
+    same(pools, kept, finished, picks[0].name)
 
 
 def test_a_flipped_bit_in_the_picks_is_named(pools, finished, kept, picks) -> None:

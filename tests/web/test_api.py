@@ -140,6 +140,24 @@ def test_undo_gives_the_row_again_and_is_taken_once(ann, desk) -> None:
     assert refused.status_code == 422 and "to take back, got none" in refused.json()["detail"]
 
 
+def test_undo_keeps_to_three_rows_and_calls_none_of_them_lost(spam) -> None:
+    spam.next(20)
+    with running(Desk(spam, k=20)) as app:
+        ann, done = person_of(app), []
+        for _ in range(8):
+            done += ann.rows(1)
+            ann.says(done[-1], "ham")
+        ann.rows()
+        for at in range(6):
+            ann.post("/api/undo", json={"key": f"undo-000{at}"})
+        held = app.state.desk.leases.held()
+        assert len(held) <= 3 and done[2] in held
+        handed = ann.post("/api/next", json={"count": 9, "holding": done[2:]}).json()
+        rows = [one["row"] for one in handed["items"]]
+        assert rows[0] == done[2] and len(rows) == 3 and not set(rows) & set(handed["lost"])
+        assert len(app.state.desk.leases.held()) == 3
+
+
 def test_two_people_get_different_rows_until_the_lease_expires(desk) -> None:
     now = [0.0]
     desk.leases = Leases(60, clock=lambda: now[0])

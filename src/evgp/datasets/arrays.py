@@ -113,7 +113,7 @@ def _lzma_header(packed: Stream) -> bytes:
 _LONGEST_HEADER = 10_000
 _MOST_AXES = 32
 # Tables with more columns take minutes; a flattened picture of 224 x 224 pixels has fewer.
-_MOST_COLUMNS = 200_000
+_MOST_COLUMNS = 100_000
 # What damaged archives raise.
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),

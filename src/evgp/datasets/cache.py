@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import struct
 import sys
 import warnings
@@ -25,9 +26,9 @@ from typing import IO, Any
 import numpy as np
 from jaxtyping import Shaped
 
-from evgp._errors import DamagedFile, DamageWarning
+from evgp._errors import DamagedFile, DamageWarning, DatasetError
 from evgp._machine import each_alone
-from evgp._reading import read_bytes, unwaiting
+from evgp._reading import opened, unwaiting
 from evgp.datasets.files import KEPT, atomic, naming, reserve
 
 # Bytes under one pair of checksums; as much is held in memory by each thread that checks.
@@ -69,6 +70,7 @@ def verify(path: str | Path, origin: str = "") -> str:
     for each thread; some 3 GB a second and thread, where the disk keeps up.
     """
     try:
+        check_place(path)
         with open(path, "rb", opener=unwaiting) as file:
             pairs, length, size, made_from, hashed = _footer(file, str(path))
             if made_from != _hash(origin.encode()):
@@ -81,6 +83,17 @@ def verify(path: str | Path, origin: str = "") -> str:
     except OSError as error:
         raise DamagedFile(str(path), f"it cannot be read ({error.strerror or error})") from error
     return hashed.hex()
+
+
+def check_place(path: str | Path) -> None:
+    """Refuse a folder in the place of a file of ours; a device or a pipe counts as damage."""
+    kind = os.stat(path).st_mode
+    if stat.S_ISDIR(kind):
+        raise DatasetError(
+            f"{path}: expected a file of the cache, got a folder; remove it and run again"
+        )
+    if not stat.S_ISREG(kind):
+        raise DamagedFile(str(path), "it is not a plain file")
 
 
 def fingerprint(path: str | Path) -> str:
@@ -190,6 +203,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evgp"
 
 
+_MOST_PICKS = 1 << 27  # bytes: some four million picks
+
+
 @dataclass
 class PickFile:
     """Picks of a run, one a line, on the disk as soon as they are made.
@@ -214,7 +230,18 @@ class PickFile:
     def __post_init__(self) -> None:
         if not self.path.exists():
             return
-        content = read_bytes(self.path)
+        try:
+            check_place(self.path)
+        except DamagedFile as error:
+            warnings.warn(
+                f"{self.path} was damaged ({error.why}); the picks are made again",
+                DamageWarning,
+                stacklevel=2,
+            )
+            self.path.unlink()
+            return
+        with opened(self.path) as stream:
+            content = stream.read(_MOST_PICKS)  # what is longer was not written here
         size, found = 0, content.split(b"\n")[:-1]
         for line in found:
             if not self._fits(line):
@@ -225,7 +252,7 @@ class PickFile:
             # A line that was cut short by a crash begins as a line does; anything else is damage.
             if not _BEGUN.fullmatch(content[size:]):
                 self._warn(len(found) + 1, old=False)
-        if size < len(content):
+        if size < self.path.stat().st_size:
             os.truncate(self.path, size)
 
     def rows(self) -> list[int]:

@@ -88,6 +88,7 @@ def read_separated(
     delimiter = sign_of(delimiter)
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n"':
         raise DatasetError(f"expected a delimiter of one character, or 'tab', got {delimiter!r}")
+    check_memory(path.stat().st_size, str(path))  # its letters alone
     content = _unpacked(path) if packed else None
     lines = _first_lines(path, content)
     check_columns(lines[0].count(delimiter) + 1, str(path))
@@ -147,7 +148,7 @@ _BOMB_RATIO = 300
 _BOMB_BYTES = 2**26
 _CHUNK = 2**24
 # Bytes that a cell takes beside its letters, whatever it holds; and those of a column of its own.
-_CELL, _COLUMN = 9, 10_000
+_CELL, _COLUMN = 9, 15_000
 
 
 def _unpacked(path: Path) -> pa.Buffer:

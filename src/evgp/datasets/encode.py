@@ -519,7 +519,8 @@ class Layout:
     @cached_property
     def used(self) -> tuple[str, ...]:
         """The columns that become features."""
-        return tuple(name for name in self.schema.names if name not in set(self.left_out))
+        out = set(self.left_out)
+        return tuple(name for name in self.schema.names if name not in out)
 
     @cached_property
     def numeric(self) -> tuple[str, ...]:
@@ -535,11 +536,11 @@ class Layout:
             row[:] = to_numbers(table.column(name))
             holes += findings.in_numbers(name, row, first)
         counts = {}
-        for name in self.used:
-            if name not in self.numeric:
-                words = to_words(table.column(name))
-                counts[name] = findings.counts_of(words)
-                holes += findings.in_cells(name, words, first)
+        numeric = set(self.numeric)
+        for name in (one for one in self.used if one not in numeric):
+            words = to_words(table.column(name))
+            counts[name] = findings.counts_of(words)
+            holes += findings.in_cells(name, words, first)
         last = first + len(table)
         inside = slice(*np.searchsorted(rows, [first, last]))
         return Survey(

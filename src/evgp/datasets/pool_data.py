@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from evgp._checks import can, flag, integer, keep, numbers, points, word, words
+from evgp._checks import can, flag, integer, keep, numbers, path_of, points, word, words
 from evgp._errors import DatasetError, DataWarning, PoolError
 from evgp._executor import Progress, silent
 from evgp._linalg import in_pairs
@@ -414,6 +414,7 @@ def read_with(
         costs = None if options.costs is None else pool.numbers(options.costs, 0, len(pool))
         return FileData(pool.name, pool, options, costs=costs)
     if isinstance(pool, str | Path):
+        path_of(pool, "the pool", error=DatasetError)
         return _from_path(pool, options, in_files, memory, progress)
     if is_table(pool) or (options.given() and not (options.fixed or is_samples(pool))):
         return from_table(as_table(pool, name), options)

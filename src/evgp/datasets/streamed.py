@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from io import BufferedReader
 from math import prod
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -48,13 +49,13 @@ from evgp.datasets.tables import (
     place_of,
     quoted,
 )
+from evgp.datasets.web import WebFile
 
 PARQUET, ARROW, NPY = "Parquet", "Arrow", "NumPy"
 KINDS = {".parquet": PARQUET, ".arrow": ARROW, ".feather": ARROW, ".ipc": ARROW, ".npy": NPY}
 _OTHERS = (".csv", ".tsv", ".txt", ".json", ".npz", ".gz", ".zip", ".xlsx")
 _PART = 2**20
-# Seconds that a web server may take to accept a connection, and between two parts of an answer.
-_CONNECT, _ANSWER = 20.0, 60.0
+_WEB = ("http://", "https://")
 _ENDS = ".parquet, .arrow, .feather or .npy"
 
 
@@ -178,6 +179,8 @@ def _at_address(where: str) -> Found:
         raise _only_parquet(where)
     if not where.split("://", 1)[1].strip("/"):
         raise DatasetError(f"{where}: expected the address of a pool, got none behind ://")
+    if where.startswith(_WEB):
+        return _listed([where], where)
     fs, path = _filesystem(where)
     with readable(where):
         if not fs.isdir(path):
@@ -195,6 +198,9 @@ def opened(file: str) -> Iterator[BinaryIO]:
     with readable(file):
         if (place := local(file)) is not None:
             with plain_file(place) as stream:
+                yield stream
+        elif file.startswith(_WEB):
+            with BufferedReader(WebFile(file), _PART) as stream:
                 yield stream
         else:
             fs, path = _filesystem(file)
@@ -222,8 +228,6 @@ def readable(file: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             said = os.strerror(error.errno).lower()
             raise DatasetError(f"{file}: cannot be read: {said}") from error
-        if isinstance(error, TimeoutError):
-            raise DatasetError(f"{file}: the server does not answer; try again later") from error
         raise damaged(file, PurePosixPath(file).suffix.lower()) from error
     except EvgpError:
         raise
@@ -247,20 +251,10 @@ def _filesystem(where: str) -> tuple[Any, str]:
             "(pip install fsspec), or copy the files here"
         ) from error
     try:
-        fs, path = fsspec.core.url_to_fs(where, **_limits(where))
+        fs, path = fsspec.core.url_to_fs(where)
     except Exception as error:  # each kind of address has a package of its own behind it
         raise _closed(where, error) from error
     return fs, path
-
-
-def _limits(where: str) -> dict[str, Any]:
-    """Time-outs for web servers, which fsspec would wait for; other stores have their own."""
-    if not where.startswith(("http://", "https://")):
-        return {}
-    import aiohttp
-
-    wait = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=_ANSWER)
-    return {"client_kwargs": {"timeout": wait}}
 
 
 def _is_hidden(name: str) -> bool:

@@ -323,12 +323,17 @@ def asking(make: Callable[P, Request]) -> Callable[[Callable[[Request], T]], Cal
     """Give a function of a request the arguments that a request is made from."""
 
     def taking(run: Callable[[Request], T]) -> Callable[P, T]:
+        words = signature(make).replace(return_annotation=signature(run).return_annotation)
+
         @wraps(run)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                words.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{run.__name__}(): {error}") from None
             return run(make(*args, **kwargs))
 
-        kind = signature(run).return_annotation
-        call.__signature__ = signature(make).replace(return_annotation=kind)  # type: ignore[attr-defined]
+        call.__signature__ = words  # type: ignore[attr-defined]
         return call
 
     return taking

@@ -93,10 +93,10 @@ class Desk:
         open = [*self._again(state, session.who), *pending]
         known = set(open)
         claimed = [row for row in holding if row in known]
-        first = self.leases.take(session.id, claimed, AT_HAND, AT_HAND)
-        rows = first
+        rows = first = self.leases.take(session.id, claimed, AT_HAND, AT_HAND)
         if not self._recovering():
-            rows = self.leases.take(session.id, open, min(count, AT_HAND), AT_HAND)
+            others = [row for row in open if row not in first]
+            rows = self.leases.take(session.id, [*first, *others], min(count, AT_HAND), AT_HAND)
         self.ahead.call()
         free = state.created.rows - len({*state.picked, *state.verdicts})
         return Handed(
@@ -122,8 +122,15 @@ class Desk:
         return made
 
     def undo(self, session: Session, key: str) -> tuple[Answered, Item]:
-        """Take this person's latest answer back, and give them the row again."""
+        """Take this person's latest answer back, and give them the row again.
+
+        Whoever has as many rows at hand as they may gives back the last of them for it.
+        """
         answer = self.campaign.undo(session.who, key=key)
+        mine = self.leases.held_by(session.id)
+        ahead = [row for row in self.campaign.state.pending if row in mine and row != answer.row]
+        for row in ahead[AT_HAND - 1 :]:
+            self.leases.release(session.id, row)
         self.leases.take(session.id, [answer.row], 1)
         return answer, self._items(self.campaign.state, [answer.row])[0]
 

@@ -88,7 +88,7 @@
     if (one.path === "/api/undo") {
       undoing = false;
       answered.delete(told.item.row);
-      items = [told.item, ...items.filter((item) => item.row !== told.item.row)];
+      items = [told.item, ...items.filter((item) => item.row !== told.item.row)].slice(0, WANT);
       const what = { skip: "skipped", unsure: "cannot tell" }[told.kind] ?? told.value;
       say(`Taken back: ${told.item.name} was ${what}`);
       if (progress) {

@@ -53,6 +53,12 @@ class Leases:
         with self._lock:
             self._held = {row: one for row, one in self._held.items() if one[0] != holder}
 
+    def held_by(self, holder: str) -> set[int]:
+        """The rows that this holder has now."""
+        with self._lock:
+            self._expire()
+            return {row for row in self._held if self._holder(row) == holder}
+
     def held(self) -> set[int]:
         """All rows that somebody holds now."""
         with self._lock:
