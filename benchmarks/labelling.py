@@ -61,7 +61,7 @@ def _once(folder: Path, answers: int) -> dict[str, object]:
     campaign.next(50)
     campaign.close()
     server = subprocess.Popen(
-        [sys.executable, "-m", "evgp.cli.main", "serve", folder / "load", "--port", "0",
+        [sys.executable, "-m", "evgp.cli.main", "campaign", "serve", folder / "load", "--port", "0",
          "-k", "50"],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

@@ -30,7 +30,7 @@ MARK = "# not run by the tests: "
 
 # What stands below a mark. A page may mark nothing else, and what is listed must be marked.
 NOT_RUN = {
-    "evgp serve texts": "a server that stays",
+    "evgp campaign serve texts": "a server that stays",
     "evgp pick pool/ -k 1000 --id key --dask tcp://10.0.0.1:8786 --cache /shared/evgp "
     "-o picks.csv": "Dask",
     "dask scheduler --host 10.0.0.1 &": "Dask; tests/integrations starts one",
@@ -46,9 +46,9 @@ NOT_RUN = {
 }
 # What talks to Label Studio, or to a shell; tests/integrations/label_studio has the former run.
 ELSEWHERE = {
-    "evgp push texts -k 50",
-    "evgp pull texts",
-    "evgp serve texts --label-studio --token",
+    "evgp campaign push texts -k 50",
+    "evgp campaign pull texts",
+    "evgp campaign serve texts --label-studio --token",
     "export LABEL_STUDIO_URL=http://localhost:8080",
     "read -rs LABEL_STUDIO_API_KEY && export LABEL_STUDIO_API_KEY",
 }
@@ -230,9 +230,9 @@ def export_of_label_studio(file: str) -> None:
 EXPORT = "project-7-at-2026-01-01.json"
 # What somebody has to do before a command has anything to do.
 PEOPLE: dict[str, Callable[[], None]] = {
-    "evgp serve texts": lambda: label("texts", "supervised"),
-    "evgp pull texts": lambda: label("texts", "supervised"),
-    f"evgp pull texts --file {EXPORT}": lambda: export_of_label_studio(EXPORT),
+    "evgp campaign serve texts": lambda: label("texts", "supervised"),
+    "evgp campaign pull texts": lambda: label("texts", "supervised"),
+    f"evgp campaign pull texts --file {EXPORT}": lambda: export_of_label_studio(EXPORT),
 }
 
 

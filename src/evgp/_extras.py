@@ -25,14 +25,14 @@ class Extra:
 EXTRAS = {
     extra.name: extra
     for extra in (
-        Extra("web", ("fastapi", "uvicorn"), "the page on which people label: evgp serve"),
+        Extra("web", ("fastapi", "uvicorn"), "the page on which people label: evgp campaign serve"),
         Extra("dask", ("dask", "distributed"), "pools on several machines: --dask"),
         Extra("weights", ("safetensors",), "weights from safetensors files: --weights"),
         Extra("fast", ("numba",), "picks in feature space by compiled code"),
         Extra(
             "label-studio",
             ("httpx", "fastapi", "uvicorn"),
-            "Label Studio: evgp push, pull, serve --label-studio",
+            "Label Studio: evgp campaign push, pull, serve --label-studio",
         ),
         Extra(
             "adapters",

@@ -72,7 +72,7 @@ def test_two_processes_see_each_other(spam) -> None:
 
 
 def test_what_is_no_campaign_is_refused(tmp_path, mails, spam) -> None:
-    with pytest.raises(CampaignError, match="got no file; make it with evgp new"):
+    with pytest.raises(CampaignError, match="got no file; make it with evgp campaign new"):
         Campaign.open(tmp_path / "none")
     assert not (tmp_path / "none.evgp").exists()
     (tmp_path / "text.evgp").write_text("not a database, but long enough to be taken for one" * 9)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from evgp.cli.main import app
+from evgp.cli.main import _CAMPAIGN, app
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,16 @@ class Ran:
 Run = Callable[..., Ran]
 
 
+def as_now(words: list[str]) -> list[str]:
+    """A call of a campaign, whose commands are short here: `new` for `campaign new`."""
+    return ["campaign", *words] if words and words[0] in _CAMPAIGN else words
+
+
 @pytest.fixture
 def run() -> Run:
     def call(*arguments: object) -> Ran:
-        result = CliRunner().invoke(app, [str(one) for one in arguments], prog_name="evgp")
+        words = as_now([str(one) for one in arguments])
+        result = CliRunner().invoke(app, words, prog_name="evgp")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Ran(result.exit_code, result.stdout, result.stderr)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from evgp.cli.main import _CAMPAIGN
 from tests.hostile.forked import Forked, Ran
 
 # Bytes beyond the imports that a run on a small or hostile file may take, unless it says otherwise.
@@ -100,8 +101,11 @@ class Crew:
 
 
 def _started(forked: Forked, folder: Path, run: Run) -> Ran:
+    words: tuple[object, ...] = run.arguments
+    if words and words[0] in _CAMPAIGN:
+        words = ("campaign", *words)
     return forked(
-        *run.arguments, cwd=folder, timeout=SECONDS, tty=run.tty, env=run.env, largest=run.largest
+        *words, cwd=folder, timeout=SECONDS, tty=run.tty, env=run.env, largest=run.largest
     )
 
 

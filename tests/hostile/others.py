@@ -24,7 +24,7 @@ SHAPE = (1, 8, 8)
 
 
 def json_lines(folder: Path, rng: Rng) -> Cases:
-    """Answers for `evgp label`."""
+    """Answers for `evgp campaign label`."""
     rows = [{"id": j, "label": j / 2} for j in range(6)]
     whole = "".join(json.dumps(row) + "\n" for row in rows)
     made = numbered(folder, damaged(whole.encode(), rng, 6, 3), ".jsonl")
@@ -62,7 +62,7 @@ def json_lines(folder: Path, rng: Rng) -> Cases:
 
 
 def exports(folder: Path, rng: Rng) -> Cases:
-    """Exports of Label Studio for `evgp pull --file`."""
+    """Exports of Label Studio for `evgp campaign pull --file`."""
     task = {
         "id": 1,
         "created_at": "2026-11-01T10:00:00Z",

@@ -1,4 +1,4 @@
-"""`evgp serve` in processes of their own, watched, and requests that nobody should send."""
+"""`evgp campaign serve` in its own processes, watched, and requests that nobody should send."""
 
 import json
 import os
@@ -25,7 +25,7 @@ class Server:
         self._said = tempfile.TemporaryFile("w+")
         environment = {**os.environ, "EVGP_TOKEN": token, "OMP_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "evgp", "serve", str(name), "--port", "0", *given],
+            [sys.executable, "-m", "evgp", "campaign", "serve", str(name), "--port", "0", *given],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._said,
             env=environment,
         )  # fmt: skip

@@ -46,8 +46,8 @@ def test_an_empty_environment_picks_and_serves(run, programs: Path, tmp_path: Pa
     (tmp_path / "pool.csv").write_text("a,b\n" + "".join(f"{i % 7},{i**2}\n" for i in range(30)))
     assert len(run("pick", "pool.csv", "-k", 4).splitlines()) == 5
     assert "fastapi" in run("doctor")
-    run("new", "spam", "pool.csv", "--classes", "yes,no")
-    command = [programs / "evgp", "serve", "spam", "--port", "0"]
+    run("campaign", "new", "spam", "pool.csv", "--classes", "yes,no")
+    command = [programs / "evgp", "campaign", "serve", "spam", "--port", "0"]
     serving = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     assert serving.stderr is not None
     try:

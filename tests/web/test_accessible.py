@@ -53,9 +53,9 @@ def reports(tmp_path_factory):
     runs = [
         "pick train.csv -k 8 --id id --drop y -o picks.csv --report pick.html",
         "audit train.csv test.csv --label y --id id --report audit.html",
-        "new of train.csv --id id --number --drop y",
-        "next of -k 6",
-        "report of -o campaign.html",
+        "campaign new of train.csv --id id --number --drop y",
+        "campaign next of -k 6",
+        "campaign report of -o campaign.html",
     ]
     for run in runs:
         done = subprocess.run(

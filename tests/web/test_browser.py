@@ -142,7 +142,7 @@ class Server:
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "evgp.cli.main", "serve", self.name, "--port", str(self.port),
+            [sys.executable, "-m", "evgp", "campaign", "serve", self.name, "--port", str(self.port),
              "-k", "20"],
             stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip

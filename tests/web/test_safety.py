@@ -298,7 +298,7 @@ def run_serve():
 
     from evgp.cli.main import app
 
-    return lambda *given: CliRunner().invoke(app, ["serve", *given], prog_name="evgp")
+    return lambda *given: CliRunner().invoke(app, ["campaign", "serve", *given], prog_name="evgp")
 
 
 def test_an_address_that_is_taken_is_told(run_serve, spam) -> None:

@@ -127,7 +127,9 @@ class Journal:
         One of an older schema is brought to this one, in one transaction, once it is verified.
         """
         if not path.is_file():
-            raise CampaignError(f"{path}: expected a campaign, got no file; make it with evgp new")
+            raise CampaignError(
+                f"{path}: expected a campaign, got no file; make it with evgp campaign new"
+            )
         with _told(path), _connected(path) as connection:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()

@@ -39,7 +39,7 @@ def write_tasks(campaign: "Campaign", output: Path, *, images: str | None, quiet
     items = waiting(campaign)
     if not items:
         raise CampaignError(
-            f"expected picks that wait for a label, got none; ask for some with evgp next "
+            f"expected picks that wait for a label, got none; ask for some with evgp campaign next "
             f"{campaign.path.stem}"
         )
     tasks = tasks_of(campaign, items, images=images)

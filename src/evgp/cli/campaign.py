@@ -1,4 +1,4 @@
-"""`evgp new`, `next`, `label`, `undo`, `status`, `export`: a campaign from the command line."""
+"""`evgp campaign`: `new`, `next`, `label`, `undo`, `status`, `export`, `report`."""
 
 import hashlib
 from pathlib import Path
@@ -96,9 +96,9 @@ def new(
 
     \b
     Examples:
-      evgp new spam mails.parquet --id key --classes spam,ham
-      evgp new prices houses.csv --id house --number
-      evgp new birds photos/ --classes sparrow,finch,other
+      evgp campaign new spam mails.parquet --id key --classes spam,ham
+      evgp campaign new prices houses.csv --id house --number
+      evgp campaign new birds photos/ --classes sparrow,finch,other
     """
     from evgp.campaign import Campaign
     from evgp.cli._output import left_out
@@ -116,7 +116,8 @@ def new(
         seed=seed,
     )
     if not quiet:
-        tell(f"{made.path}: {made.created.rows:,} rows; ask for the first with evgp next {name}")
+        rows = f"{made.created.rows:,} rows"
+        tell(f"{made.path}: {rows}; ask for the first with evgp campaign next {name}")
 
 
 @guarded
@@ -131,8 +132,8 @@ def next(
 
     \b
     Examples:
-      evgp next spam -k 50
-      evgp next spam -k 50 --json
+      evgp campaign next spam -k 50
+      evgp campaign next spam -k 50 --json
     """
     from evgp.campaign import Campaign
 
@@ -168,11 +169,11 @@ def label(
 
     Ids are in the column that the campaign's --id names (or `id`); without one in `row`. A cell
     "skip" or "unsure" says that a person looked and gave none; an empty cell says nothing. Takes
-    what evgp export writes, too.
+    what evgp campaign export writes, too.
 
     \b
     Example:
-      evgp label spam labels.csv --who ann
+      evgp campaign label spam labels.csv --who ann
     """
     from evgp._reading import opened
     from evgp.campaign import Campaign
@@ -202,7 +203,7 @@ def undo(name: Name, *, who: Who = "me", quiet: options.Quiet = False) -> None:
 
     \b
     Example:
-      evgp undo spam --who ann
+      evgp campaign undo spam --who ann
     """
     from evgp.campaign import Campaign
 
@@ -226,7 +227,7 @@ def status(name: Name, *, json: options.AsJson = False, quiet: options.Quiet = F
 
     \b
     Example:
-      evgp status spam
+      evgp campaign status spam
     """
     from evgp.campaign import Campaign
     from evgp.campaign.hint import hint
@@ -270,8 +271,8 @@ def export(
 
     \b
     Examples:
-      evgp export spam -o labelled.parquet
-      evgp export spam --label-studio -o tasks.json
+      evgp campaign export spam -o labelled.parquet
+      evgp campaign export spam --label-studio -o tasks.json
     """
     from evgp.campaign import Campaign
     from evgp.campaign import export as write
@@ -295,7 +296,7 @@ def report(name: Name, *, output: PageFile = None, quiet: options.Quiet = False)
 
     \b
     Example:
-      evgp report spam -o picks.html
+      evgp campaign report spam -o picks.html
     """
     from evgp.campaign import Campaign
     from evgp.datasets import check_writable, write_text

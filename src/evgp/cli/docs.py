@@ -4,7 +4,9 @@ python -m evgp.cli.docs docs/cli.md
 """
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -15,17 +17,24 @@ _TOP = """# The command line
 
 Generated from `--help` by `python -m evgp.cli.docs docs/cli.md`. Data go to stdout: a table on a
 terminal, tab-separated in a pipe, one JSON document with `--json`. Progress, notes and errors go to
-stderr. Exit codes: 0 done, 1 something to mend (one line says what), 2 a wrong call, 130 stopped
+stderr. Exit codes: 0 done, 1 something to fix (one line says what), 2 a wrong call, 130 stopped
 with Ctrl-C. Files are written whole or not at all.
 """
 
 
 def page() -> str:
     """The whole page, as Markdown."""
-    names: list[str] = list(getattr(get_command(app), "commands", {}))
-    parts = [_TOP, f"## evgp\n\n```text\n{_help()}\n```\n"]
-    parts += [f"## evgp {name}\n\n```text\n{_help(name)}\n```\n" for name in names]
-    return "\n".join(parts)
+    called = (("evgp", *words) for words in [(), *calls(get_command(app))])
+    parts = (f"## {' '.join(words)}\n\n```text\n{_help(*words[1:])}\n```\n" for words in called)
+    return "\n".join([_TOP, *parts])
+
+
+def calls(command: Any) -> Iterator[tuple[str, ...]]:
+    """All commands and sub-commands but hidden ones, each by its words."""
+    for name, inner in getattr(command, "commands", {}).items():
+        if not inner.hidden:
+            yield (name,)
+            yield from ((name, *words) for words in calls(inner))
 
 
 def _help(*command: str) -> str:

@@ -1,4 +1,4 @@
-"""`evgp push`, `evgp pull`: picks to Label Studio, and annotations back."""
+"""`evgp campaign push`, `evgp campaign pull`: picks to Label Studio, and annotations back."""
 
 import os
 from collections.abc import Collection
@@ -36,7 +36,7 @@ Project = Annotated[
         "--project",
         metavar="N",
         min=1,
-        help="Number of its project; by default the one that evgp push made for NAME.",
+        help="Number of its project; by default the one that evgp campaign push made for NAME.",
     ),
 ]
 AtLeast = Annotated[
@@ -67,8 +67,8 @@ def push(
 
     \b
     Examples:
-      evgp push spam -k 50
-      evgp push spam --url https://label.example.org --project 7
+      evgp campaign push spam -k 50
+      evgp campaign push spam --url https://label.example.org --project 7
     """
     check_installed()
     from evgp.campaign import Campaign
@@ -92,7 +92,9 @@ def push(
         try:
             sent = server.send(found["id"], tasks)
         except KeyboardInterrupt:
-            again = "some tasks may be there; evgp push again sends the others, and none twice"
+            again = (
+                "some tasks may be there; evgp campaign push again sends the others, and none twice"
+            )
             fail(f"stopped; {again}", code=130)
     if not quiet:
         old = len(items) - len(fresh)
@@ -119,8 +121,8 @@ def pull(
 
     \b
     Examples:
-      evgp pull spam
-      evgp pull spam --file project-7.json
+      evgp campaign pull spam
+      evgp campaign pull spam --file project-7.json
     """
     from evgp._reading import read_json
     from evgp.campaign import Campaign

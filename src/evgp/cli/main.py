@@ -5,11 +5,13 @@ Nothing heavy is imported here, so that help is instant; each command imports wh
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
 
 import typer
 
-from evgp.cli._output import prepare_streams, silence
+from evgp.cli._output import prepare_streams, silence, tell
 from evgp.cli.audit import audit
 from evgp.cli.campaign import export, label, new, report, status, undo
 from evgp.cli.campaign import next as next_rows
@@ -23,31 +25,50 @@ from evgp.cli.plan import plan
 from evgp.cli.reproduce import reproduce
 from evgp.cli.serve import serve
 
-app = typer.Typer(
-    name="evgp",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+_LOOK: Any = {
+    "add_completion": False,
+    "no_args_is_help": True,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
+}
+app = typer.Typer(name="evgp", pretty_exceptions_enable=False, **_LOOK)
+campaign = typer.Typer(name="campaign", help="Label with other people, in rounds.", **_LOOK)
+_CAMPAIGN: dict[str, Callable[..., None]] = {
+    "new": new,
+    "next": next_rows,
+    "label": label,
+    "undo": undo,
+    "status": status,
+    "export": export,
+    "serve": serve,
+    "report": report,
+    "push": push,
+    "pull": pull,
+}
+
+
+def _renamed(name: str, command: Callable[..., None]) -> Callable[..., None]:
+    """A command by the name that it had in version 0.1, for one release."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        tell(f"note: `evgp {name}` is now `evgp campaign {name}`")
+        command(*args, **kwargs)
+
+    return run
+
+
 app.command("pick")(pick)
 app.command("plan")(plan)
 app.command("compare")(compare)
 app.command("choose")(choose)
 app.command("audit")(audit)
 app.command("reproduce")(reproduce)
-app.command("new")(new)
-app.command("next")(next_rows)
-app.command("label")(label)
-app.command("undo")(undo)
-app.command("status")(status)
-app.command("export")(export)
-app.command("push")(push)
-app.command("pull")(pull)
-app.command("serve")(serve)
-app.command("report")(report)
+app.add_typer(campaign)
 app.command("doctor")(doctor)
+for _name, _command in _CAMPAIGN.items():
+    campaign.command(_name)(_command)
+    app.command(_name, hidden=True)(_renamed(_name, _command))
 
 
 def _version(asked: bool) -> bool:

@@ -6,7 +6,9 @@ import typer
 
 from evgp.cli._output import fail, guarded
 
-Words = Annotated[list[str] | None, typer.Argument(metavar="[NAME]", show_default=False)]
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]", help="The study.", show_default=False)
+]
 
 
 @guarded

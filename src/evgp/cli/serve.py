@@ -1,4 +1,4 @@
-"""`evgp serve`: a page on which people label a campaign, or a backend for Label Studio."""
+"""`evgp campaign serve`: a page on which people label a campaign, or a backend for Label Studio."""
 
 from typing import Annotated
 
@@ -76,9 +76,9 @@ def serve(
 
     \b
     Examples:
-      evgp serve spam
-      evgp serve spam --label-studio
-      evgp serve spam --host 0.0.0.0 --public --twice 10
+      evgp campaign serve spam
+      evgp campaign serve spam --label-studio
+      evgp campaign serve spam --host 0.0.0.0 --public --twice 10
     """
     extra = "label-studio" if label_studio else "web"
     if EXTRAS[extra].absent():

@@ -30,7 +30,7 @@ def make_app(desk: Desk, keeper: Keeper, *, hosts: Collection[str] = LOOPBACK) -
         desk.stop()
 
     app = FastAPI(
-        title="evgp serve",
+        title="evgp campaign serve",
         version="1",
         summary="Label what EV-GP picks.",
         description=(

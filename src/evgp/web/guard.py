@@ -103,7 +103,9 @@ class Guard:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if host_name(host) not in self._hosts:
-            raise HTTPException(400, "expected the address that evgp serve told, got another host")
+            raise HTTPException(
+                400, "expected the address that evgp campaign serve told, got another host"
+            )
         length = headers.get("content-length", "0")
         if not _LENGTH.fullmatch(length) or int(length) > door.most:
             raise _too_large(door.most)

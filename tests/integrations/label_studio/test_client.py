@@ -218,7 +218,7 @@ def test_a_push_that_fails_half_way_says_so_and_goes_on(run, replay, tmp_path, m
     monkeypatch.setattr(ours, "_BATCH", 2)
     replay.fails = 1
     ran = run("push", tmp_path / "spam", "-k", 5)
-    assert ran.code == 1 and "0 of 5 tasks were sent; evgp push again" in ran.err
+    assert ran.code == 1 and "0 of 5 tasks were sent; evgp campaign push again" in ran.err
     replay.fails = 0
     assert "5 tasks sent" in run("push", tmp_path / "spam").err
     assert sum(path.endswith("/import") for _, path, *_ in replay.asked) == 4
@@ -241,7 +241,9 @@ def test_a_push_that_is_stopped_does_not_say_that_nothing_was_sent(
 
     monkeypatch.setattr(LabelStudio, "_ask", stopped)
     ran = run("push", tmp_path / "spam", "-k", 5)
-    assert ran.code == 130 and "stopped; some tasks may be there; evgp push again" in ran.err
+    assert (
+        ran.code == 130 and "stopped; some tasks may be there; evgp campaign push again" in ran.err
+    )
     monkeypatch.setattr(LabelStudio, "_ask", ask)
     assert "3 tasks sent" in run("push", tmp_path / "spam").err and len(replay.tasks) == 5
 

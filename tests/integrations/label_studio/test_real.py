@@ -161,7 +161,9 @@ def test_wrong_tokens_numbers_and_configs_are_one_sentence(server, api, tmp_path
     for token in ("f" * 40, "eyJhbGciOiJIUzI1NiJ9.eyJ0b2tlbl90eXBlIjoicmVmcmVzaCJ9.c2ln"):
         assert "got 401" in evgp(server, tmp_path, "push", "spam", token=token, code=1)
     assert "got 404" in evgp(server, tmp_path, "pull", "spam", "--project", 99999, code=1)
-    assert "got none; evgp push makes one" in evgp(server, tmp_path, "pull", "spam", code=1)
+    assert "got none; evgp campaign push makes one" in evgp(
+        server, tmp_path, "pull", "spam", code=1
+    )
     other = api.post("/api/projects/", json={
         "title": "another", "label_config": label_config(["cat", "dog"], Layout()),
     }).json()["id"]  # fmt: skip
@@ -214,12 +216,12 @@ def test_odd_classes_survive(server, api, tmp_path) -> None:
 
 @contextmanager
 def backend(server, folder, name):
-    """`evgp serve --label-studio` in a process of its own."""
+    """`evgp campaign serve --label-studio` in a process of its own."""
     environment = os.environ | {
         "LABEL_STUDIO_URL": server.url, "LABEL_STUDIO_API_KEY": LEGACY, "EVGP_TOKEN": SECRET,
     }  # fmt: skip
     running = subprocess.Popen(
-        [sys.executable, "-m", "evgp.cli.main", "serve", name, "--label-studio", "--port", "0"],
+        [sys.executable, "-m", "evgp", "campaign", "serve", name, "--label-studio", "--port", "0"],
         cwd=folder, env=environment, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert running.stderr is not None

@@ -100,14 +100,14 @@ class LabelStudio:
                 )
             except LabelStudioError as error:
                 raise LabelStudioError(
-                    f"{error} ({sent} of {len(tasks)} tasks were sent; evgp push again sends the "
-                    "others, and none twice)"
+                    f"{error} ({sent} of {len(tasks)} tasks were sent; evgp campaign push again "
+                    "sends the others, and none twice)"
                 ) from error
             count = _object(told).get("task_count")
             if count != size:
                 raise LabelStudioError(
                     f"expected {size} tasks to be added to project {project}, got {count}; see "
-                    "the project, then evgp push again"
+                    "the project, then evgp campaign push again"
                 )
             sent += size
         return sent

@@ -91,10 +91,10 @@ def check_config(config: object, classes: Sequence[str], where: str) -> None:
     Traceback (most recent call last):
     ...
     evgp._errors.CampaignError: project 3: expected a control <Choices name="label"> in its label \
-config, got none; take the config of evgp export --label-studio, or another --project
+config, got none; take the config of evgp campaign export --label-studio, or another --project
     """
     wanted = "Choices" if classes else "Number"
-    mend = "take the config of evgp export --label-studio, or another --project"
+    mend = "take the config of evgp campaign export --label-studio, or another --project"
     try:
         root = ElementTree.fromstring(str(config))
     except (ElementTree.ParseError, ValueError) as error:
