@@ -10,8 +10,7 @@ import evgp
 from evgp import NTK, ExpectedVariance, MutualInformation, Percentile, Pool, mlp
 from evgp._errors import PoolError
 from evgp.criteria import Criterion, percentile
-from tests.laws import criterion as law
-from tests.laws.posterior import Truth
+from evgp.testing import Truth, check_criterion
 
 KERNEL = NTK(mlp(activation="gelu"))
 X = torch.randn(14, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
@@ -92,7 +91,7 @@ CASES = [
 )
 def test_gains_are_differences_of_the_value(criterion, value, name, picks) -> None:
     noise = 1e-2 if isinstance(criterion, MutualInformation) else 1e-4
-    law.obeys(criterion, value, Truth(KERNEL, {**POOLS, **WEIGHTED}[name], noise), picks)
+    check_criterion(criterion, value, Truth(KERNEL, {**POOLS, **WEIGHTED}[name], noise), picks)
 
 
 def test_every_public_criterion_is_under_the_law() -> None:

@@ -23,7 +23,7 @@ from evgp.ensembles import Recipe
 from evgp.kernels import kernel_named
 from evgp.nets import network_named
 from evgp.strategies import Random, Setting, strategy_named
-from tests.laws import strategy as law
+from evgp.testing import check_strategy
 
 CODE = '''
 """A package of somebody else's."""
@@ -158,7 +158,7 @@ def test_names_are_listed_and_nothing_is_loaded(installed) -> None:
 
 def test_a_strategy_by_name_obeys_the_laws(installed) -> None:
     made = strategy_named("last", SETTING)
-    law.obeys(made, evgp.Pool(torch.from_numpy(X)), 4)
+    check_strategy(made, evgp.Pool(torch.from_numpy(X)), 4)
     generator = torch.Generator()
     assert made(evgp.Pool(SETTING.x), 3, generator=generator).indices.tolist() == [29, 28, 27]
     assert strategy_named("somebody:last", SETTING) == made

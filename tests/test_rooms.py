@@ -19,7 +19,7 @@ ROOMS = [  # low to high; rooms on one line do not import each other
     ["greedy"],
     ["selection"],
     ["strategies"],
-    ["loop", "audits", "campaign", "checkup"],
+    ["loop", "audits", "campaign", "checkup", "testing"],
     ["report"],
     ["arena"],
     ["web"],

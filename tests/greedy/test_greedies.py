@@ -24,8 +24,8 @@ from evgp import (
 from evgp._errors import PoolError
 from evgp.greedy import Greedy, Purse
 from evgp.posterior import Start
+from evgp.testing import Truth
 from tests.laws import greedy as law
-from tests.laws.posterior import Truth
 
 KERNEL = NTK(mlp())
 GREEDIES = [Exact(), Lazy(), Stochastic(8), Exchange()]

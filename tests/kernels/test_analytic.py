@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evgp import NNGP, NTK, LeakyRelu, mlp
 from evgp._errors import NumericalWarning, PoolError
 from evgp.nets import ACTIVATIONS
-from tests.laws import kernel as law
+from evgp.testing import check_kernel
 
 KERNELS = [
     *(kind(mlp(depth, 8, name, 1.5, 0.1))
@@ -48,7 +48,7 @@ POINTS = np.array([[1.0, 2.0], [-0.5, 1.0], [0.0, -3.0]])
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_a_kernel_obeys_its_laws(kernel, x) -> None:
-    law.obeys(kernel, x)
+    check_kernel(kernel, x)
 
 
 @pytest.mark.parametrize("activation", ["relu", "leaky", "gelu", "erf", "sin"])

@@ -7,7 +7,7 @@ from evgp.criteria import Criterion
 from evgp.greedy import Greedy, Purse
 from evgp.pool import Pool
 from evgp.posterior import Start
-from tests.laws.posterior import Truth
+from evgp.testing import Truth
 
 
 def obeys(greedy: Greedy, criterion: Criterion, start: Start, k: int) -> None:

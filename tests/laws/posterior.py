@@ -1,39 +1,9 @@
 """What any posterior must pass, against a direct solve."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-from evgp.kernels import Kernel
-from evgp.pool import Pool
-
-
-@dataclass(frozen=True)
-class Truth:
-    """Posterior covariances by one solve of the whole system, nothing incremental."""
-
-    kernel: Kernel
-    pool: Pool
-    noise: float
-
-    def covariance(self, a: Tensor, b: Tensor, picks: list[int]) -> Tensor:
-        """Between two sets of points, given the labelled points and the picks."""
-        known = torch.cat([self.pool.known(), self.pool.x[picks]])
-        prior = self.kernel(a, b)
-        if len(known) == 0:
-            return prior
-        gram = self.kernel(known) + self.noise * torch.eye(len(known), dtype=torch.float64)
-        return prior - self.kernel(a, known) @ torch.linalg.solve(gram, self.kernel(known, b))
-
-    def test_variance(self, picks: list[int]) -> Tensor:
-        """Of each test point."""
-        test = self.pool.test_points()
-        return self.covariance(test, test, picks).diagonal()
-
-    def mean_variance(self, picks: list[int]) -> float:
-        """Weighted mean over the test points."""
-        return float(self.pool.test_weights() @ self.test_variance(picks))
+from evgp.testing import Truth
 
 
 def agrees(posterior, truth: Truth, candidates: Tensor, picks: list[int], tol: float) -> None:

@@ -12,7 +12,8 @@ from evgp import EVGP, NTK, ExpectedVariance, MutualInformation, Pool, mlp, ntkg
 from evgp._errors import PoolError
 from evgp.kernels import Inducing, Tabulated
 from evgp.posterior import Start, condition
-from tests.laws.posterior import Truth, agrees
+from evgp.testing import Truth
+from tests.laws.posterior import agrees
 
 KERNEL = NTK(mlp(activation="erf"))
 NOISE = 1e-4

@@ -14,7 +14,7 @@ from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeaturePosterior, FeatureStart, _fused
 from evgp.posterior.rows import Some, Stored, moment
 from evgp.posterior.sums import State
-from tests.laws.posterior import Truth
+from evgp.testing import Truth
 
 
 @dataclass(frozen=True)

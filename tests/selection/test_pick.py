@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import evgp
 from evgp import NTK, ExpectedVariance, Pool, mlp
 from evgp._errors import DatasetError, DataWarning, MemoryPlanError, PoolError
-from tests.laws.posterior import Truth
+from evgp.testing import Truth
 
 plan_room = import_module("evgp.selection.plan")
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from evgp.strategies import BADGE
 from evgp.strategies._learnt import accurate
 from evgp.strategies._penultimate import outputs, penultimate
 from evgp.strategies.badge import factor, seeds, squared_distances
-from tests.laws import strategy as law
+from evgp.testing import check_strategy
 
 SETTINGS = {"lr": 0.3, "steps": 20}
 
@@ -37,7 +37,7 @@ CLASSES, NUMBERS = torch.tensor([0, 2, 1, 1, 0, 2]), points(6, 2, seed=5)
 @pytest.mark.parametrize("classes", [3, 0])
 def test_badge_obeys_the_laws_of_strategies(name, classes) -> None:
     recipe = Recipe(mlp(2, 16, outputs=3 if classes else 2), SETTINGS)
-    law.obeys(BADGE(recipe, classes), pools(CLASSES if classes else NUMBERS)[name], 5)
+    check_strategy(BADGE(recipe, classes), pools(CLASSES if classes else NUMBERS)[name], 5)
 
 
 class Tail(nn.Module):

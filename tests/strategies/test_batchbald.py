@@ -13,7 +13,7 @@ from evgp._errors import NetworkError, PoolError
 from evgp.ensembles import Recipe
 from evgp.strategies import BatchBALD
 from evgp.strategies._joint import Joint
-from tests.laws import strategy as law
+from evgp.testing import check_strategy
 
 NETWORK = mlp(2, 16, outputs=3)
 
@@ -55,7 +55,7 @@ POOLS = {
 def test_batchbald_obeys_the_laws_of_strategies(name, dropout) -> None:
     recipe = Recipe(NETWORK, {"lr": 0.3, "steps": 20})
     strategy = BatchBALD(recipe, 3, members=6, dropout=dropout, exact=100, samples=200)
-    law.obeys(strategy, POOLS[name], 4)
+    check_strategy(strategy, POOLS[name], 4)
 
 
 @pytest.mark.parametrize(("e", "o", "k"), [(5, 3, 4), (2, 2, 6), (8, 4, 3)])

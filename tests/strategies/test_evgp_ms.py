@@ -7,7 +7,7 @@ from evgp import EVGP, NTK, Pool, run
 from evgp._errors import PoolError
 from evgp.architectures import candidates, choose
 from evgp.strategies import EVGPMS
-from tests.laws import strategy as law
+from evgp.testing import check_strategy
 
 X = torch.randn(40, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 Y = X[:, 0].abs() + 0.3 * X[:, 1]
@@ -24,7 +24,7 @@ def labelled(count: int) -> Pool:
 
 
 def test_it_obeys_the_laws() -> None:
-    law.obeys(MS, labelled(12), 5)
+    check_strategy(MS, labelled(12), 5)
 
 
 def test_picks_are_those_of_the_network_that_the_labels_choose() -> None:

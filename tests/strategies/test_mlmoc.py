@@ -9,7 +9,7 @@ import torch
 from evgp import EvgpError, Pool, mlp
 from evgp.ensembles import Recipe
 from evgp.strategies import MLMOC, _penultimate, look_ahead, mlmoc
-from tests.laws import strategy as law
+from evgp.testing import check_strategy
 
 NOISE = 1e-2
 
@@ -112,7 +112,7 @@ class Oracle:
 @pytest.mark.parametrize("kind", BOTH)
 def test_it_obeys_the_laws(kind, name, sequential) -> None:
     strategy = replace(BOTH[kind], sequential=sequential)
-    law.obeys(strategy, pools(strategy.classes)[name], 5)
+    check_strategy(strategy, pools(strategy.classes)[name], 5)
 
 
 @pytest.mark.parametrize("most", [1000, 7], ids=["all", "thinned"])
@@ -229,7 +229,7 @@ def test_the_first_picks_may_be_random(sequential) -> None:
     labelled = pools(3)["labelled inside"]
     made = strategy(labelled, 6, generator=seeded())
     assert not made.gains[:2].any() and (made.gains[2:] > 0).all()
-    law.obeys(strategy, labelled, 6)
+    check_strategy(strategy, labelled, 6)
     enough = replace(strategy, first=3)
     assert (enough(labelled, 6, generator=seeded()).gains > 0).all()
 

@@ -14,7 +14,7 @@ from evgp._plugins import plugin_names
 from evgp.ensembles import Recipe
 from evgp.kernels import kernel_named
 from evgp.strategies import NAMES, Setting, strategy_named
-from tests.laws import strategy as law
+from evgp.testing import check_strategy
 from tests.test_plugins import command, on_the_path
 
 CODE = '''
@@ -113,7 +113,7 @@ def installed(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", [*(f"own_picks:{one}" for one in ALL), "bare", "told"])
 def test_a_class_or_function_makes_a_strategy(installed, name) -> None:
     made = strategy_named(name, SETTING)
-    law.obeys(made, evgp.Pool(SETTING.x), 4)
+    check_strategy(made, evgp.Pool(SETTING.x), 4)
     picks = made(evgp.Pool(SETTING.x), 3, generator=torch.Generator()).indices
     assert picks.tolist() == [29, 28, 27]
 
