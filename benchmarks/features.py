@@ -14,7 +14,7 @@ from evgp import ExpectedVariance
 from evgp.greedy.greedy import winner
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.rows import Stored, moment
-from evgp.posterior.sums import State
+from evgp.posterior.sums import FeatureSums
 
 NOISE = 1e-3
 
@@ -59,7 +59,7 @@ def picks(phi: Tensor, noise: float, k: int) -> dict[str, object]:
     began = time.perf_counter()
     total = moment(Stored(phi), torch.full((n,), 1 / n, dtype=torch.float64))
     noises = torch.full((n,), noise, dtype=torch.float64)
-    posterior = FeaturePosterior(Stored(phi), State.of(total), noise=noises)
+    posterior = FeaturePosterior(Stored(phi), FeatureSums.of(total), noise=noises)
     opened = time.perf_counter() - began
     free, rule = torch.ones(n, dtype=torch.bool), ExpectedVariance()
     array, vector = phi.numpy(), np.ones(phi.shape[1], dtype=np.float32)

@@ -105,3 +105,12 @@ def test_functions_are_short() -> None:
     grown = {name: count for name, count in found.items() if count > EXCEPTIONS.get(name, LONGEST)}
     assert not grown, "split these"
     assert EXCEPTIONS.keys() <= found.keys(), "take those that are short now out of EXCEPTIONS"
+
+
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for file in FILES:
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(file.relative_to(ROOT).as_posix())
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}

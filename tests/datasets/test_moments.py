@@ -6,16 +6,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from evgp._linalg import in_pairs
-from evgp.datasets.columns import Moments
+from evgp.datasets.columns import ColumnMoments
 
 BLOCK = 8
 
 
-def blocks(x: np.ndarray, size: int = BLOCK) -> list[Moments]:
-    return [Moments.of(x[at : at + size].T) for at in range(0, len(x), size)]
+def blocks(x: np.ndarray, size: int = BLOCK) -> list[ColumnMoments]:
+    return [ColumnMoments.of(x[at : at + size].T) for at in range(0, len(x), size)]
 
 
-def same(one: Moments, other: Moments) -> bool:
+def same(one: ColumnMoments, other: ColumnMoments) -> bool:
     return all(
         np.array_equal(getattr(one, name), getattr(other, name))
         for name in "count exponent mean rest spread low high rising".split()
@@ -36,8 +36,10 @@ def test_ranges_of_two_to_the_j_blocks_merge_to_the_same_bits(x: np.ndarray, lev
     parts = blocks(x)
     run = 2**level
     shards = [parts[at : at + run] for at in range(0, len(parts), run)]
-    whole = in_pairs(parts, Moments.merge)
-    merged = in_pairs([in_pairs(shard, Moments.merge) for shard in shards], Moments.merge)
+    whole = in_pairs(parts, ColumnMoments.merge)
+    merged = in_pairs(
+        [in_pairs(shard, ColumnMoments.merge) for shard in shards], ColumnMoments.merge
+    )
     assert same(whole, merged)
     np.testing.assert_array_equal(whole.low, x.min(axis=0))
     np.testing.assert_array_equal(whole.high, x.max(axis=0))
@@ -62,7 +64,7 @@ def test_a_small_spread_far_from_zero_keeps_its_digits(
     x = mean + (max(abs(mean), 1) * 1e-9) * spread * np.random.default_rng(seed).normal(
         size=(20_000, 2)
     )
-    got = in_pairs(blocks(x, 512), Moments.merge)
+    got = in_pairs(blocks(x, 512), ColumnMoments.merge)
     unit = np.ldexp(1.0, got.exponent)
     y = x / unit
     middle = y.mean(axis=0)
@@ -78,15 +80,15 @@ def test_a_small_spread_far_from_zero_keeps_its_digits(
 def test_blocks_of_zeros_and_of_the_smallest_floats_merge() -> None:
     x = np.zeros((32, 1))
     x[20] = 5e-324
-    got = in_pairs(blocks(x), Moments.merge)
+    got = in_pairs(blocks(x), ColumnMoments.merge)
     assert np.ldexp(1.0, got.exponent)[0] * got.mean[0] == 0.0  # below the smallest float
     np.testing.assert_allclose(got.mean, 1 / 32)
     np.testing.assert_allclose(np.sqrt(got.spread / 32), np.sqrt(31) / 32)
 
 
 def test_no_rows_change_nothing() -> None:
-    x = Moments.of(np.array([[1.0, 4.0]]))
-    none = Moments.of(np.empty((1, 0)))
+    x = ColumnMoments.of(np.array([[1.0, 4.0]]))
+    none = ColumnMoments.of(np.empty((1, 0)))
     assert same(none.merge(x), x)
     assert same(x.merge(none), x)
     assert none.merge(none).count == 0
@@ -96,7 +98,7 @@ def test_numbers_that_are_missing_are_left_out() -> None:
     x = np.random.default_rng(0).normal([0.0, 1e9, -5.0], size=(50, 3))
     x[np.random.default_rng(1).random(x.shape) < 0.4] = np.nan
     x[:, 2] = np.nan
-    got = in_pairs(blocks(x), Moments.merge)
+    got = in_pairs(blocks(x), ColumnMoments.merge)
     assert got.count.tolist() == np.isfinite(x).sum(axis=0).tolist()
     mean, std = np.nanmean(x[:, :2], axis=0), np.nanstd(x[:, :2], axis=0)
     np.testing.assert_allclose((np.ldexp(1.0, got.exponent) * got.mean)[:2], mean, rtol=1e-12)
@@ -110,5 +112,5 @@ def test_numbers_that_are_missing_are_left_out() -> None:
 
 def test_the_layout_in_memory_changes_no_bit() -> None:
     x = np.random.default_rng(0).normal(size=(1000, 5))
-    one = Moments.of(np.ascontiguousarray(x.T))
-    assert same(one, Moments.of(x.T)) and same(one, Moments.of(np.asfortranarray(x).T))
+    one = ColumnMoments.of(np.ascontiguousarray(x.T))
+    assert same(one, ColumnMoments.of(x.T)) and same(one, ColumnMoments.of(np.asfortranarray(x).T))

@@ -15,7 +15,7 @@ from evgp._errors import DatasetError
 from evgp._reading import reading_within
 from evgp.datasets import open_pool, read_table
 from evgp.datasets.parquet import _counted, read_parquet
-from evgp.datasets.sizes import Decoded, decoded, unpacked
+from evgp.datasets.sizes import ParquetSize, decoded, unpacked
 
 ROWS = 9_000
 
@@ -73,7 +73,7 @@ def test_words_that_are_counted_first_are_the_same(tmp_path: Path, stored: bool)
     path = tmp_path / "a.parquet"
     pq.write_table(table(), path, store_schema=stored, row_group_size=4000)
     with pq.ParquetFile(path) as file:
-        counted = _counted(path, file, 10**9, Decoded(0, 0, 0))
+        counted = _counted(path, file, 10**9, ParquetSize(0, 0, 0))
         assert counted.equals(file.read())
 
 

@@ -15,7 +15,7 @@ from evgp import EvgpError, cnn, mlp, train
 from evgp.ensembles import groups
 from evgp.ensembles.batched import Batched
 from evgp.ensembles.fresh import fresh
-from evgp.ensembles.roads import Mapped, Singly
+from evgp.ensembles.roads import ByVmap, Singly
 from evgp.ensembles.run import batches
 
 SEED = torch.Generator().manual_seed(0)
@@ -58,7 +58,7 @@ NETWORKS = {
     "standard": (mlp(2, 8, outputs=2).standard(), Batched),
     "linear": (nn.Linear(3, 2), Batched),
     "sequential": (sequential, Batched),
-    "residual": (Residual(), Mapped),
+    "residual": (Residual(), ByVmap),
     "branch": (Branch, Singly),
 }
 

@@ -13,11 +13,11 @@ from evgp import EVGP, NTK, Exact, Pool, mlp
 from evgp._errors import DatasetError, PoolError
 from evgp.criteria import ExpectedVariance, Linearised
 from evgp.greedy import Purse, Sharded, TwoRounds, _round
-from evgp.greedy.sharded import Lead, Opening, Part, split
+from evgp.greedy.sharded import Leader, Opening, Part, split
 from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
 from evgp.posterior.rows import Mapped, Stored
-from evgp.posterior.sums import State
+from evgp.posterior.sums import FeatureSums
 from evgp.selection.features import inducing_points
 
 ANY = torch.Generator()
@@ -180,11 +180,11 @@ def test_kernels_have_no_shards(greedy) -> None:
 
 def test_a_journal_of_another_pool_is_refused() -> None:
     part = Part(0, Stored(torch.eye(3)), torch.zeros(3, dtype=torch.float64))
-    state = State.of(torch.eye(3, dtype=torch.float64))
+    state = FeatureSums.of(torch.eye(3, dtype=torch.float64))
     opening = Opening(state, 0.1, 0.0, ExpectedVariance(), Purse(2))
     with pytest.raises(PoolError, match="got 7"):
         Sharded().take([part], opening, journal=Written([7]))
-    assert Lead(opening, state).taken().phi.shape == (0, 3)
+    assert Leader(opening, state).taken().phi.shape == (0, 3)
 
 
 def test_mapped_rows_are_those_of_the_file(tmp_path) -> None:

@@ -13,7 +13,7 @@ from evgp._linalg import BLOCK
 from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeaturePosterior, FeatureStart, _fused
 from evgp.posterior.rows import Some, Stored, moment
-from evgp.posterior.sums import State
+from evgp.posterior.sums import FeatureSums
 from evgp.testing import Truth
 
 
@@ -169,7 +169,7 @@ def test_the_compiled_pass_is_the_plain_one(monkeypatch, threads) -> None:
     for worth in (0, 1 << 60):
         monkeypatch.setattr(_fused, "_WORTH", worth)
         assert (_fused.fused(phi.numel(), phi.dtype) is None) == (worth > 0)
-        posterior = FeaturePosterior(Stored(phi), State.of(total), noise=noise)
+        posterior = FeaturePosterior(Stored(phi), FeatureSums.of(total), noise=noise)
         for row in (3, 400, 77):
             posterior.observe_(row)
         posterior.forget_(400)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import evgp
 from evgp._extras import EXTRAS
-from evgp.checkup import Device, Facts, Folder, Memory, Package, Part, Threads, advise
+from evgp.checkup import Device, Facts, Folder, Memory, OptionalPart, Package, Threads, advise
 from evgp.checkup.advice import is_broken
 from evgp.checkup.look import look
 from evgp.checkup.machine import memory
@@ -37,7 +37,7 @@ FACTS = Facts(
         Folder("cache", "/cache", "EVGP_CACHE", exists=False, writable=True, free=100 * GB),
     ),
     missing_sets=("mnist",),
-    parts=(Part("web", "a page", (("fastapi", ""),), 'pip install "evgp[web]"'),),
+    parts=(OptionalPart("web", "a page", (("fastapi", ""),), 'pip install "evgp[web]"'),),
 )
 
 

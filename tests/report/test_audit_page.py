@@ -12,7 +12,7 @@ import pytest
 from evgp import audit
 from evgp._errors import EvgpError, EvgpWarning
 from evgp.audits import Audit, Confirmation
-from evgp.report import AuditSummary, Rows, Trained, render_audit, summarise_audit
+from evgp.report import AuditRows, AuditSummary, Trained, render_audit, summarise_audit
 from evgp.report.audit_words import lead
 from tests.report.test_render import HOSTILE, Page
 
@@ -25,10 +25,10 @@ def found() -> Audit:
     return audit(TRAIN, TEST, pool=POOL, k=4)
 
 
-def rows(x: np.ndarray, source: str, names: str | None = None) -> Rows:
+def rows(x: np.ndarray, source: str, names: str | None = None) -> AuditRows:
     columns = {"a": x[:, 0], "b": x[:, 1], "y": x[:, 2]}
     ids = None if names is None else [f"{names}-{i}" for i in range(len(x))]
-    return Rows(source, len(x), ids, columns)
+    return AuditRows(source, len(x), ids, columns)
 
 
 def told(found: Audit, **other: object) -> AuditSummary:
@@ -91,8 +91,8 @@ def test_the_policy_admits_the_style_and_no_more(page) -> None:
 
 
 def test_nothing_in_a_table_becomes_markup(found, page) -> None:
-    def bad(x: np.ndarray) -> Rows:
-        return Rows(HOSTILE, len(x), [HOSTILE] * len(x), {HOSTILE: [HOSTILE] * len(x)})
+    def bad(x: np.ndarray) -> AuditRows:
+        return AuditRows(HOSTILE, len(x), [HOSTILE] * len(x), {HOSTILE: [HOSTILE] * len(x)})
 
     hostile = render_audit(
         told(
@@ -116,7 +116,7 @@ def test_control_characters_stay_out(found) -> None:
     bad = "na\x1b[31mme\x07\x9b"
     columns = {bad: [bad] * 20, "y": TRAIN[:, 2]}
     made = told(
-        found, inputs=[bad], train=Rows(bad, 20, [bad] * 20, columns), label=bad,
+        found, inputs=[bad], train=AuditRows(bad, 20, [bad] * 20, columns), label=bad,
         settings={bad: bad}, command=bad, notes=[bad],
     )  # fmt: skip
     page = render_audit(made)
@@ -194,7 +194,7 @@ def test_a_large_audit_stays_light() -> None:
     found = Audit(spread, spread, (1.0, 1.0), random.random(50_000))
     trained = Trained(Confirmation(spread**2, spread**2, 30), 0.0)
     columns = {f"c{j}": many[:, j] for j in range(20)}
-    table = Rows("large.csv", 50_000, None, columns)
+    table = AuditRows("large.csv", 50_000, None, columns)
     made = summarise_audit(found, train=table, test=table, trained=trained, inputs=list(columns))
     assert len(render_audit(made).encode()) < 200_000
     assert made.left_out == 8 and made.places[-1] == 50_000

@@ -23,7 +23,7 @@ from evgp.greedy._round import advance
 from evgp.kernels import Inducing, Raw
 from evgp.posterior.rows import mapped
 from evgp.selection import shards
-from evgp.selection.shards import Held, Recipe, total
+from evgp.selection.shards import Held, ShardRecipe, total
 
 QUIET = {"features": "nystrom-24", "method": "sharded", "seed": 3}
 
@@ -82,7 +82,7 @@ def test_threads_change_no_digit_of_the_sums(tmp_path) -> None:
         try:
             folder = tmp_path / str(threads)
             folder.mkdir()
-            recipe = Recipe(Held(x), features, str(folder), 2 * BLOCK)
+            recipe = ShardRecipe(Held(x), features, str(folder), 2 * BLOCK)
             found.append(total(recipe, Here(), silent, "features"))
             assert torch.get_num_threads() == threads
         finally:

@@ -15,7 +15,7 @@ from evgp._linalg import BLOCK
 from evgp.datasets import PickFile, open_pool
 from evgp.kernels import Raw
 from evgp.posterior.rows import mapped
-from evgp.selection.shards import Held, Recipe, make
+from evgp.selection.shards import Held, ShardRecipe, make
 from tests.selection.test_large import QUIET, numbers, parquet
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -93,7 +93,7 @@ def test_a_damaged_file_is_named(tmp_path) -> None:
 
 def test_a_shard_is_a_pure_function_of_its_recipe(tmp_path) -> None:
     x = torch.from_numpy(numbers(5000))
-    recipe = Recipe(Held(x), Raw(), str(tmp_path), BLOCK)
+    recipe = ShardRecipe(Held(x), Raw(), str(tmp_path), BLOCK)
     copy = pickle.loads(pickle.dumps(recipe))
     done = make(copy, 1)
     assert make(recipe, 1) == done and len(recipe) == 2 and not done.note

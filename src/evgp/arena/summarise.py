@@ -23,7 +23,7 @@ from evgp.arena.summary import (
     Score,
     Standing,
 )
-from evgp.arena.tidy import Run, tidy
+from evgp.arena.tidy import ComparisonRun, tidy
 from evgp.metrics import area
 from evgp.report.words import several
 
@@ -68,7 +68,7 @@ def _contest(rows: list[Row]) -> Contest:
         for name, measure in MEASURES.items()
         if measure.kind == kind and any(run.values(name) for run in found.runs)
     ]
-    grouped: dict[str, list[Run]] = {}
+    grouped: dict[str, list[ComparisonRun]] = {}
     for run in found.runs:
         grouped.setdefault(run.strategy, []).append(run)
     tables = {metric: _scores(metric, grouped, labels) for metric in metrics}
@@ -95,7 +95,7 @@ def _contest(rows: list[Row]) -> Contest:
 
 
 def _scores(
-    metric: str, grouped: Mapping[str, list[Run]], labels: tuple[int, ...]
+    metric: str, grouped: Mapping[str, list[ComparisonRun]], labels: tuple[int, ...]
 ) -> dict[str, Score]:
     made = {name: _score(metric, runs, labels) for name, runs in grouped.items()}
     ranked = [name for name, score in made.items() if score.mean is not None]
@@ -106,7 +106,7 @@ def _scores(
     return _against_random(metric, made, labels) if MEASURES[metric].central else made
 
 
-def _score(metric: str, runs: Sequence[Run], labels: tuple[int, ...]) -> Score:
+def _score(metric: str, runs: Sequence[ComparisonRun], labels: tuple[int, ...]) -> Score:
     whole = {run.seed: values for run in runs if (values := run.values(metric)) is not None}
     if not whole:
         return Score(metric, reason="missing or infinite on each seed")
@@ -192,7 +192,7 @@ def _reach(
     return None
 
 
-def _entrant(name: str, runs: Sequence[Run], scores: Sequence[Score]) -> Entrant:
+def _entrant(name: str, runs: Sequence[ComparisonRun], scores: Sequence[Score]) -> Entrant:
     every = [row for run in runs for row in run.rows]
     ranks = [s.rank for s in scores if s.rank is not None and MEASURES[s.metric].central]
     return Entrant(

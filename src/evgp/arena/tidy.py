@@ -11,7 +11,7 @@ from evgp.report.words import several
 
 
 @dataclass(frozen=True)
-class Run:
+class ComparisonRun:
     """One strategy with one seed: its rows on the label axis of the dataset, in order."""
 
     strategy: str
@@ -29,7 +29,7 @@ class Tidy:
     """The runs of one dataset that share its label axis, and what had to be left out."""
 
     labels: tuple[int, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[ComparisonRun, ...]
     notes: tuple[str, ...]
 
 
@@ -54,7 +54,7 @@ def tidy(rows: Sequence[Row]) -> Tidy:
     axes = Counter(tuple(sorted(run)) for run in kept.values())
     labels = max(axes, key=lambda axis: (axes[axis], len(axis)))
     runs = [
-        Run(strategy, seed, tuple(run[at] for at in labels))
+        ComparisonRun(strategy, seed, tuple(run[at] for at in labels))
         for (strategy, seed), run in kept.items()
         if set(labels) <= set(run)
     ]

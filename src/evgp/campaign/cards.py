@@ -11,7 +11,7 @@ _MOST_CELLS = 300
 
 
 @dataclass(frozen=True)
-class Cell:
+class CardCell:
     """One column of a row."""
 
     name: str
@@ -19,7 +19,7 @@ class Cell:
     kind: Literal["number", "short", "long", "missing"]
 
 
-def cells(card: Mapping[str, object]) -> list[Cell]:
+def cells(card: Mapping[str, object]) -> list[CardCell]:
     """The columns of a row, long texts first, at most 300 of them.
 
     >>> [(cell.text, cell.kind) for cell in cells({"a": 0.1 + 0.2, "b": None, "c": "=1+2"})]
@@ -28,21 +28,21 @@ def cells(card: Mapping[str, object]) -> list[Cell]:
     made = [_cell(str(name), value) for name, value in list(card.items())[:_MOST_CELLS]]
     ordered = sorted(made, key=lambda cell: cell.kind != "long")
     left = len(card) - len(made)
-    return ordered + ([Cell("…", f"and {left:,} more columns", "short")] if left > 0 else [])
+    return ordered + ([CardCell("…", f"and {left:,} more columns", "short")] if left > 0 else [])
 
 
-def _cell(name: str, value: object) -> Cell:
+def _cell(name: str, value: object) -> CardCell:
     if value is None or (isinstance(value, float) and isnan(value)):
-        return Cell(name, "", "missing")
+        return CardCell(name, "", "missing")
     if isinstance(value, bool):
-        return Cell(name, "yes" if value else "no", "short")
+        return CardCell(name, "yes" if value else "no", "short")
     if isinstance(value, int):
-        return Cell(name, str(value), "number")
+        return CardCell(name, str(value), "number")
     if isinstance(value, float):
-        return Cell(name, f"{value:.7g}", "number")
+        return CardCell(name, f"{value:.7g}", "number")
     if isinstance(value, bytes):
-        return Cell(name, f"{len(value):,} bytes", "short")
+        return CardCell(name, f"{len(value):,} bytes", "short")
     text = str(value).encode("utf-8", "replace").decode()
     if len(text) > _MOST_LETTERS:
         text = f"{text[:_MOST_LETTERS]} … ({len(text) - _MOST_LETTERS:,} more letters)"
-    return Cell(name, text, "long" if len(text) > LONG or "\n" in text else "short")
+    return CardCell(name, text, "long" if len(text) > LONG or "\n" in text else "short")

@@ -5,7 +5,7 @@ from evgp.checkup.facts import Device as Device
 from evgp.checkup.facts import Facts as Facts
 from evgp.checkup.facts import Folder as Folder
 from evgp.checkup.facts import Memory as Memory
+from evgp.checkup.facts import OptionalPart as OptionalPart
 from evgp.checkup.facts import Package as Package
-from evgp.checkup.facts import Part as Part
 from evgp.checkup.facts import Threads as Threads
 from evgp.checkup.look import look as look

@@ -69,7 +69,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Part:
+class OptionalPart:
     """An optional part: whether it is there, or the line that installs it."""
 
     name: str
@@ -97,4 +97,4 @@ class Facts:
     devices: tuple[Device, ...]
     folders: tuple[Folder, ...]
     missing_sets: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[OptionalPart, ...]

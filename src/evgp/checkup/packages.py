@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from packaging.requirements import InvalidRequirement, Requirement
 
 from evgp._extras import EXTRAS
-from evgp.checkup.facts import Package, Part
+from evgp.checkup.facts import OptionalPart, Package
 
 _IMPORTED_AS = {"scikit-learn": "sklearn", "pillow": "PIL"}
 # Everything else is worth naming only if something is wrong with it.
@@ -25,10 +25,10 @@ def is_shown(package: Package) -> bool:
     return package.name in _SHOWN or bool(package.trouble)
 
 
-def optional() -> tuple[Part, ...]:
+def optional() -> tuple[OptionalPart, ...]:
     """The extras, with the versions of their packages; nothing is imported."""
     return tuple(
-        Part(
+        OptionalPart(
             extra.name,
             extra.purpose,
             tuple((one, _of_module(one)) for one in extra.modules),

@@ -28,12 +28,12 @@ from evgp.datasets import (
     read_table,
     split,
 )
-from evgp.report import AuditSummary, Rows, Trained, summarise_audit
+from evgp.report import AuditRows, AuditSummary, Trained, summarise_audit
 from evgp.report.summary import plain_json
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AuditCall:
     """What the command line says of the files to read."""
 
     train: Path
@@ -53,7 +53,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Part:
+class AuditPart:
     """One of the tables, its rows as numbers and by name."""
 
     table: Table
@@ -61,10 +61,10 @@ class Part:
     names: Sequence[object] | None
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> AuditRows:
         """The same for the page."""
         cells = {name: self.table.cells(name) for name in self.table.names}
-        return Rows(Path(self.table.source).name, len(self.x), self.names, cells)
+        return AuditRows(Path(self.table.source).name, len(self.x), self.names, cells)
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ class Sets:
     file has none.
     """
 
-    train: Part
-    test: Part
-    pool: Part | None
+    train: AuditPart
+    test: AuditPart
+    pool: AuditPart | None
     data: Dataset
     inputs: tuple[str, ...]
     y: Float[Tensor, "n o"]
@@ -107,7 +107,7 @@ class Sets:
         return f"Labels were taken as {len(names)} classes ({shown}){other}."
 
 
-def load_sets(wanted: Wanted) -> Sets:
+def load_sets(wanted: AuditCall) -> Sets:
     """Read the three files; test and pool are encoded as the training rows are."""
     id, label = wanted.id, wanted.label
     table, notes = noted(lambda: _read(wanted, wanted.train, ()))
@@ -121,7 +121,7 @@ def load_sets(wanted: Wanted) -> Sets:
     notes += map(in_flags, read.notes)
     # Its own notes are those of the encoder again.
     data, _ = noted(lambda: _labelled(wanted, dropped, table.source))
-    train = Part(table, read.in_memory.numpy(), read.ids)
+    train = AuditPart(table, read.in_memory.numpy(), read.ids)
     test, more = noted(lambda: _part(_read(wanted, wanted.test, encoder.words), read))
     notes += more
     alone = _unseen(table, test.table, constant, "test")
@@ -136,7 +136,7 @@ def load_sets(wanted: Wanted) -> Sets:
     return Sets(train, test, pool, data, encoder.sources, y, means, y_test, notes)
 
 
-def _labelled(wanted: Wanted, dropped: Sequence[str], source: str) -> Dataset:
+def _labelled(wanted: AuditCall, dropped: Sequence[str], source: str) -> Dataset:
     """The labels of all rows; nothing is held back for a test."""
     try:
         return load_csv(
@@ -193,14 +193,16 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _read(wanted: Wanted, path: Path, words: Sequence[str]) -> Table:
+def _read(wanted: AuditCall, path: Path, words: Sequence[str]) -> Table:
     names = (*words, *(() if wanted.id is None else (wanted.id,)))
     return read_table(path, delimiter=wanted.delimiter, text=names)
 
 
-def _part(table: Table, training: PoolData) -> Part:
+def _part(table: Table, training: PoolData) -> AuditPart:
     id = training.options.id
-    return Part(table, training.tensor_like(table).numpy(), None if id is None else ids(table, id))
+    return AuditPart(
+        table, training.tensor_like(table).numpy(), None if id is None else ids(table, id)
+    )
 
 
 def _targets(data: Dataset) -> tuple[Float[Tensor, "n o"], Float[Tensor, " o"]]:
@@ -341,7 +343,7 @@ class Audited:
         return made
 
 
-def _named(part: Part, rows: Int[np.ndarray, " k"]) -> list[object]:
+def _named(part: AuditPart, rows: Int[np.ndarray, " k"]) -> list[object]:
     return [row if part.names is None else part.names[row] for row in rows.tolist()]
 
 

@@ -15,7 +15,7 @@ from evgp.pool import Selection
 
 
 @dataclass(frozen=True)
-class Picked:
+class PickOutput:
     """What was picked, from what, and what was noted on the way."""
 
     selection: Selection

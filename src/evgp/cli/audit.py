@@ -118,7 +118,7 @@ def audit(
     from evgp.report import audit_words, render_audit
     from evgp.report.words import THIN
 
-    wanted = _audited.Wanted(
+    wanted = _audited.AuditCall(
         train_file, test_file, pool, label, task, id, drop or (), impute, delimiter
     )
     check_paths(output, report, wanted.files)

@@ -15,7 +15,7 @@ from evgp.cli import _options as options
 from evgp.cli._output import clean, fail, guarded, show_json, tell
 
 if TYPE_CHECKING:
-    from evgp.checkup import Facts, Folder, Memory, Part
+    from evgp.checkup import Facts, Folder, Memory, OptionalPart
 
 Row = tuple[str, str]
 
@@ -95,7 +95,7 @@ def _folder(folder: "Folder") -> str:
     return f"{folder.path} (${folder.variable}{state}){sets}"
 
 
-def _part(part: "Part") -> str:
+def _part(part: "OptionalPart") -> str:
     if part.present:
         return ", ".join(f"{name} {version}" for name, version in part.packages)
     absent = ", ".join(name for name, version in part.packages if not version)

@@ -51,7 +51,7 @@ def pick(wanted: Wanted) -> None:
         seen = Seen.of(pool, selection, shown=report is not None)
     more = list(dict.fromkeys((*more, *selection.warnings)))
     selection = replace(selection, settings={**selection.settings, **_again(wanted, asked, pool)})
-    picked = _picked.Picked(selection, seen, (*pool.notes, *notes, *more))
+    picked = _picked.PickOutput(selection, seen, (*pool.notes, *notes, *more))
     network = asked.described.told(asked.network)
     _, said = noted(lambda: picked.write(output, report, network=network))
     more += said

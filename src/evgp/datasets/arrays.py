@@ -42,7 +42,7 @@ class Stream(Protocol):
     def tell(self) -> int: ...
 
 
-class Unpacked:
+class UnpackedMember:
     """A packed stream of bytes, unpacked as it is read."""
 
     def __init__(self, packed: Stream, info: zipfile.ZipInfo) -> None:
@@ -97,7 +97,7 @@ def opened(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> Iterat
     packed.compress_type, packed.file_size = zipfile.ZIP_STORED, info.compress_size
     del packed.CRC  # it is that of the unpacked bytes
     with archive.open(packed) as stream:
-        yield Unpacked(stream, info)
+        yield UnpackedMember(stream, info)
 
 
 def _lzma_header(packed: Stream) -> bytes:
@@ -122,7 +122,7 @@ DAMAGED = (
 
 
 @dataclass(frozen=True)
-class Header:
+class NpyHeader:
     """What an npy file says about itself."""
 
     shape: tuple[int, ...]
@@ -160,7 +160,7 @@ def _read_npy(path: Path, size: int) -> Shaped[np.ndarray, " n *d"]:
         return _numbers(stream.read(header.nbytes()), header, str(path))
 
 
-def npy_header(stream: BinaryIO, source: str, *, empty: bool = False) -> Header:
+def npy_header(stream: BinaryIO, source: str, *, empty: bool = False) -> NpyHeader:
     """The header of an npy file that holds what it promises; `empty` allows for no rows."""
     header = read_header(stream, source)
     some = (1, *header.shape[1:]) if empty and header.shape[:1] == (0,) else header.shape
@@ -263,7 +263,7 @@ def _listed(shapes: dict[str, tuple[int, ...]]) -> str:
     )
 
 
-def read_header(stream: Stream, source: str) -> Header:
+def read_header(stream: Stream, source: str) -> NpyHeader:
     """The header of an array; whatever else stands there becomes a sentence."""
     try:
         shape, columns_first, dtype = _parsed(stream)
@@ -282,7 +282,7 @@ def read_header(stream: Stream, source: str) -> Header:
             f"{source}: expected a header with a size for each of at most {_MOST_AXES} axes, got a "
             "shape that no array has; save it again with numpy.save"
         )
-    return Header(tuple(shape), dtype, columns_first)
+    return NpyHeader(tuple(shape), dtype, columns_first)
 
 
 def _parsed(stream: Stream) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -302,7 +302,7 @@ def _parsed(stream: Stream) -> tuple[tuple[int, ...], bool, np.dtype]:
     return np.lib.format.read_array_header_2_0(rest)
 
 
-def _check(header: Header, source: str) -> None:
+def _check(header: NpyHeader, source: str) -> None:
     shape = "x".join(map(str, header.shape)) or "a scalar"
     if header.dtype.hasobject:
         raise DatasetError(
@@ -329,7 +329,7 @@ def _check(header: Header, source: str) -> None:
         raise DatasetError(f"{source}: expected rows and columns, got {shape}; it holds no numbers")
 
 
-def _numbers(data: bytes, header: Header, source: str) -> Shaped[np.ndarray, " n *d"]:
+def _numbers(data: bytes, header: NpyHeader, source: str) -> Shaped[np.ndarray, " n *d"]:
     if len(data) < header.nbytes():
         raise DatasetError(
             f"{source}: ended after {len(data):,} of {header.nbytes():,} bytes; save it again"

@@ -205,7 +205,7 @@ def counted(count: int, what: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class ColumnMoments:
     r"""Count, mean, sum of squared deviations and range of the finite numbers of each column.
 
     Mean and spread count in units of $2^e$ and $4^e$, with $2^e$ near the largest magnitude, so
@@ -229,7 +229,7 @@ class Moments:
     rising: Bool[np.ndarray, " d"]
 
     @classmethod
-    def of(cls, columns: Float[np.ndarray, "d n"]) -> "Moments":
+    def of(cls, columns: Float[np.ndarray, "d n"]) -> "ColumnMoments":
         """Those of d columns, or channels, in two passes; what is not finite is left out."""
         valid = np.isfinite(columns)
         whole = bool(valid.all())
@@ -244,7 +244,7 @@ class Moments:
         rising = np.asarray((columns[:, 1:] > columns[:, :-1]).all(axis=1))
         return cls(count, exponent, *_two_sum(mean, rest), spread, low, high, rising)
 
-    def merge(self, other: "Moments") -> "Moments":
+    def merge(self, other: "ColumnMoments") -> "ColumnMoments":
         """Those of both, where the other's rows follow.
 
         Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983.
@@ -260,7 +260,7 @@ class Moments:
         between = np.square(apart) * (self.count * share)
         inside = np.ldexp(self.spread, 2 * one) + np.ldexp(other.spread, 2 * two)
         rising = self.rising & other.rising & (self.high < other.low)
-        return Moments(
+        return ColumnMoments(
             count, exponent, *_two_sum(mean, lost + rest), inside + between, low, high, rising
         )
 

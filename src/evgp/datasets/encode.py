@@ -20,7 +20,7 @@ from evgp.datasets import findings
 from evgp.datasets.columns import (
     Category,
     Column,
-    Moments,
+    ColumnMoments,
     Number,
     counted,
     is_category,
@@ -30,7 +30,7 @@ from evgp.datasets.columns import (
     to_numbers,
     to_words,
 )
-from evgp.datasets.findings import Hole, Look, of_ends, of_looks
+from evgp.datasets.findings import ColumnLook, Hole, of_ends, of_looks
 from evgp.datasets.tables import Table, quoted
 
 # Numbers looked at together.
@@ -50,7 +50,7 @@ class Survey:
     source: str
     start: int
     stop: int
-    moments: Moments
+    moments: ColumnMoments
     sample: Raw
     words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     holes: tuple[Hole, ...] = ()
@@ -333,7 +333,7 @@ class Encoder:
         left_out = ((id,) if id is not None else ()) + tuple(drop)
         for name in left_out:
             table.column(name)
-        layout = Layout(
+        layout = TableLayout(
             table.source,
             len(table),
             table.data.schema,
@@ -505,7 +505,7 @@ def _named(names: Sequence[str], what: str) -> str:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """Named columns of a known kind; those `left_out` are no features."""
 
     source: str
@@ -547,7 +547,7 @@ class Layout:
             self.source,
             first,
             last,
-            Moments.of(x),
+            ColumnMoments.of(x),
             table.take(rows[inside] - first) if len(rows) else table.slice(0, 0),
             counts,
             tuple(holes),
@@ -573,7 +573,7 @@ class Layout:
         encoder, looks = self._learnt(survey)
         return replace(encoder, notes=(*encoder.notes, *findings.of_looks(looks)))
 
-    def _learnt(self, survey: Survey) -> tuple[Encoder, list[findings.Look]]:
+    def _learnt(self, survey: Survey) -> tuple[Encoder, list[findings.ColumnLook]]:
         """Scaling and categories, and how the columns look."""
         if self.rows < 2:
             raise too_few(self.source, self.rows)
@@ -604,16 +604,16 @@ class Layout:
         return Encoder(tuple(columns), ignored, self.impute, tuple(notes), self.source), looks
 
     def _number(
-        self, at: int, made: Number, moments: Moments, notes: list[str]
-    ) -> tuple[Column | None, findings.Look]:
+        self, at: int, made: Number, moments: ColumnMoments, notes: list[str]
+    ) -> tuple[Column | None, findings.ColumnLook]:
         name, low, high = made.name, float(moments.low[at]), float(moments.high[at])
         if low > high or (self.standardise and is_constant(made, low, high)):
-            return None, findings.Look(name)
+            return None, findings.ColumnLook(name)
         kind = self.schema.field(name).type
         if is_time(kind):
             notes.append(as_seconds(name))
         whole = pa.types.is_integer(kind)
-        return made, findings.Look(
+        return made, findings.ColumnLook(
             name,
             all_differ=whole and self.rows >= 10 and bool(moments.rising[at]),
             has_few=whole and findings.are_few(high - low + 1, self.rows),
@@ -622,8 +622,8 @@ class Layout:
 
     def _words(
         self, name: str, counts: Mapping[str, int], notes: list[str]
-    ) -> tuple[Column | None, findings.Look]:
-        look = findings.Look(name, has_few=findings.are_few(len(counts), self.rows))
+    ) -> tuple[Column | None, findings.ColumnLook]:
+        look = findings.ColumnLook(name, has_few=findings.are_few(len(counts), self.rows))
         if len(counts) < 2:
             return None, look
         most, written = self.max_categories, not pa.types.is_boolean(self.schema.field(name).type)
@@ -672,7 +672,7 @@ class TableCode:
     def check(self, other: Streamed) -> list[str]:
         """Refuse a pool that it cannot encode; notes on one that differs."""
         layout = getattr(other, "layout", None)
-        if not isinstance(layout, Layout):
+        if not isinstance(layout, TableLayout):
             raise DatasetError(
                 f"{other.name}: expected a table, as {self.encoder.source}, got an array; save it "
                 "with the same columns"
@@ -733,7 +733,7 @@ class ArrayLayout:
         holes = self.holes(values, self.used, first)
         last = first + len(x)
         inside = slice(*np.searchsorted(rows, [first, last]))
-        moments = Moments.of(values.transpose(1, 0, 2).reshape(len(self.used), -1))
+        moments = ColumnMoments.of(values.transpose(1, 0, 2).reshape(len(self.used), -1))
         return Survey(self.source, first, last, moments, x[rows[inside] - first], {}, holes)
 
     def learn(self, survey: Survey) -> tuple["ArrayCode", list[str]]:
@@ -756,7 +756,7 @@ class ArrayLayout:
             zero = f"{quoted(constant)}: the same number everywhere, taken as 0"
             notes.append(dropped(constant) if droppable else zero)
         if self.columns:
-            notes += of_looks([Look(names[at], False, False, of_ends(made[at], *ends[at]))
+            notes += of_looks([ColumnLook(names[at], False, False, of_ends(made[at], *ends[at]))
                                for at in np.flatnonzero(kept & ~flat)])  # fmt: skip
         whole = self.dtype.kind in "iu" and not self.standardise
         if whole and moments.high.max() >= 2.0**63:

@@ -121,7 +121,7 @@ _POINT = 1e-6
 
 
 @dataclass(frozen=True)
-class Look:
+class ColumnLook:
     """What a column looks like: whole numbers that all differ, few values, one far from all."""
 
     name: str
@@ -140,7 +140,7 @@ def of_pool(table: Table, columns: Sequence[Column], x: Float[np.ndarray, "n d"]
         few = _MAYBE_LABEL.match(name) is not None and _has_few(cells)
         if isinstance(column, Number) and (row := _wild(column, x[:, start])) is not None:
             wild = f" row {row}: {to_numbers(cells.slice(row, 1))[0]:.6g}"
-        looks.append(Look(name, differ, few, wild))
+        looks.append(ColumnLook(name, differ, few, wild))
         start += len(column.features)
     notes = of_looks(looks)
     copied = copies(x)
@@ -150,10 +150,10 @@ def of_pool(table: Table, columns: Sequence[Column], x: Float[np.ndarray, "n d"]
     return notes
 
 
-def of_looks(looks: Sequence[Look]) -> list[str]:
+def of_looks(looks: Sequence[ColumnLook]) -> list[str]:
     """Notes on columns that may be ids or the label, and on wild values.
 
-    >>> of_looks([Look("user_id")])
+    >>> of_looks([ColumnLook("user_id")])
     ["column 'user_id': named like an id (id= or drop= leaves it out)"]
     """
     counting, ids, labels, maybe, wild = [], [], [], [], []

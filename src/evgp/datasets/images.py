@@ -62,7 +62,7 @@ class Unusable(Exception):
 
 
 @dataclass(frozen=True)
-class Header:
+class ImageHeader:
     """What an image file says of itself: its size once upright, and whether it is grey."""
 
     width: int
@@ -70,14 +70,14 @@ class Header:
     grey: bool
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Path) -> ImageHeader:
     """Size and kind of an image, without decoding it."""
     with _opened(path) as image:
         (width, height), lies = image.size, _orientation(image) >= 5
         # A TIFF of Pillow is upright by itself.
         if lies and image.format != "TIFF":
             width, height = height, width
-        return Header(width, height, image.mode in ("1", "L", "LA", "La") or _is_deep(image))
+        return ImageHeader(width, height, image.mode in ("1", "L", "LA", "La") or _is_deep(image))
 
 
 def read_pixels(path: Path, width: int, height: int, *, grey: bool) -> UInt8[np.ndarray, "c h w"]:
@@ -497,13 +497,13 @@ class _Reading:
     workers: ThreadPoolExecutor
     progress: Progress
 
-    def headers(self, names: Sequence[str]) -> dict[str, Header]:
+    def headers(self, names: Sequence[str]) -> dict[str, ImageHeader]:
         """What the usable files say of themselves, by name."""
         return dict(self._each("looking", names, lambda row, name: read_header(self.folder / name)))
 
     def decode(
-        self, found: dict[str, Header], shape: Shape
-    ) -> tuple[UInt8[np.ndarray, "n c h w"], dict[str, Header]]:
+        self, found: dict[str, ImageHeader], shape: Shape
+    ) -> tuple[UInt8[np.ndarray, "n c h w"], dict[str, ImageHeader]]:
         """The images that can be decoded, in this shape, and their headers."""
         channels, height, width = shape
         check_memory(len(found) * channels * height * width, str(self.folder))
@@ -513,7 +513,7 @@ class _Reading:
             x[row] = read_pixels(self.folder / name, width, height, grey=channels == 1)
             return row
 
-        kept: dict[str, Header] = {}
+        kept: dict[str, ImageHeader] = {}
         for name, row in self._each("reading", list(found), fill):
             x[len(kept)] = x[row]  # rows close up in place, so that there is no second array
             kept[name] = found[name]
@@ -541,7 +541,7 @@ class _Reading:
             self.progress(stage, rows.stop, len(names))
         return made
 
-    def check_enough(self, found: dict[str, Header], least: int) -> None:
+    def check_enough(self, found: dict[str, ImageHeader], least: int) -> None:
         """Refuse a folder in which there is nothing to choose."""
         if len(found) >= least:
             return
@@ -562,7 +562,7 @@ def _check(folder: Path, size: int | None) -> None:
         raise DatasetError(f"{folder}: expected a folder of images, got {got}")
 
 
-def _shape(headers: Collection[Header], size: int | None) -> Shape:
+def _shape(headers: Collection[ImageHeader], size: int | None) -> Shape:
     """Channels, height and width that all will have."""
     channels = 1 if all(header.grey for header in headers) else 3
     sizes = {(header.height, header.width) for header in headers}
@@ -572,7 +572,7 @@ def _shape(headers: Collection[Header], size: int | None) -> Shape:
     return channels, size or RESIZED, size or RESIZED
 
 
-def _resized(headers: Collection[Header], shape: Shape, size: int | None) -> Iterator[str]:
+def _resized(headers: Collection[ImageHeader], shape: Shape, size: int | None) -> Iterator[str]:
     sizes = sorted((h.width * h.height, h.width, h.height) for h in headers)
     (_, *small), (_, *large) = sizes[0], sizes[-1]
     _, height, width = shape

@@ -25,7 +25,7 @@ from evgp._checks import word
 from evgp._errors import DatasetError
 from evgp._reading import check_memory
 from evgp._reading import opened as plain_file
-from evgp.datasets.arrays import DAMAGED, Header, opened, read_header
+from evgp.datasets.arrays import DAMAGED, NpyHeader, opened, read_header
 from evgp.datasets.cache import cache_folder
 from evgp.datasets.dataset import (
     Dataset,
@@ -336,7 +336,7 @@ def _read(
     return arrays
 
 
-def _check_header(header: Header, name: str, known: Known, path: Path) -> None:
+def _check_header(header: NpyHeader, name: str, known: Known, path: Path) -> None:
     """Refuse an array before it is read: objects, and any kind or shape but that of the layout."""
     if header.dtype.hasobject:
         raise _foreign(path, known, f"Python objects in {name}, which are never unpickled here")

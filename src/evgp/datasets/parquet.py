@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from evgp._errors import DatasetError
 from evgp._reading import check_bomb, check_memory, check_plain, opened, read_bytes, room
 from evgp.datasets.arrays import check_columns
-from evgp.datasets.sizes import Decoded, decoded, unpacked
+from evgp.datasets.sizes import ParquetSize, decoded, unpacked
 
 
 def native(path: str | Path) -> pa.OSFile:
@@ -55,7 +55,7 @@ def parquet_rows(path: Path) -> int:
     return int(known.num_rows) if known.num_rows == groups else -1
 
 
-def _counted(path: Path, plain: pq.ParquetFile, size: int, known: Decoded) -> pa.Table:
+def _counted(path: Path, plain: pq.ParquetFile, size: int, known: ParquetSize) -> pa.Table:
     """A table whose words might not fit, read as numbers of words first: these are small."""
     schema, leaves = plain.schema_arrow, plain.schema
     whole = [field.name for field in schema if not pa.types.is_dictionary(field.type)]

@@ -26,7 +26,7 @@ _DEEPEST = 32
 
 
 @dataclass(frozen=True)
-class Decoded:
+class ParquetSize:
     """Bytes that the columns of a file take in memory.
 
     `sure` leaves out what repeated words add; that is at most `words`. `pages` is what must be held
@@ -41,7 +41,7 @@ class Decoded:
 
 def decoded(
     stream: BufferedIOBase, parquet: pq.ParquetFile, columns: Collection[str] | None = None
-) -> Decoded:
+) -> ParquetSize:
     """Look at the headers of all pages of an open file, or of those of some columns."""
     metadata, schema = parquet.metadata, parquet.schema
     kept = {field.name for field in parquet.schema_arrow if pa.types.is_dictionary(field.type)}
@@ -61,7 +61,7 @@ def decoded(
             words += chunk.by_word * chunk.words if text and leaf.path not in kept else 0
             largest = max(largest, chunk.words + (chunk.block if text else chunk.largest))
         pages += largest
-    return Decoded(sure, words, pages)
+    return ParquetSize(sure, words, pages)
 
 
 def _width(leaf: pq.ColumnSchema) -> int:
@@ -244,7 +244,7 @@ _MOST_HEADER = 1 << 28
 
 
 @dataclass(frozen=True)
-class Unpacked:
+class ArrowSize:
     """Rows of all batches, bytes of their buffers, and the most that one message unpacks to."""
 
     rows: int
@@ -252,7 +252,7 @@ class Unpacked:
     largest: int
 
 
-def unpacked(stream: BufferedIOBase) -> Unpacked:
+def unpacked(stream: BufferedIOBase) -> ArrowSize:
     """Look at the messages of an open Arrow file or stream."""
     stream.seek(0)
     messages = _filed(stream) if stream.read(len(_MAGIC)) == _MAGIC else _in_order(stream)
@@ -263,7 +263,7 @@ def unpacked(stream: BufferedIOBase) -> Unpacked:
             rows, total, largest = rows + count, total + size, max(largest, packed)
     except (struct.error, OverflowError) as error:
         raise pa.ArrowInvalid("a damaged message") from error
-    return Unpacked(rows, total, largest)
+    return ArrowSize(rows, total, largest)
 
 
 def _filed(stream: BufferedIOBase) -> Iterator[tuple[int, int]]:

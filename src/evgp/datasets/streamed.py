@@ -24,15 +24,15 @@ from evgp._errors import DatasetError, EvgpError
 from evgp._linalg import BLOCK, in_pairs
 from evgp._reading import check_memory, check_plain, read_bytes
 from evgp._reading import opened as plain_file
-from evgp.datasets.arrays import Header, check_columns, npy_header
+from evgp.datasets.arrays import NpyHeader, check_columns, npy_header
 from evgp.datasets.columns import plain
 from evgp.datasets.encode import (
     ArrayLayout,
     Fitted,
-    Layout,
     Streamed,
     Survey,
     TableCode,
+    TableLayout,
     none_left,
     step_of,
     usable,
@@ -60,7 +60,7 @@ _ENDS = ".parquet, .arrow, .feather or .npy"
 
 
 @dataclass(frozen=True)
-class Found:
+class PoolFiles:
     """Files of one kind in order, and what to call them in messages."""
 
     name: str
@@ -69,7 +69,7 @@ class Found:
     remarks: tuple[str, ...] = ()
 
 
-def find(where: str | Path | Sequence[str | Path]) -> Found:
+def find(where: str | Path | Sequence[str | Path]) -> PoolFiles:
     """The files meant, which are not opened yet."""
     if isinstance(where, str | PathLike):
         where = where if isinstance(where, str) else path_of(where, "where", error=DatasetError)
@@ -117,7 +117,7 @@ def kind_of(file: str | Path) -> str:
     return KINDS[suffix]
 
 
-def _listed(where: Sequence[str | Path], name: str) -> Found:
+def _listed(where: Sequence[str | Path], name: str) -> PoolFiles:
     for file in where:
         if (place := local(file)) is not None:
             check_plain(place)
@@ -133,10 +133,10 @@ def _listed(where: Sequence[str | Path], name: str) -> Found:
             check_file(Path(file))
         elif PARQUET not in kinds:
             raise _only_parquet(file)
-    return Found(name, next(iter(kinds)), files)
+    return PoolFiles(name, next(iter(kinds)), files)
 
 
-def _in_folder(folder: Path) -> Found:
+def _in_folder(folder: Path) -> PoolFiles:
     names: list[str] = []
     others: list[str] = []
     for here, folders, files in os.walk(folder, onerror=_refuse):
@@ -150,7 +150,7 @@ def _in_folder(folder: Path) -> Found:
     return _sorted(str(folder), names, others, lambda name: str(folder / name))
 
 
-def _sorted(source: str, names: list[str], others: list[str], full: Any) -> Found:
+def _sorted(source: str, names: list[str], others: list[str], full: Any) -> PoolFiles:
     """What lies in a folder, local or not."""
     if others:
         raise DatasetError(
@@ -168,10 +168,10 @@ def _sorted(source: str, names: list[str], others: list[str], full: Any) -> Foun
     parts = {part for name in names for part in PurePosixPath(name).parts[:-1] if "=" in part}
     told = f"folder names such as {min(parts)!r} are not read as columns" if parts else ""
     found = _listed([full(name) for name in names], source)
-    return Found(source, found.kind, found.files, (told,) if told else ())
+    return PoolFiles(source, found.kind, found.files, (told,) if told else ())
 
 
-def _at_address(where: str) -> Found:
+def _at_address(where: str) -> PoolFiles:
     suffix = PurePosixPath(where).suffix.lower()
     if suffix in _OTHERS:
         kind_of(where)  # says what to do, before anybody else is asked
@@ -695,7 +695,7 @@ class StreamedArray:
 
 
 def _across(
-    path: str, header: Header, offset: int, start: int, stop: int
+    path: str, header: NpyHeader, offset: int, start: int, stop: int
 ) -> Shaped[np.ndarray, " n *d"]:
     """Rows of an array that lies column by column in its file, which is mapped for it."""
     mapped = np.memmap(path, header.dtype, "r", offset, header.shape, order="F")
@@ -706,7 +706,7 @@ def _told(shape: tuple[int, ...], dtype: np.dtype) -> str:
     return f"{'x'.join(map(str, shape))} numbers of {dtype}"
 
 
-def open_arrays(found: Found, left_out: Sequence[str], standardise: bool) -> StreamedArray:
+def open_arrays(found: PoolFiles, left_out: Sequence[str], standardise: bool) -> StreamedArray:
     """The pool in these files, of which only the headers are read."""
     headers = []
     for path in found.files:
@@ -741,7 +741,7 @@ _AT_LEAST = 64
 class StreamedTable:
     """Rows of files that all have the same columns."""
 
-    layout: Layout
+    layout: TableLayout
     files: tuple[str, ...]
     ranges: Ranges
     remarks: tuple[str, ...] = ()
@@ -859,7 +859,7 @@ class StreamedTable:
 
 
 def open_tables(
-    found: Found, left_out: Sequence[str], max_categories: int, standardise: bool, impute: bool
+    found: PoolFiles, left_out: Sequence[str], max_categories: int, standardise: bool, impute: bool
 ) -> StreamedTable:
     """The pool in these files, of which only the metadata is read."""
     counts, schema = [], pa.schema([])
@@ -873,7 +873,7 @@ def open_tables(
     ranges = Ranges(tuple(counts))
     if not len(ranges):
         raise DatasetError(f"{found.name}: expected rows of data, got column names only")
-    layout = Layout(
+    layout = TableLayout(
         found.name, len(ranges), schema, tuple(left_out), max_categories, standardise, impute
     )
     pool = StreamedTable(layout, found.files, ranges, found.remarks)

@@ -32,7 +32,7 @@ class Road(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped:
+class ByVmap:
     """Any torch module that `torch.func.vmap` understands."""
 
     module: nn.Module
@@ -99,7 +99,7 @@ def road_for(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> Road:
         return plain
     if any(isinstance(part, nn.modules.conv._ConvNd) for part in module.modules()):
         return Singly(module)
-    mapped, stack = Mapped(module), Stack.gathered(lambda _: module, 2, module)
+    mapped, stack = ByVmap(module), Stack.gathered(lambda _: module, 2, module)
     few = x[:3]
     with torch.no_grad():
         alone = outputs_of(module, few)

@@ -23,7 +23,7 @@ from evgp.datasets.files import KEPT
 from evgp.greedy.greedy import Purse, contenders, rounding
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.rows import FeatureRows, let_go, mapped
-from evgp.posterior.sums import Change, State, Sums
+from evgp.posterior.sums import Change, FeatureSums, Sums
 
 # Runs whose sums a process keeps; an older one is computed again should it go on.
 _RUNS_KEPT = 4
@@ -56,7 +56,7 @@ class Opening:
     state, so that it is not sent along.
     """
 
-    state: State
+    state: FeatureSums
     noise: float
     rest: float
     criterion: Criterion
@@ -71,7 +71,7 @@ class Opening:
         if isinstance(file := kept["file"], str):
             verify(file, Path(file).name)
             p, m = torch.from_numpy(np.array(mapped(file)))
-            kept = {**kept, "state": State(p, m)}
+            kept = {**kept, "state": FeatureSums(p, m)}
         self.__dict__.update(kept)
 
     def noise_of_(self, residual: Float[Tensor, " c"]) -> Float[Tensor, " c"]:
@@ -114,7 +114,7 @@ class Place:
     done: int = 0
 
     @classmethod
-    def of(cls, part: Part, opening: Opening, state: State) -> "Place":
+    def of(cls, part: Part, opening: Opening, state: FeatureSums) -> "Place":
         """At the start of a run."""
         kept = _kept(len(part), opening.scratch)
         kept[5] = part.rest()
@@ -160,7 +160,7 @@ class _Run:
     """What the shards of one run share in this process."""
 
     opening: Opening
-    state: State
+    state: FeatureSums
     places: dict[int, Place] = field(default_factory=dict)
     done: int = 0
     lock: Lock = field(default_factory=Lock)
@@ -197,7 +197,7 @@ def advance(call: Call) -> Found | int | None:
             if given is None:
                 return -1
             start = given[1].state
-            here = _RUNS[run] = _Run(given[1], State(start.p.clone(), start.m))
+            here = _RUNS[run] = _Run(given[1], FeatureSums(start.p.clone(), start.m))
         _RUNS.move_to_end(run)
         while len(_RUNS) > _RUNS_KEPT:
             _RUNS.popitem(last=False)

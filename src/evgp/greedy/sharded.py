@@ -22,11 +22,11 @@ from evgp.greedy.greedy import Opens, Purse, selection, tie_of
 from evgp.pool import Selection
 from evgp.posterior import FeaturePosterior, FeatureStart
 from evgp.posterior.rows import Some, Stored
-from evgp.posterior.sums import State
+from evgp.posterior.sums import FeatureSums
 
 
 @runtime_checkable
-class Journal(Protocol):
+class PickJournal(Protocol):
     """Where finished picks are written down, so that a run that was stopped goes on from there."""
 
     def rows(self) -> list[int]:
@@ -98,11 +98,11 @@ class Sharded:
         parts: Sequence[Part],
         opening: Opening,
         *,
-        journal: Journal = Blank(),
+        journal: PickJournal = Blank(),
         progress: Progress = silent,
     ) -> Taken:
         """Picks among the rows of the parts, by their number in the pool."""
-        lead = Lead(opening, State(opening.state.p.clone(), opening.state.m))
+        lead = Leader(opening, FeatureSums(opening.state.p.clone(), opening.state.m))
         for row in journal.rows()[: opening.purse.k]:
             lead.take_(_looked_up(parts, row, opening), 0)
             progress("picking", len(lead.steps), opening.purse.k)
@@ -124,7 +124,7 @@ class Sharded:
             close(run)
         return lead.taken()
 
-    def _ask(self, run: str, parts: Sequence[Part], lead: "Lead", told: list[int]) -> list[Found]:
+    def _ask(self, run: str, parts: Sequence[Part], lead: "Leader", told: list[int]) -> list[Found]:
         """What every shard has to offer, once all know all picks."""
         answers: dict[int, Found | None] = {}
         waiting = list(range(len(parts)))
@@ -150,11 +150,11 @@ class Sharded:
 
 
 @dataclass
-class Lead:
+class Leader:
     """The picks of all shards together, and P after them."""
 
     opening: Opening
-    state: State
+    state: FeatureSums
     steps: list[Step] = field(default_factory=list)
     gains: list[float] = field(default_factory=list)
     kept: list[tuple[Tensor, float]] = field(default_factory=list)

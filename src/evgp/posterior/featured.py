@@ -21,7 +21,7 @@ from torch import Tensor
 from evgp._errors import PoolError
 from evgp._linalg import JITTER, mirror_of
 from evgp.posterior.rows import FeatureRows
-from evgp.posterior.sums import EXACT, Change, State, Sums, root_of
+from evgp.posterior.sums import EXACT, Change, FeatureSums, Sums, root_of
 
 
 @dataclass
@@ -50,7 +50,7 @@ class FeaturePosterior:
     def __init__(
         self,
         rows: FeatureRows,
-        state: State,
+        state: FeatureSums,
         *,
         noise: Float[Tensor, " c"],
         rest: float = 0.0,

@@ -14,7 +14,7 @@ from evgp.posterior.covariance import TestCovariance
 from evgp.posterior.featured import FeaturePosterior
 from evgp.posterior.posterior import Posterior
 from evgp.posterior.rows import FeatureRows, Some, Stored, moment
-from evgp.posterior.sums import State, columns_of, root_of
+from evgp.posterior.sums import FeatureSums, columns_of, root_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +71,9 @@ class FeatureStart:
             rest=self.rest,
         )
 
-    def state(self) -> State:
+    def state(self) -> FeatureSums:
         """P and M before the first pick."""
-        return State.of(self.moment, self.known, self.noise + self.known_residual)
+        return FeatureSums.of(self.moment, self.known, self.noise + self.known_residual)
 
     def _some(self, candidates: Int[Tensor, " c"]) -> FeatureRows:
         n = self.rows.shape[0]

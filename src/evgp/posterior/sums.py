@@ -38,7 +38,7 @@ class Change:
 
 
 @dataclass
-class State:
+class FeatureSums:
     """What is known in feature space, for all rows wherever they are: P and M."""
 
     p: Float[Tensor, "p p"]
@@ -50,7 +50,7 @@ class State:
         moment: Float[Tensor, "p p"],
         known: Float[Tensor, "l p"] | None = None,
         known_noise: Float[Tensor, " l"] | None = None,
-    ) -> "State":
+    ) -> "FeatureSums":
         """Before any pick, with what is labelled already."""
         p = torch.eye(len(moment), dtype=torch.float64)
         if known is not None and len(known):
@@ -90,7 +90,7 @@ class Sums:
 
     @classmethod
     def of(
-        cls, rows: FeatureRows, state: State, kept: Float[Tensor, "5 c"] | None = None
+        cls, rows: FeatureRows, state: FeatureSums, kept: Float[Tensor, "5 c"] | None = None
     ) -> "Sums":
         """Before any pick: O(c p²), one read. `kept` is where to keep them, by default memory."""
         kept = torch.empty(5, rows.shape[0], dtype=torch.float64) if kept is None else kept

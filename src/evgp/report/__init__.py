@@ -1,7 +1,7 @@
 """From a selection, or an audit, to one page that tells it: `summarise`, then `render`."""
 
 from evgp.report.audit_render import render_audit as render_audit
-from evgp.report.audit_summarise import Rows as Rows
+from evgp.report.audit_summarise import AuditRows as AuditRows
 from evgp.report.audit_summarise import Trained as Trained
 from evgp.report.audit_summarise import summarise_audit as summarise_audit
 from evgp.report.audit_summary import AuditSummary as AuditSummary

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from evgp._errors import PoolError
 from evgp._machine import own_version
 from evgp.audits import Audit, Confirmation
-from evgp.report.audit_summary import AuditSummary, Bars, Help, Matter, Risk, Row, Seen
+from evgp.report.audit_summary import AuditRow, AuditSummary, Bars, Help, Matter, Risk, ShownPoint
 from evgp.report.summarise import BINS, LONGEST, SHOWN, Column, highest_bin
 from evgp.report.summarise import text as shortened
 
@@ -31,7 +31,7 @@ def text(value: object, *, longest: int | None = LONGEST) -> str:
 
 
 @dataclass(frozen=True)
-class Rows:
+class AuditRows:
     """One of the tables: where it came from, how its rows are named, and its columns."""
 
     source: str
@@ -39,10 +39,10 @@ class Rows:
     ids: Sequence[object] | None = None
     columns: Mapping[str, Column] = field(default_factory=dict)
 
-    def row(self, rank: int, row: int, columns: Sequence[str]) -> Row:
+    def row(self, rank: int, row: int, columns: Sequence[str]) -> AuditRow:
         """A row of it, with its cells in these columns; empty where it has none of that name."""
         cells = [text(self.columns[one][row]) if one in self.columns else "" for one in columns]
-        return Row(rank, row, self.name(row), tuple(cells))
+        return AuditRow(rank, row, self.name(row), tuple(cells))
 
     def name(self, row: int) -> str:
         """The id of a row, or its number."""
@@ -62,9 +62,9 @@ class Trained:
 def summarise_audit(
     found: Audit,
     *,
-    train: Rows,
-    test: Rows,
-    pool: Rows | None = None,
+    train: AuditRows,
+    test: AuditRows,
+    pool: AuditRows | None = None,
     label: str = "",
     unit: float | None = None,
     inputs: Sequence[str] = (),
@@ -84,7 +84,8 @@ def summarise_audit(
     >>> from evgp import audit
     >>> x = np.random.default_rng(0).normal(size=(60, 3))
     >>> found = audit(x[:30], x[30:])
-    >>> made = summarise_audit(found, train=Rows("a.csv", 30), test=Rows("b.csv", 30), k=3)
+    >>> train, test = AuditRows("a.csv", 30), AuditRows("b.csv", 30)
+    >>> made = summarise_audit(found, train=train, test=test, k=3)
     >>> [one.at.row for one in made.risks] == found.at_risk(3).tolist(), made.redundant
     (True, 9)
     """
@@ -137,7 +138,7 @@ def summarise_audit(
     )
 
 
-def _check(found: Audit, train: Rows, test: Rows, pool: Rows | None) -> None:
+def _check(found: Audit, train: AuditRows, test: AuditRows, pool: AuditRows | None) -> None:
     for rows, count in ((train, len(found.influence)), (test, len(found.deviation))):
         if rows.count != count:
             raise PoolError(
@@ -149,7 +150,7 @@ def _check(found: Audit, train: Rows, test: Rows, pool: Rows | None) -> None:
 
 
 def _risks(
-    found: Audit, test: Rows, shown: Sequence[str], k: int, trained: Trained | None
+    found: Audit, test: AuditRows, shown: Sequence[str], k: int, trained: Trained | None
 ) -> tuple[Risk, ...]:
     seen = None if trained is None else trained.confirmation.deviation
     return tuple(
@@ -163,7 +164,7 @@ def _risks(
     )
 
 
-def _helps(found: Audit, pool: Rows | None, shown: Sequence[str]) -> tuple[Help, ...]:
+def _helps(found: Audit, pool: AuditRows | None, shown: Sequence[str]) -> tuple[Help, ...]:
     if found.further is None or pool is None:
         return ()
     picks = zip(found.further.indices.tolist(), found.after.tolist(), strict=True)
@@ -180,11 +181,11 @@ def _bars(deviation: Float[np.ndarray, " m"]) -> Bars:
     return Bars(tuple(edges.tolist()), tuple(counts.tolist()), float(np.median(deviation)), highest)
 
 
-def _seen(trained: Trained) -> Seen:
+def _seen(trained: Trained) -> ShownPoint:
     made = trained.confirmation
     rows = np.unique(np.linspace(0, len(made.observed) - 1, DRAWN).round().astype(int))
     both = np.sqrt(np.stack([made.predicted, made.observed], 1)[rows])
-    return Seen(
+    return ShownPoint(
         points=tuple((float(a), float(b)) for a, b in both),
         pearson=made.pearson,
         spearman=made.spearman,

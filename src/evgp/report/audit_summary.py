@@ -6,7 +6,7 @@ from evgp.report.summary import plain_json
 
 
 @dataclass(frozen=True)
-class Row:
+class AuditRow:
     """A row of one of the tables: its place in a list, its number there, its name and cells."""
 
     rank: int
@@ -19,7 +19,7 @@ class Row:
 class Risk:
     """A test row: how much networks will differ there, the NTKGP's say, and what was observed."""
 
-    at: Row
+    at: AuditRow
     deviation: float
     ceiling: float
     observed: float | None
@@ -29,7 +29,7 @@ class Risk:
 class Matter:
     """A training row: how much more variance there would be without it, as a share of it."""
 
-    at: Row
+    at: AuditRow
     influence: float
 
 
@@ -37,7 +37,7 @@ class Matter:
 class Help:
     """A row of the pool: the mean variance of trained networks once it has its label too."""
 
-    at: Row
+    at: AuditRow
     left: float
 
 
@@ -52,7 +52,7 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ShownPoint:
     """Networks that were trained: predicted and observed deviation of test rows, and how they fit.
 
     `loss` is the training loss as a share of the labels' variance; `error` the test error of one
@@ -108,7 +108,7 @@ class AuditSummary:
     helps: tuple[Help, ...]
     chance: tuple[tuple[float, ...], ...]
     random: tuple[float, ...]
-    seen: Seen | None
+    seen: ShownPoint | None
     columns: tuple[str, ...]
     train_columns: tuple[str, ...]
     left_out: int

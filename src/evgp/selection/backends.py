@@ -135,7 +135,7 @@ class Backend(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Dense:
+class DenseBackend:
     """The exact kernel: one matrix of candidates x test points, in memory.
 
     `table` are the bytes and seconds of a kernel that is computed for all points at once.
@@ -189,7 +189,7 @@ class Dense:
 
 
 @dataclass(frozen=True, eq=False)
-class LowRank:
+class FeaturesBackend:
     """Features of all points in memory, in place of the matrix."""
 
     request: Request
@@ -227,7 +227,7 @@ class LowRank:
 
 
 @dataclass(frozen=True, eq=False)
-class Shards:
+class ShardsBackend:
     """Features on the disk, a block at a time; `scratch` keeps the sums of rows there too."""
 
     request: Request
@@ -302,16 +302,16 @@ class Shards:
 def backend_named(name: str, request: Request) -> Backend:
     """One of the three ways: dense, features or sharded."""
     if name == "features":
-        return LowRank(request, *features_of(request))
+        return FeaturesBackend(request, *features_of(request))
     if name == "sharded":
         check_by_features(request.criterion, "shards")
-        return Shards(request, *features_of(request))
+        return ShardsBackend(request, *features_of(request))
     if cost := getattr(request.kernel, "cost", None):
         sizes = request.sizes
         tests = 0 if request.x_test is None else sizes.tests
         samples = _samples(request.kernel, sizes.shape)
-        return Dense(request, cost(samples, sizes.rows + sizes.labelled + tests))
-    return Dense(request)
+        return DenseBackend(request, cost(samples, sizes.rows + sizes.labelled + tests))
+    return DenseBackend(request)
 
 
 def _searched(
@@ -330,7 +330,7 @@ def _searched(
     )
 
 
-def _chosen(backend: "LowRank | Shards") -> str | Features:
+def _chosen(backend: "FeaturesBackend | ShardsBackend") -> str | Features:
     features = backend.request.features
     return backend.kind if features is None or isinstance(features, str) else features
 

@@ -34,7 +34,7 @@ from evgp.selection.shards import (
     SHARD,
     Held,
     Readable,
-    Recipe,
+    ShardRecipe,
     probe,
     rebuilt,
     some_of,
@@ -111,7 +111,9 @@ class _Run:
         """From features to a selection."""
         large = self.large
         n = len(large.points)
-        recipe = Recipe(large.points, large.features, str(self.folder), large.size, key=self.key)
+        recipe = ShardRecipe(
+            large.points, large.features, str(self.folder), large.size, key=self.key
+        )
         direct = _whole_file(large)
         if direct is not None:
             recipe = replace(recipe, keep=False)
@@ -139,7 +141,7 @@ class _Run:
         made = best_of(makes)
         return self._measure(made, Purse(aim, prices, budget), start)
 
-    def _missing(self, recipe: Recipe) -> int:
+    def _missing(self, recipe: ShardRecipe) -> int:
         """Bytes that are still to be written."""
         width = large_width(self.large.features, self.large.points)
         scratch = 48 * len(self.large.points) if self.large.scratch else 0
@@ -158,7 +160,7 @@ class _Run:
         folder = self.folder / f"test-{content}"
         folder.mkdir(exist_ok=True)
         key = f"{self.key}/{folder.name}"
-        recipe = Recipe(test, large.features, str(folder), large.size, keep=False, key=key)
+        recipe = ShardRecipe(test, large.features, str(folder), large.size, keep=False, key=key)
         moment, rest = total(recipe, maker, self.progress, "test points")
         return moment / len(test), rest / len(test)
 
@@ -177,7 +179,7 @@ class _Run:
             rests.append(large.features.residual(x, phi).double())
         return torch.cat(phis), torch.cat(rests)
 
-    def _parts(self, recipe: Recipe, direct: str | None) -> list[Part]:
+    def _parts(self, recipe: ShardRecipe, direct: str | None) -> list[Part]:
         large = self.large
         parts = []
         for shard in range(len(recipe)):

@@ -18,7 +18,7 @@ from evgp._reading import reading_within
 from evgp._repr import html_card
 from evgp.greedy import Greedy
 from evgp.pool import Selection
-from evgp.selection.backends import Backend, Dense, Shards, backend_named, features_of
+from evgp.selection.backends import Backend, DenseBackend, ShardsBackend, backend_named, features_of
 from evgp.selection.checks import choose_greedy
 from evgp.selection.request import Request
 from evgp.selection.run import check_by_features
@@ -223,7 +223,7 @@ def planned(request: Request) -> Plan:
         request.sizes.candidates,
         request.k,
         request.criterion,
-        sharded=isinstance(backend, Shards),
+        sharded=isinstance(backend, ShardsBackend),
     )
     need = backend.memory(storage)
     return Plan(
@@ -264,7 +264,7 @@ def _backend(request: Request, room: int) -> Backend:
         if names[0] == "dense" and made and features_of(request)[1] >= len(request.x):
             break  # as many features as rows take no less
         backend = backend_named(name, request)
-        if isinstance(backend, Shards) and backend.memory("float32") > room:
+        if isinstance(backend, ShardsBackend) and backend.memory("float32") > room:
             backend = replace(backend, scratch=True)
         made.append(backend)
         # A matrix that would fit in float32 is advised, not replaced.
@@ -281,7 +281,7 @@ def _advice(backend: Backend, storage: str, room: int) -> str:
     if storage == "float64" and backend.memory("float32") <= room:
         return f"float32 storage would take {size(backend.memory('float32'))}"
     for points in (20_000, 10_000, 5_000, 2_000, 1_000):
-        fewer = Dense(replace(request, thin=points)).memory("float32")
+        fewer = DenseBackend(replace(request, thin=points)).memory("float32")
         if points < request.sizes.tests and fewer <= room:
             return f"float32 storage with thin={points} (test points) would take {size(fewer)}"
     return "pick from a sample of the rows, or use a machine with more memory"

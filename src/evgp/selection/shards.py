@@ -96,7 +96,7 @@ class Held:
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class ShardRecipe:
     """How a range of a pool becomes a shard in a folder; without `keep` only its sums are made."""
 
     points: Readable
@@ -151,7 +151,7 @@ class Summed:
     note: str = ""
 
 
-def make(recipe: Recipe, shard: int) -> Summed:
+def make(recipe: ShardRecipe, shard: int) -> Summed:
     r"""Make a shard, unless it is there: features in float32, what they miss, and their sums.
 
     The file of sums, $\sum \phi \phi^\top$ and below it $\sum \rho$, is the last, and is returned.
@@ -188,7 +188,7 @@ def make(recipe: Recipe, shard: int) -> Summed:
     return Summed(done, _write(done, total, recipe.origin(done, *made_from)), note)
 
 
-def add(recipe: Recipe, parts: Sequence[Summed], into: str) -> Summed:
+def add(recipe: ShardRecipe, parts: Sequence[Summed], into: str) -> Summed:
     """Add sums of neighbours, in pairs, unless they are there."""
     note, origin = "", recipe.origin(into, *(part.fingerprint for part in parts))
     try:
@@ -213,7 +213,7 @@ def rebuilt(error: DamagedFile) -> str:
 
 
 def total(
-    recipe: Recipe, executor: Executor, progress: Progress, stage: str
+    recipe: ShardRecipe, executor: Executor, progress: Progress, stage: str
 ) -> tuple[Float[Tensor, "p p"], float]:
     """Make all shards; the sums of them all, added as a tree wherever the work runs."""
     calls = [(recipe, shard) for shard in range(len(recipe))]
@@ -264,7 +264,7 @@ def probe(features: Features, points: Readable) -> str:
 Made = tuple[int, Float[Tensor, "b p"], Float[Tensor, " b"], Float[Tensor, "p1 p"]]
 
 
-def _featurised(recipe: Recipe, start: int, stop: int) -> Iterator[Made]:
+def _featurised(recipe: ShardRecipe, start: int, stop: int) -> Iterator[Made]:
     """Features of every block, what they miss, and their sums."""
 
     def made(numbered: tuple[int, Shaped[np.ndarray, " b *d"]]) -> Made:

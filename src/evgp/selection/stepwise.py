@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float, Int
 
 from evgp.greedy.greedy import winner
-from evgp.selection.backends import Dense
+from evgp.selection.backends import DenseBackend
 from evgp.selection.plan import Plan
 from evgp.selection.run import gains_in_units
 
@@ -27,7 +27,7 @@ def stepwise(
     """
     plan.check()
     criterion, free = plan.request.criterion, plan.request.rows()
-    opened = Dense(plan.request).opened(plan.storage)
+    opened = DenseBackend(plan.request).opened(plan.storage)
     posterior = opened.start(free)
     left = torch.ones(len(free), dtype=torch.bool)
     rows, gains = [], np.full((plan.request.k, len(free)), np.nan)

@@ -18,7 +18,7 @@ from evgp.criteria import Criterion, ExpectedVariance
 from evgp.greedy import Exact, Greedy, Progress, silent
 from evgp.kernels import Features, Kernel, checked, is_random, redrawn, storage_of
 from evgp.pool import Pool, Selection
-from evgp.selection.backends import Dense, LowRank
+from evgp.selection.backends import DenseBackend, FeaturesBackend
 from evgp.selection.checks import criterion_named, features_of, free_rows, greedy_of, money
 from evgp.selection.request import Request
 from evgp.selection.run import most_picks
@@ -109,5 +109,5 @@ class EVGP:
             noise=self.noise,
             progress=check_progress(progress),
         )
-        backend = LowRank(request) if kernel is None else Dense(request)
+        backend = FeaturesBackend(request) if kernel is None else DenseBackend(request)
         return backend.run(self.greedy, str(self.storage).removeprefix("torch."), generator)

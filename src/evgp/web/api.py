@@ -157,12 +157,12 @@ async def release(given: models.LeftIn, me: Me, desk: TheDesk) -> None:
 
 
 @router.post("/answers", responses=_WRITES)
-async def answer(given: models.AnswerIn, me: Me, desk: TheDesk) -> models.Taken:
+async def answer(given: models.AnswerIn, me: Me, desk: TheDesk) -> models.AnswerTaken:
     """Hand in an answer; it is on the disk when this answers."""
     _ours(desk, given)
     waiting = desk.submit(me, given.row, given.kind, _value(given.value), given.key)
     receipt = await asyncio.wrap_future(waiting)
-    return models.Taken(number=receipt.number, repeated=receipt.repeated)
+    return models.AnswerTaken(number=receipt.number, repeated=receipt.repeated)
 
 
 @router.post("/undo", responses=_WRITES)
@@ -202,7 +202,7 @@ async def image(row: Annotated[int, InPath(ge=0, le=2**53)], me: Me, desk: TheDe
     )
 
 
-def _ours(desk: Desk, given: models.Change) -> None:
+def _ours(desk: Desk, given: models.PageChange) -> None:
     """Refuse what is for another campaign, which was served at this address when a page opened."""
     if given.campaign not in (None, desk.identity):
         raise HTTPException(

@@ -10,7 +10,7 @@ from time import monotonic
 from zlib import crc32
 
 from evgp.campaign import Answered, Campaign, Item, Receipt, State, Submission
-from evgp.campaign.cards import Cell, cells
+from evgp.campaign.cards import CardCell, cells
 from evgp.campaign.events import Kind, Value, written
 from evgp.web.ahead import Ahead
 from evgp.web.drawn import Chart
@@ -60,7 +60,7 @@ class Desk:
         images = campaign.source.images
         self.thumbnails = None if images is None else Thumbnails(images)
         # Pages ask for the same rows again and again; the files of pictures may change meanwhile.
-        self.card: Callable[[int], tuple[Cell, ...]] = (
+        self.card: Callable[[int], tuple[CardCell, ...]] = (
             lru_cache(_CARDS)(self._card) if images is None else self._card
         )
 
@@ -134,7 +134,7 @@ class Desk:
         self.leases.take(session.id, [answer.row], 1)
         return answer, self._items(self.campaign.state, [answer.row])[0]
 
-    def _card(self, row: int) -> tuple[Cell, ...]:
+    def _card(self, row: int) -> tuple[CardCell, ...]:
         source = self.campaign.source
         if source.images is not None:
             problem = source.images.problem(row)

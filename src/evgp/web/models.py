@@ -11,7 +11,7 @@ class _Given(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Change(_Given):
+class PageChange(_Given):
     """For which campaign it is, as `GET /api/campaign` tells; for another it is refused."""
 
     campaign: str | None = Field(None, max_length=100)
@@ -52,14 +52,14 @@ class About(BaseModel):
     csrf: str
 
 
-class Wish(Change):
+class Wish(PageChange):
     """How many rows a page wants, of which it gets at most three, and which it has already."""
 
     count: int = Field(3, ge=1, le=20)
     holding: list[StrictInt] = Field(default_factory=list, max_length=40)
 
 
-class LeftIn(Change):
+class LeftIn(PageChange):
     """Rows that a page had at hand, and that are for others now."""
 
     rows: list[StrictInt] = Field(max_length=40)
@@ -107,7 +107,7 @@ class HandedOut(BaseModel):
     progress: ProgressOut
 
 
-class AnswerIn(Change):
+class AnswerIn(PageChange):
     """An answer; `key` is made by the sender, once for each answer, and makes repeats harmless."""
 
     row: StrictInt = Field(ge=0, le=2**53)
@@ -116,14 +116,14 @@ class AnswerIn(Change):
     key: str = Field(min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_.:-]+$")
 
 
-class Taken(BaseModel):
+class AnswerTaken(BaseModel):
     """The number under which the answer is on the disk; `repeated` if it was there already."""
 
     number: int
     repeated: bool
 
 
-class UndoIn(Change):
+class UndoIn(PageChange):
     """A key made by the sender, once for each undo."""
 
     key: str = Field(min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_.:-]+$")
