@@ -53,7 +53,7 @@ class Setup(BaseModel):
     config: str | None = Field(None, alias="schema")
 
 
-class PredictRequest(BaseModel):
+class Tasks(BaseModel):
     """Tasks to score."""
 
     model_config = ConfigDict(extra="ignore")
@@ -139,9 +139,7 @@ def make_backend(
         return {"model_version": _version(campaign)}
 
     @app.post("/predict")
-    def predict(
-        asked: Annotated[PredictRequest, Depends(body_of(PredictRequest, skim=True))],
-    ) -> dict[str, Any]:
+    def predict(asked: Annotated[Tasks, Depends(body_of(Tasks, skim=True))]) -> dict[str, Any]:
         """The gain of each task as its score; 0 for those that are none of ours."""
         rows = [_row(campaign, task) for task in asked.tasks]
         ours = sorted({row for row in rows if row is not None})
