@@ -42,7 +42,7 @@ class WebFile(RawIOBase):
         count = max(0, min(len(buffer), self._size - self._at))
         if count:
             content, size = _part(self._where, self._at, self._at + count - 1)
-            if size != self._size or len(content) != count:
+            if size != self._size:
                 raise DatasetError(f"{self._where}: the file on the server changed; run again")
             buffer[:count] = content
             self._at += count
@@ -72,6 +72,8 @@ def _part(where: str, first: int, last: int) -> tuple[bytes, int]:
         getattr(answer, "reason", None), TimeoutError
     ):
         raise _silent(where) from answer  # type: ignore[misc]
+    if isinstance(answer, DatasetError):
+        raise answer
     if isinstance(answer, HTTPError):
         what = "no such file" if answer.code == 404 else f"the server says {answer.code}"
         raise DatasetError(f"{where}: {what} ({answer.reason}); check the address") from answer
@@ -82,8 +84,8 @@ def _part(where: str, first: int, last: int) -> tuple[bytes, int]:
 
 
 def _asked(where: str, first: int, last: int) -> tuple[bytes, int]:
-    wanted = {"Range": f"bytes={first}-{last}", "Accept-Encoding": "identity"}
-    with urlopen(Request(where, headers=wanted), timeout=WAIT) as answer:
+    headers = {"Range": f"bytes={first}-{last}", "Accept-Encoding": "identity"}
+    with urlopen(Request(where, headers=headers), timeout=WAIT) as answer:
         size = re.fullmatch(
             rf"bytes {first}-{last}/(\d{{1,18}})", answer.headers.get("Content-Range") or ""
         )
@@ -92,7 +94,12 @@ def _asked(where: str, first: int, last: int) -> tuple[bytes, int]:
                 f"{where}: expected a web server that sends parts of a file, got one that does "
                 "not; download the file first"
             )
-        return answer.read(last - first + 1), int(size[1])
+        content, wanted = answer.read(last - first + 1), last - first + 1
+    if len(content) != wanted:
+        raise DatasetError(
+            f"{where}: the server sent {len(content)} of {wanted} bytes; try again later"
+        )
+    return content, int(size[1])
 
 
 def _silent(where: str) -> DatasetError:
