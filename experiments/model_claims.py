@@ -134,7 +134,7 @@ def claims(rows: Rows) -> Sequence[Claim]:
             ),
         ),
         Claim(
-            "Ours: keeping the network unless another leads by one standard error mends that.",
+            "Ours: keeping the network unless another leads by one standard error fixes that.",
             f"With the rule the test error is lower by: {_listed(kept)}. Networks changed from one "
             f"round to the next {_changes(played, 'evgp-ms')} of the time without it, "
             f"{_changes(played, 'evgp-ms-1se')} with it. " + rule("the error is lower", played),

@@ -91,7 +91,7 @@ class Store:
         """Keep a finished cell, and how it was made."""
         if not rows:
             raise DatasetError(
-                f"{cell.work}: expected rows from {dict(cell.settings)}, got none; mend the study"
+                f"{cell.work}: expected rows from {dict(cell.settings)}, got none; fix the study"
             )
         path = self._path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What was mended since cells were first run, so that those which it concerns are run anew."""
+"""What was fixed since cells were first run, so that those which it concerns are run anew."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ MENDED: tuple[Mended, ...] = (
 
 
 def version(cell: Cell) -> int:
-    """Of the work on this cell: 1, and one more for each time that it was mended.
+    """Of the work on this cell: 1, and one more for each time that it was fixed.
 
     >>> version(Cell("a:b", {"seed": 0}))
     1

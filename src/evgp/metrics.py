@@ -54,7 +54,7 @@ def output_variance(outputs: Shaped[Array, "e n o"], percentile: float | None = 
 
 
 def bias(outputs: Shaped[Array, "e n o"], y: Shaped[Array, " n ..."]) -> float:
-    r"""What no averaging over members mends: $\frac1n \sum_x |\bar f(x) - y(x)|^2$.
+    r"""What no averaging over members fixes: $\frac1n \sum_x |\bar f(x) - y(x)|^2$.
 
     That is `mse` minus `output_variance`.
 
@@ -175,7 +175,7 @@ def area(labels: ArrayLike, scores: ArrayLike) -> float:
         )
     steps = np.diff(at)
     if not (np.isfinite(heights).all() and (steps > 0).all()):
-        raise MetricError("expected finite scores at growing numbers of labels; sort or mend them")
+        raise MetricError("expected finite scores at growing numbers of labels; sort or fix them")
     return float(steps @ (heights[1:] + heights[:-1]) / 2 / (at[-1] - at[0]))
 
 

@@ -217,8 +217,8 @@ def test_numbers_that_are_not_quite_get_a_hint() -> None:
         ("Label", [0, 1, 0, 1], "named like the label"),
         ("y", [0.5, 1.5, 0.5, 1.5], "named like the label"),
         ("species_class", ["a", "b", "a", "b"], "named like the label"),
-        ("big", [1e30, 1.0, 2.0, 3.0], "values far from all others (column 'big' row 0: 1e+30)"),
-        ("far", [50.0] + [0.0, 1.0] * 1000, "far from all others (column 'far' row 0: 50)"),
+        ("big", [1e30, 1.0, 2.0, 3.0], "possible outliers: column 'big' row 0: 1e+30"),
+        ("far", [50.0] + [0.0, 1.0] * 1000, "possible outliers: column 'far' row 0: 50"),
         ("when", [dt.date(2020, 1, day) for day in (1, 2, 3, 3)], "holds times, taken as seconds"),
     ],
 )

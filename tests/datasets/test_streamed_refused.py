@@ -254,5 +254,5 @@ def test_what_looks_like_an_id_or_a_label_is_noted(tmp_path: Path) -> None:
         "out)",
         "column 'survived': perhaps the label, which must not steer the picks (drop= leaves it "
         "out)",
-        "values far from all others (column 'wild': 1e+09): are they meant?",
+        "possible outliers: column 'wild': 1e+09; check that they are real",
     )

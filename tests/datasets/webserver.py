@@ -120,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _grows(self, first: int, last: int, part: bytes) -> None:
         self._range(first, last, size=len(self.content) + self.asked)
-        self.wfile.write(part)
+        self.wfile.write(part.ljust(last - first + 1, b"x"))
 
     def _garbage(self, first: int, last: int, part: bytes) -> None:
         self._range(first, last)

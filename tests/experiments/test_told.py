@@ -126,7 +126,7 @@ def ahead(part):
 
 
 def test_the_trainings_that_were_tried_tell_why() -> None:
-    """A smaller step mends Naval, the kernel's parametrisation Robot Kinematics, Adam does not."""
+    """A smaller step fixes Naval, the kernel's parametrisation Robot Kinematics, Adam does not."""
     rows = read(RESULTS / "sequential-selection" / "rows.csv")
 
     def found(training, dataset):

@@ -31,7 +31,7 @@ _SMALL = 1000  # labels; five matrices of that size for each thread
 class Scored:
     """One architecture: the expected squared error of a trained network, and where it comes from.
 
-    `score` is `fit` (what no averaging over networks mends) plus `spread` (what differs between
+    `score` is `fit` (what no averaging over networks fixes) plus `spread` (what differs between
     initialisations), a mean over folds; `error` its standard error. `lead` is the mean difference
     to the best, fold by fold, and `doubt` the standard error of that. Folds share points, so their
     deviation over the root of their number would say how many folds there are, not how uncertain

@@ -1,4 +1,4 @@
-"""What this machine and this installation have, and what should be mended."""
+"""What this machine and this installation have, and what should be fixed."""
 
 from evgp.checkup.advice import advise as advise
 from evgp.checkup.facts import Device as Device

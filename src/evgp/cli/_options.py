@@ -62,7 +62,7 @@ LabelColumn = Annotated[
 TaskName = Annotated[
     str | None,
     typer.Option(
-        "--task", metavar="KIND", help="regression or classification; else told from the labels."
+        "--task", metavar="KIND", help="regression or classification; else taken from the labels."
     ),
 ]
 Costs = Annotated[

@@ -36,7 +36,7 @@ _BEYOND = re.compile(r"[^\n -~]")
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn what a user can mend into one line on stderr and an exit code."""
+    """Turn what a user can fix into one line on stderr and an exit code."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -128,7 +128,7 @@ def next(
     json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Tell the K rows to label now, best first: those that wait, then further picks.
+    """Print the K rows to label now, best first: those that wait, then further picks.
 
     \b
     Examples:
@@ -223,7 +223,7 @@ def _said(answer: "Answered") -> str:
 
 @guarded
 def status(name: Name, *, json: options.AsJson = False, quiet: options.Quiet = False) -> None:
-    """Tell how far a campaign is, who did what, and whether more labels will help.
+    """Show how far a campaign is, who did what, and whether more labels will help.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`evgp doctor`: what this machine and this installation have, and what should be mended.
+"""`evgp doctor`: what this machine and this installation have, and what should be fixed.
 
 It is asked when something is broken, so it uses nothing of the package that needs torch, pyarrow or
 the like, and imports them one by one where they may fail.
@@ -22,7 +22,7 @@ Row = tuple[str, str]
 
 @guarded
 def doctor(*, json: options.AsJson = False) -> None:
-    """Tell versions, threads, memory, devices, folders and optional parts, and what to mend.
+    """Show versions, threads, memory, devices, folders and optional parts, and what to fix.
 
     Send what it prints along when you ask for help. The exit code is 1 where evgp cannot work as it
     is installed.

@@ -54,7 +54,7 @@ def _check(path: Path, text: bytes, delimiter: str, types: Sequence[pa.DataType]
             continue
         raise DatasetError(
             f"{path}: expected a closing quote for each opening one, but the quote that opens in "
-            f"line {line:,} {what}; mend that line (a quote inside a cell is written twice), or "
+            f"line {line:,} {what}; fix that line (a quote inside a cell is written twice), or "
             "save the table as Parquet if the text is meant so"
         )
 
@@ -244,7 +244,7 @@ def _explained(path: Path, content: pa.Buffer | None, delimiter: str, message: s
             where = f"line {int(line):,}" if line else "a line"
             return DatasetError(
                 f"{path}: expected {expected} columns in each line, as in the first, got {got} in "
-                f"{where}; mend that line, or check the delimiter"
+                f"{where}; fix that line, or check the delimiter"
             )
     if "Empty CSV" in message or "cannot infer number of columns" in message:
         return DatasetError(f"{path}: expected rows of data, got column names only")

@@ -177,7 +177,7 @@ def of_looks(looks: Sequence[ColumnLook]) -> list[str]:
     notes = [f"column {quoted(names)}: {what}" for what, names in found.items() if names]
     if wild:
         more = f", and in {counted(len(wild) - 3, 'column')} more" if len(wild) > 3 else ""
-        notes.append(f"values far from all others ({'; '.join(wild[:3])}{more}): are they meant?")
+        notes.append(f"possible outliers: {'; '.join(wild[:3])}{more}; check that they are real")
     return notes
 
 

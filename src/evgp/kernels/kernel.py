@@ -203,7 +203,7 @@ class Checked:
         if bool((variances < 0).any()):
             raise PluginError(
                 f"expected variances of at least 0 in {where} from the kernel {self._name()}, got "
-                f"{float(variances.min()):g}; mend the kernel"
+                f"{float(variances.min()):g}; fix the kernel"
             )
 
     def _agrees(self, x: Float[Tensor, " n *d"], own: Float[Tensor, " n"]) -> None:
@@ -217,7 +217,7 @@ class Checked:
             if (worst := float(apart.abs().max())) > close:
                 raise PluginError(
                     f"expected {what} from the kernel {self._name()}, got values that are "
-                    f"{worst:g} apart; mend the kernel"
+                    f"{worst:g} apart; fix the kernel"
                 )
         lowest = float(torch.linalg.eigvalsh((matrix + matrix.T) / 2)[0])
         if lowest < -close:
@@ -242,19 +242,19 @@ class Checked:
             kind = made.dtype if isinstance(made, Tensor) else type(made).__name__
             raise PluginError(
                 f"expected {what} from the kernel {name} as a torch tensor of floats, got {kind}; "
-                "mend the kernel"
+                "fix the kernel"
             )
         if tuple(made.shape) != shape:
             told = " and ".join(str(len(one)) for one in points)
             raise PluginError(
                 f"expected {what} of shape {shape} from the kernel {name} for {told} points, got "
-                f"{tuple(made.shape)}; mend the kernel"
+                f"{tuple(made.shape)}; fix the kernel"
             )
         if made.numel() and not bool(torch.stack(torch.aminmax(made)).isfinite().all()):
             wrong = int((~made.isfinite()).sum())
             raise PluginError(
                 f"expected finite values from the kernel {name}, got {wrong} NaN or inf in {what} "
-                f"of {made.numel()}; mend the kernel, or scale its inputs"
+                f"of {made.numel()}; fix the kernel, or scale its inputs"
             )
         return made.detach()
 

@@ -97,7 +97,9 @@ def _fall(summary: Summary) -> str:
 def _promise(summary: Summary, k: int) -> str:
     rivals = "the same money" if summary.cost is not None else f"any {several(k, noun(summary))}"
     share = percent(summary.reached, down=True)
-    return f"That is provably at least {share} of the fall that {rivals} could bring."
+    return (
+        f"That is provably at least {share} of the largest reduction that {rivals} could achieve."
+    )
 
 
 def answer(need: Need, k: int, rows: int) -> str:

@@ -64,7 +64,7 @@ class EVGP:
 
     @property
     def ahead(self) -> bool:
-        """Rounds change no pick, unless each has a kernel of its own or the whole set is mended."""
+        """Rounds change no pick, unless each has a kernel of its own or the whole set is fixed."""
         return can(self.greedy, "nested") and not is_random(self.kernel)
 
     def renewed(self, seed: int) -> "EVGP":

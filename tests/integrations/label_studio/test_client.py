@@ -63,7 +63,7 @@ WRONG = [
     ((404, JSON, {"detail": "Not found."}), "expected project 7 at .* got 404"),
     ((302, "text/html", b""), r"got a redirection \(302\)"),
     ((400, JSON, {"validation_errors": {"x": [f"bad\n{TOKEN}"]}}), r"got 400 \(.*bad.*\.\.\."),
-    ((400, "text/html", b"<html>" + TOKEN.encode()), "got 400; mend"),
+    ((400, "text/html", b"<html>" + TOKEN.encode()), "got 400; fix"),
     ((413, JSON, {}), "too large"),
     ((500, "text/html", b"<h1>Server Error</h1>"), "got 500; see its log"),
     ((502, JSON, {"detail": "x"}), "got 502; see its log"),

@@ -243,7 +243,7 @@ class LabelStudio:
         return (
             f"expected {self.url} to answer for {what or 'Label Studio'}, got {status}"
             + (f" ({told})" if told else "")
-            + ("; see its log, and try again" if status >= 500 else "; mend that, and try again")
+            + ("; see its log, and try again" if status >= 500 else "; fix that, and try again")
         )
 
     def _detail(self, body: bytes) -> str:

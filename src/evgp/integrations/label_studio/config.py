@@ -94,26 +94,26 @@ def check_config(config: object, classes: Sequence[str], where: str) -> None:
 config, got none; take the config of evgp campaign export --label-studio, or another --project
     """
     wanted = "Choices" if classes else "Number"
-    mend = "take the config of evgp campaign export --label-studio, or another --project"
+    fix = "take the config of evgp campaign export --label-studio, or another --project"
     try:
         root = ElementTree.fromstring(str(config))
     except (ElementTree.ParseError, ValueError) as error:
         raise CampaignError(
-            f"{where}: expected a label config in XML, got {str(config)[:40]!r}; {mend}"
+            f"{where}: expected a label config in XML, got {str(config)[:40]!r}; {fix}"
         ) from error
     found = [one for one in root.iter() if one.get("name") == CONTROL and one.get("toName")]
     if not found or found[0].tag != wanted:
         got = f"<{found[0].tag}>" if found else "none"
         raise CampaignError(
             f'{where}: expected a control <{wanted} name="{CONTROL}"> in its label config, got '
-            f"{got}; {mend}"
+            f"{got}; {fix}"
         )
     offered = [one.get("alias") or one.get("value") for one in found[0].iter("Choice")]
     strange = [one for one in offered if one not in (*classes, CANNOT_TELL)]
     if strange:
         raise CampaignError(
             f"{where}: expected the classes {', '.join(classes)} in its label config, got "
-            f"{strange[0]!r} too; {mend}"
+            f"{strange[0]!r} too; {fix}"
         )
 
 
