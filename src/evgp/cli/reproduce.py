@@ -7,7 +7,7 @@ import typer
 from evgp.cli._output import fail, guarded
 
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]", help="The study.", show_default=False)
+    list[str] | None, typer.Argument(metavar="NAME", help="The study.", show_default=False)
 ]
 
 
