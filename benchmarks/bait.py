@@ -12,7 +12,7 @@ from benchmarks.common import BMDAL, Options, Peer, Unavailable, record, varianc
 from benchmarks.data import half
 from benchmarks.quiet import calm
 from evgp import EVGP, NTK, Exact, Exchange, Pool, mlp
-from evgp.greedy import Greedy
+from evgp.search import Greedy
 
 THEIRS = ("features", "backward", "top-512", "sketch-512", "kernel")
 OURS: dict[str, Greedy] = {"exact": Exact(), "exchange": Exchange()}

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from benchmarks.common import Options, in_turns, record, timed
 from evgp import mlp, train
 from evgp._machine import seconds
-from evgp.ensembles.fresh import fresh
+from evgp.training.fresh import fresh
 
 CASES = ((64, 20, 10.0), (64, 200, None), (128, 100, None), (256, 50, None), (512, 200, 1.0))
 MEMBERS, D, LR = 50, 8, 0.01

@@ -9,7 +9,7 @@ import torch
 from benchmarks.common import Options, in_turns, record
 from benchmarks.data import half
 from evgp import EVGP, NTK, Exact, Exchange, Pool, Selection, mlp
-from evgp.greedy import Greedy
+from evgp.search import Greedy
 
 GREEDIES = {"exact": Exact(), "exchange": Exchange()}
 

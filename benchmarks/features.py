@@ -11,10 +11,10 @@ from torch import Tensor
 from benchmarks.common import BMDAL, Options, Peer, Unavailable, record
 from benchmarks.quiet import calm
 from evgp import ExpectedVariance
-from evgp.greedy.greedy import winner
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.rows import Stored, moment
 from evgp.posterior.sums import FeatureSums
+from evgp.search.greedy import winner
 
 NOISE = 1e-3
 

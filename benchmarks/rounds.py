@@ -7,8 +7,8 @@ import torch
 from benchmarks.common import Options, record
 from benchmarks.data import half
 from evgp import EVGP, NTK, Pool, Sharded, TwoRounds, mlp
-from evgp.greedy import Greedy
 from evgp.kernels import Inducing
+from evgp.search import Greedy
 from evgp.selection.features import inducing_points
 
 NOISE = 1e-6

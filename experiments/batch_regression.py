@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from scipy.stats import rankdata
 
-from evgp.ensembles import Recipe
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
 from evgp.strategies import Setting, strategy_named
+from evgp.training import Recipe
 from experiments import pinned
 from experiments.contests import cells as contests
 from experiments.contests import curves, losses, panels

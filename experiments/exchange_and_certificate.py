@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from evgp.greedy import Exact, Exchange
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
 from evgp.posterior import ntkgp
+from evgp.search import Exact, Exchange
 from experiments import pinned
 from experiments.data import TITLES, dataset
 from experiments.rows import Record, Rows, column, distinct, mean_by, where

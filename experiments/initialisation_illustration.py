@@ -9,10 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evgp import metrics
-from evgp.ensembles import Recipe
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
+from evgp.training import Recipe
 from experiments import pinned
 from experiments.rows import Record, Rows, column, distinct, where
 from experiments.study import Cell, Claim, Settings, Study

@@ -12,10 +12,10 @@ from torch import Tensor
 from evgp import metrics
 from evgp.architectures import Choice, candidates, choose, evidence, naswot
 from evgp.datasets import Dataset
-from evgp.ensembles import Recipe
 from evgp.kernels import NTK
 from evgp.nets import Network
 from evgp.pool import Pool
+from evgp.training import Recipe
 from experiments import pinned
 from experiments.data import dataset
 from experiments.model_claims import FIRST, claims

@@ -8,8 +8,8 @@ from typing import Any
 
 from evgp.arena import Terms
 from evgp.criteria import ExpectedVariance
-from evgp.greedy import Exact, Greedy
 from evgp.kernels import Kernel
+from evgp.search import Exact, Greedy
 from evgp.strategies import EVGP
 
 NOISE = 1e-6  # of the mean prior variance over the test points

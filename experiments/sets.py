@@ -13,12 +13,12 @@ from torch import Tensor
 from evgp import metrics
 from evgp._linalg import safe_cholesky
 from evgp.datasets import Dataset
-from evgp.ensembles import Recipe
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
 from evgp.selection.checks import thinned
 from evgp.strategies import Setting, strategy_named
+from evgp.training import Recipe
 from experiments import pinned
 from experiments.data import dataset
 from experiments.rows import Record, Rows, column, distinct, where

@@ -9,11 +9,11 @@ from jaxtyping import Float
 
 from evgp import metrics
 from evgp.audits import audit
-from evgp.ensembles import Recipe, by_the_paper
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.posterior import sntkgp
 from evgp.selection.features import inducing_points
+from evgp.training import Recipe, by_the_paper
 from experiments import pinned
 from experiments.contests import losses
 from experiments.data import TITLES, dataset

@@ -8,10 +8,10 @@ import torch
 
 from evgp import metrics
 from evgp.arena import MEASURES
-from evgp.ensembles import by_the_paper
 from evgp.kernels import EmpiricalNTK
 from evgp.nets import mlp
 from evgp.pool import Pool
+from evgp.training import by_the_paper
 from experiments import pinned
 from experiments.data import dataset
 from experiments.rows import Record, Rows, distinct, mean_by, where

@@ -8,8 +8,8 @@ import torch
 
 from evgp import EVGP, NTK, EmpiricalNTK, Pool, Selection, mlp, run
 from evgp._errors import PoolError
-from evgp.greedy import Exchange
 from evgp.kernels import Inducing, Sketch, is_random, redrawn
+from evgp.search import Exchange
 from evgp.strategies import CoreSet, Hybrid, KMeansPlusPlus, MaxVariance, Random
 
 X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

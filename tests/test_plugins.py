@@ -19,11 +19,11 @@ import evgp
 from evgp._errors import NetworkError, PluginError, PoolError
 from evgp._plugins import plugin, plugin_names
 from evgp.cli.main import app
-from evgp.ensembles import Recipe
 from evgp.kernels import kernel_named
 from evgp.nets import network_named
 from evgp.strategies import Random, Setting, strategy_named
 from evgp.testing import check_strategy
+from evgp.training import Recipe
 
 CODE = '''
 """A package of somebody else's."""

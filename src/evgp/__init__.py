@@ -30,15 +30,6 @@ if TYPE_CHECKING:
     from evgp.datasets import open_pool as open_pool
     from evgp.datasets import read_pool as read_pool
     from evgp.datasets import subset as subset
-    from evgp.ensembles import Ensemble as Ensemble
-    from evgp.ensembles import Recipe as Recipe
-    from evgp.ensembles import train as train
-    from evgp.greedy import Exact as Exact
-    from evgp.greedy import Exchange as Exchange
-    from evgp.greedy import Lazy as Lazy
-    from evgp.greedy import Sharded as Sharded
-    from evgp.greedy import Stochastic as Stochastic
-    from evgp.greedy import TwoRounds as TwoRounds
     from evgp.kernels import NNGP as NNGP
     from evgp.kernels import NTK as NTK
     from evgp.kernels import EmpiricalNTK as EmpiricalNTK
@@ -58,11 +49,20 @@ if TYPE_CHECKING:
     from evgp.posterior import Prediction as Prediction
     from evgp.posterior import ntkgp as ntkgp
     from evgp.posterior import trained as trained
+    from evgp.search import Exact as Exact
+    from evgp.search import Exchange as Exchange
+    from evgp.search import Lazy as Lazy
+    from evgp.search import Sharded as Sharded
+    from evgp.search import Stochastic as Stochastic
+    from evgp.search import TwoRounds as TwoRounds
     from evgp.selection import Plan as Plan
     from evgp.selection import Request as Request
     from evgp.selection import pick as pick
     from evgp.selection import plan as plan
     from evgp.strategies import EVGP as EVGP
+    from evgp.training import Ensemble as Ensemble
+    from evgp.training import Recipe as Recipe
+    from evgp.training import train as train
 
 __version__ = "0.1.0"
 
@@ -73,8 +73,8 @@ _ROOMS = {
     "audits": ("Audit", "Confirmation", "audit", "confirm"),
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
     "datasets": ("PoolData", "open_pool", "read_pool", "subset"),
-    "ensembles": ("Ensemble", "Recipe", "train"),
-    "greedy": ("Exact", "Exchange", "Lazy", "Sharded", "Stochastic", "TwoRounds"),
+    "training": ("Ensemble", "Recipe", "train"),
+    "search": ("Exact", "Exchange", "Lazy", "Sharded", "Stochastic", "TwoRounds"),
     "kernels": ("EmpiricalNTK", "NNGP", "NTK"),
     "loop": ("Round", "run"),
     "nets": (

@@ -7,7 +7,7 @@ import torch
 
 from evgp._errors import EvgpError
 from evgp.arena import Subject, Terms
-from evgp.ensembles import by_the_paper
+from evgp.training import by_the_paper
 from tests.arena.conftest import QUICK
 
 

@@ -7,7 +7,7 @@ import evgp
 import experiments
 from evgp import mlp
 from evgp.arena import Terms
-from evgp.greedy import Exact
+from evgp.search import Exact
 from evgp.strategies import EVGP, strategy_named
 from experiments import pinned
 from experiments.sets import Ground

@@ -12,9 +12,9 @@ import torch
 
 import evgp
 from evgp.criteria import Linearised
-from evgp.greedy import Purse, lazy
 from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
+from evgp.search import Purse, lazy
 from evgp.selection import request as rules
 from tests.hostile import brute
 from tests.hostile.brute_kernels import Net, kernels

@@ -23,12 +23,12 @@ from evgp import Exact, Pool
 from evgp._errors import DatasetError, ExecutorError
 from evgp._executor import Here
 from evgp.criteria import ExpectedVariance
-from evgp.greedy import Purse, Sharded
-from evgp.greedy.sharded import Opening, Part
 from evgp.integrations import dask as ours
 from evgp.kernels import Raw
 from evgp.posterior import FeatureStart
 from evgp.posterior.rows import Mapped, let_go, mapped
+from evgp.search import Purse, Sharded
+from evgp.search.sharded import Opening, Part
 
 N, P, K = 240, 12, 10
 ANY = torch.Generator()

@@ -14,8 +14,8 @@ import pytest
 import evgp
 from evgp._errors import DamagedFile, DamageWarning, DatasetError, ExecutorError
 from evgp._linalg import BLOCK
-from evgp.greedy import Sharded
 from evgp.integrations import dask as ours
+from evgp.search import Sharded
 from tests.integrations.test_dask import HOST
 
 RULES = {"features": "nystrom-24", "method": "sharded", "seed": 3}

@@ -4,9 +4,9 @@ import numpy as np
 import torch
 
 from evgp.criteria import Criterion
-from evgp.greedy import Greedy, Purse
 from evgp.pool import Pool
 from evgp.posterior import Start
+from evgp.search import Greedy, Purse
 from evgp.testing import Truth
 
 

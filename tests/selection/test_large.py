@@ -19,9 +19,9 @@ from evgp._errors import MemoryPlanError
 from evgp._executor import Here, silent
 from evgp._linalg import BLOCK
 from evgp.datasets import PickFile, cache
-from evgp.greedy._round import advance
 from evgp.kernels import Inducing, Raw
 from evgp.posterior.rows import mapped
+from evgp.search._round import advance
 from evgp.selection import shards
 from evgp.selection.shards import Held, ShardRecipe, total
 

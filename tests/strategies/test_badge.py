@@ -7,12 +7,12 @@ from torch import nn
 
 from evgp import Pool, cnn, mlp, resnet18
 from evgp._errors import NetworkError, PoolError
-from evgp.ensembles import Recipe
 from evgp.strategies import BADGE
 from evgp.strategies._learnt import accurate
 from evgp.strategies._penultimate import outputs, penultimate
 from evgp.strategies.badge import factor, seeds, squared_distances
 from evgp.testing import check_strategy
+from evgp.training import Recipe
 
 SETTINGS = {"lr": 0.3, "steps": 20}
 

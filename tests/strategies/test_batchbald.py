@@ -10,10 +10,10 @@ from torch import nn
 
 from evgp import Pool, mlp
 from evgp._errors import NetworkError, PoolError
-from evgp.ensembles import Recipe
 from evgp.strategies import BatchBALD
 from evgp.strategies._joint import Joint
 from evgp.testing import check_strategy
+from evgp.training import Recipe
 
 NETWORK = mlp(2, 16, outputs=3)
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from evgp import EvgpError, Pool, mlp
-from evgp.ensembles import Recipe
 from evgp.strategies import MLMOC, _penultimate, look_ahead, mlmoc
 from evgp.testing import check_strategy
+from evgp.training import Recipe
 
 NOISE = 1e-2
 

@@ -6,12 +6,12 @@ import torch
 from evgp import EVGP, NTK, EmpiricalNTK, Pool, mlp
 from evgp._errors import PoolError
 from evgp.criteria import Linearised, MutualInformation, Percentile
-from evgp.ensembles import Recipe
-from evgp.greedy import Exchange, Stochastic
 from evgp.kernels import Inducing
+from evgp.search import Exchange, Stochastic
 from evgp.strategies import BADGE, NAMES, Hybrid, KMeansPlusPlus, Random, Setting, strategy_named
 from evgp.strategies.thinned import Thinned
 from evgp.testing import check_strategy
+from evgp.training import Recipe
 
 X = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 NET = mlp(1, 8, outputs=2)

@@ -11,10 +11,10 @@ import torch
 import evgp
 from evgp._errors import PluginError, PoolError
 from evgp._plugins import plugin_names
-from evgp.ensembles import Recipe
 from evgp.kernels import kernel_named
 from evgp.strategies import NAMES, Setting, strategy_named
 from evgp.testing import check_strategy
+from evgp.training import Recipe
 from tests.test_plugins import command, on_the_path
 
 CODE = '''

@@ -7,10 +7,10 @@ from skactiveml.base import SkactivemlClassifier
 from skactiveml.pool import Badge, batch_bald
 
 from evgp import Pool, mlp
-from evgp.ensembles import Recipe
 from evgp.strategies import BatchBALD, CoreSet, MaxVariance
 from evgp.strategies._penultimate import Penultimate, penultimate
 from evgp.strategies.badge import factor, squared_distances
+from evgp.training import Recipe
 
 RECIPE = Recipe(mlp(2, 16, outputs=4))
 # Of batchbald_redux 2.0.5, which needs a file system over SSH and torchvision, so is not installed:

@@ -13,10 +13,10 @@ from evgp._errors import EvgpError, PoolError
 from evgp.arena.row import Row
 from evgp.arena.terms import Subject, Terms
 from evgp.datasets import Dataset
-from evgp.ensembles import Ensemble
 from evgp.loop import Round, run
 from evgp.pool import Pool
 from evgp.strategies import Strategy
+from evgp.training import Ensemble
 
 Told = Callable[[], object]
 

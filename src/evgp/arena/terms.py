@@ -12,10 +12,10 @@ from evgp._checks import flag, integer, keep, noise_of, number, word, words
 from evgp._errors import DatasetError, PoolError
 from evgp._reading import opened
 from evgp.datasets import Dataset, load, load_csv, names
-from evgp.ensembles import Recipe, by_the_paper
 from evgp.nets import Buildable, Network, mlp, network_named
 from evgp.selection.checks import greedy_named
 from evgp.strategies import Setting, Strategy, strategy_named
+from evgp.training import Recipe, by_the_paper
 
 
 @dataclass(frozen=True)

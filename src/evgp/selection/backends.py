@@ -20,9 +20,9 @@ from evgp._executor import counted
 from evgp._linalg import in_pairs
 from evgp._machine import speed
 from evgp.datasets import Fitted, Streamed, Survey, step_of
-from evgp.greedy import Greedy, Purse
 from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
+from evgp.search import Greedy, Purse
 from evgp.selection import checks
 from evgp.selection.features import P, features_named, fewer, looked_at, width_of
 from evgp.selection.large import Large

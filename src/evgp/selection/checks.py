@@ -17,9 +17,9 @@ from evgp._errors import PoolError
 from evgp._linalg import unit_for
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion, ExpectedVariance, MutualInformation, Percentile
-from evgp.greedy import Exact, Exchange, Greedy, Lazy, Sharded, Stochastic, TwoRounds
 from evgp.kernels import Features
 from evgp.pool import Pool
+from evgp.search import Exact, Exchange, Greedy, Lazy, Sharded, Stochastic, TwoRounds
 
 CRITERIA: dict[str, Callable[[], Criterion]] = {
     "ev": ExpectedVariance,

@@ -16,11 +16,11 @@ from evgp._errors import DamagedFile, DamageWarning
 from evgp._executor import Executor, Here
 from evgp.criteria import Criterion
 from evgp.datasets import Fitted, PickFile, array_file, cache_folder, check_room, in_use, verify
-from evgp.greedy import Opening, Part, Progress, Purse, Sharded, Taken, TwoRounds, best_of, silent
 from evgp.kernels import Features
 from evgp.pool import Selection
 from evgp.posterior import FeatureStart
 from evgp.posterior.rows import Mapped, Stored, let_go, mapped
+from evgp.search import Opening, Part, Progress, Purse, Sharded, Taken, TwoRounds, best_of, silent
 from evgp.selection.run import (
     check_by_features,
     check_degree,

@@ -16,8 +16,8 @@ from evgp._machine import available_memory
 from evgp._progress import reporting
 from evgp._reading import reading_within
 from evgp._repr import html_card
-from evgp.greedy import Greedy
 from evgp.pool import Selection
+from evgp.search import Greedy
 from evgp.selection.backends import Backend, DenseBackend, ShardsBackend, backend_named, features_of
 from evgp.selection.checks import choose_greedy
 from evgp.selection.request import Request

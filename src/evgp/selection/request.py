@@ -32,9 +32,9 @@ from evgp._progress import check_progress
 from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
 from evgp.datasets import PoolData, ReadOptions, Samples, Streamed, read_with
-from evgp.greedy import Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Features, Kernel, Source, checked, kernel_named
 from evgp.nets import Buildable, Finite, Network, mlp, network_named, sized
+from evgp.search import Greedy
 from evgp.selection import checks
 from evgp.selection.checks import (
     METHODS,

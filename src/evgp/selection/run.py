@@ -17,10 +17,10 @@ from torch import Generator, Tensor
 from evgp._checks import can, integer, shown
 from evgp._errors import PluginError, PoolError
 from evgp.criteria import Criterion
-from evgp.greedy import Greedy, Progress, Purse, best_of, silent
 from evgp.kernels import Features, Kernel
 from evgp.pool import Certificate, Pool, Selection
 from evgp.posterior import DensePosterior, FeatureStart, Start
+from evgp.search import Greedy, Progress, Purse, best_of, silent
 from evgp.theory import Ceiling, ceiling, certify
 
 # Variances from 2^-40 to 2^40 stay as they are: then cubes of standard deviations fit in float32.

@@ -26,10 +26,10 @@ from evgp._executor import Executor, counted
 from evgp._linalg import BLOCK, in_pairs
 from evgp._machine import each_alone, own_version
 from evgp.datasets import array_file, fingerprint, step_of, verify
-from evgp.greedy import Progress
 from evgp.kernels import Features
 from evgp.posterior.opening import check_finite
 from evgp.posterior.rows import Mapped, mapped
+from evgp.search import Progress
 
 # Rows of a shard: a power of two blocks, so that sums do not depend on it.
 SHARD = 32 * BLOCK

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from evgp.greedy.greedy import winner
+from evgp.search.greedy import winner
 from evgp.selection.backends import DenseBackend
 from evgp.selection.plan import Plan
 from evgp.selection.run import gains_in_units

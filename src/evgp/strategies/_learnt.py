@@ -6,10 +6,10 @@ from torch import Generator, Tensor
 
 from evgp._checks import instance
 from evgp._errors import NetworkError, PoolError
-from evgp.ensembles import Recipe
 from evgp.pool import Pool
 from evgp.strategies._penultimate import outputs
 from evgp.strategies.strategy import labels
+from evgp.training import Recipe
 
 
 def seed_from(generator: Generator) -> int:

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from evgp._errors import NetworkError
 from evgp._linalg import BLOCK
-from evgp.ensembles.checks import inputs
-from evgp.ensembles.fresh import fit_for_training
-from evgp.ensembles.roads import sample_bytes
 from evgp.nets import NTKLinear, outputs_of, steady_outputs
+from evgp.training.checks import inputs
+from evgp.training.fresh import fit_for_training
+from evgp.training.roads import sample_bytes
 
 Last = nn.Linear | NTKLinear
 _ROOM = 2**28  # bytes that the activations of a block may take

@@ -14,11 +14,11 @@ from torch import Generator, Tensor, nn
 
 from evgp._checks import integer, keep, number
 from evgp._errors import PoolError
-from evgp.ensembles import Recipe
 from evgp.pool import Pool, Selection
 from evgp.strategies._learnt import accurate, fits, labels_of, recipe_of, seed_from
 from evgp.strategies._penultimate import Penultimate, penultimate
 from evgp.strategies.strategy import unlabelled
+from evgp.training import Recipe
 
 # A share of the squared lengths below which a squared distance is what float32 networks round.
 _ALIKE = 1e-12

@@ -13,12 +13,12 @@ from torch import Generator, Tensor
 
 from evgp._checks import integer, keep, number
 from evgp._errors import PoolError
-from evgp.ensembles import Recipe
 from evgp.pool import Pool, Selection
 from evgp.strategies._joint import Joint
 from evgp.strategies._learnt import fits, labels_of, recipe_of, seed_from
 from evgp.strategies._penultimate import outputs, penultimate
 from evgp.strategies.strategy import unlabelled
+from evgp.training import Recipe
 
 # Nats: what rounding makes of equal information, so that the lowest row of equals is picked.
 _TIE = 1e-12

@@ -15,9 +15,9 @@ from evgp._checks import can, instance, keep, noise_of, shown
 from evgp._errors import PoolError
 from evgp._progress import check_progress
 from evgp.criteria import Criterion, ExpectedVariance
-from evgp.greedy import Exact, Greedy, Progress, silent
 from evgp.kernels import Features, Kernel, checked, is_random, redrawn, storage_of
 from evgp.pool import Pool, Selection
+from evgp.search import Exact, Greedy, Progress, silent
 from evgp.selection.backends import DenseBackend, FeaturesBackend
 from evgp.selection.checks import criterion_named, features_of, free_rows, greedy_of, money
 from evgp.selection.request import Request

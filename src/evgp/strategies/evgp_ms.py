@@ -15,10 +15,10 @@ from evgp._errors import PoolError
 from evgp._linalg import standardised
 from evgp.architectures import Choice, candidates, choose, named_networks
 from evgp.criteria import Criterion, ExpectedVariance
-from evgp.greedy import Exact, Greedy
 from evgp.kernels import NTK
 from evgp.nets import Network
 from evgp.pool import Pool, Selection
+from evgp.search import Exact, Greedy
 from evgp.selection.checks import criterion_named, greedy_of
 from evgp.strategies.evgp import EVGP
 from evgp.strategies.strategy import labels, unlabelled

@@ -15,7 +15,6 @@ from torch import Generator, Tensor, nn
 
 from evgp._checks import flag, integer, keep, number
 from evgp._errors import PoolError
-from evgp.ensembles import Recipe
 from evgp.kernels import EmpiricalNTK
 from evgp.pool import Pool, Selection
 from evgp.selection.run import check_variance
@@ -23,6 +22,7 @@ from evgp.strategies._learnt import fits, labels_of, recipe_of
 from evgp.strategies._penultimate import outputs
 from evgp.strategies.look_ahead import LookAhead
 from evgp.strategies.strategy import unlabelled
+from evgp.training import Recipe
 
 _FEW = 256  # candidates looked at first, in the sequential form; then twice as many
 

@@ -15,10 +15,9 @@ from evgp._checks import instance, integer, keep, seed_of, word
 from evgp._errors import PoolError
 from evgp._plugins import plugin, plugin_names
 from evgp.criteria import Linearised
-from evgp.ensembles import Recipe
-from evgp.greedy import Exact, Greedy
 from evgp.kernels import NTK, EmpiricalNTK, Features, Inducing, Kernel, Source
 from evgp.nets import Network, found_at
+from evgp.search import Exact, Greedy
 from evgp.selection.checks import CRITERIA, GREEDIES, thinned_to
 from evgp.selection.features import inducing_points
 from evgp.strategies.badge import BADGE
@@ -31,6 +30,7 @@ from evgp.strategies.random import Random
 from evgp.strategies.spread import CoreSet, KMeansPlusPlus
 from evgp.strategies.strategy import Strategy
 from evgp.strategies.thinned import Thinned
+from evgp.training import Recipe
 
 # The test points of larger pools are thinned to so many, as the paper does.
 _LARGE, _THIN = 25_000, 10_000

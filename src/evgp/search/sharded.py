@@ -17,12 +17,12 @@ from evgp._checks import instance, integer, keep
 from evgp._errors import PoolError
 from evgp._executor import Executor, Here, Progress, silent
 from evgp.criteria import Criterion
-from evgp.greedy._round import Call, Found, Opening, Part, Step, advance, close
-from evgp.greedy.greedy import Opens, Purse, selection, tie_of
 from evgp.pool import Selection
 from evgp.posterior import FeaturePosterior, FeatureStart
 from evgp.posterior.rows import Some, Stored
 from evgp.posterior.sums import FeatureSums
+from evgp.search._round import Call, Found, Opening, Part, Step, advance, close
+from evgp.search.greedy import Opens, Purse, selection, tie_of
 
 
 @runtime_checkable

@@ -15,11 +15,11 @@ from torch import Generator, Tensor
 from evgp._checks import instance, integer, keep
 from evgp._executor import Executor, Here, Progress, counted, silent
 from evgp.criteria import Criterion
-from evgp.greedy._round import Opening, Part
-from evgp.greedy.greedy import Opens, Purse, best_of, selection
-from evgp.greedy.sharded import Sharded, Taken, positions, split
 from evgp.pool import Selection
 from evgp.posterior.rows import Stored
+from evgp.search._round import Opening, Part
+from evgp.search.greedy import Opens, Purse, best_of, selection
+from evgp.search.sharded import Sharded, Taken, positions, split
 
 
 @dataclass(frozen=True)

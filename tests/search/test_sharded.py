@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from evgp import EVGP, NTK, Exact, Pool, mlp
 from evgp._errors import DatasetError, PoolError
 from evgp.criteria import ExpectedVariance, Linearised
-from evgp.greedy import Purse, Sharded, TwoRounds, _round
-from evgp.greedy.sharded import Leader, Opening, Part, split
 from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
 from evgp.posterior.rows import Mapped, Stored
 from evgp.posterior.sums import FeatureSums
+from evgp.search import Purse, Sharded, TwoRounds, _round
+from evgp.search.sharded import Leader, Opening, Part, split
 from evgp.selection.features import inducing_points
 
 ANY = torch.Generator()

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from evgp.ensembles.stack import Stack
+from evgp.training.stack import Stack
 
 
 @runtime_checkable

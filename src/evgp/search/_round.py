@@ -20,10 +20,10 @@ from evgp._linalg import JITTER
 from evgp.criteria import Criterion
 from evgp.datasets import naming, reserve, verify
 from evgp.datasets.files import KEPT
-from evgp.greedy.greedy import Purse, contenders, rounding
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.rows import FeatureRows, let_go, mapped
 from evgp.posterior.sums import Change, FeatureSums, Sums
+from evgp.search.greedy import Purse, contenders, rounding
 
 # Runs whose sums a process keeps; an older one is computed again should it go on.
 _RUNS_KEPT = 4

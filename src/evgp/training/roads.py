@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from evgp._errors import NetworkError
-from evgp.ensembles.batched import Batched
-from evgp.ensembles.losses import Loss
-from evgp.ensembles.stack import Stack
 from evgp.nets import outputs_of, saved_bytes
+from evgp.training.batched import Batched
+from evgp.training.losses import Loss
+from evgp.training.stack import Stack
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from evgp import EvgpError, mlp, train
-from evgp.ensembles import Recipe, TrainingError, by_the_paper
+from evgp.training import Recipe, TrainingError, by_the_paper
 
 SEED = torch.Generator().manual_seed(0)
 X = torch.randn(10, 3, generator=SEED)

@@ -13,10 +13,10 @@ from torch import Generator, Tensor
 from evgp._checks import integer, keep
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
-from evgp.greedy.exact import Exact
-from evgp.greedy.greedy import Opens, Purse, best_of, rounding, selection, winner
 from evgp.pool import Selection
 from evgp.posterior import Posterior
+from evgp.search.exact import Exact
+from evgp.search.greedy import Opens, Purse, best_of, rounding, selection, winner
 
 # A swap must pay at least this share of the gain it replaces, or rounding could swap for ever.
 _PAYS = 1e-6

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from evgp._executor import Progress
 from evgp._progress import reporting
 from evgp._typing import Array
-from evgp.ensembles.checks import (
+from evgp.nets import check_source, steady_outputs
+from evgp.training.checks import (
     Diverged,
     dtype_of,
     inputs,
@@ -19,14 +20,13 @@ from evgp.ensembles.checks import (
     stop_of,
     targets,
 )
-from evgp.ensembles.ensemble import Ensemble
-from evgp.ensembles.fresh import Source, fit_for_training, fresh
-from evgp.ensembles.groups import Groups, Tell
-from evgp.ensembles.roads import road_for, sample_bytes
-from evgp.ensembles.rules import Adam, Descent
-from evgp.ensembles.run import Run, Stop
-from evgp.ensembles.stack import Stack
-from evgp.nets import check_source, steady_outputs
+from evgp.training.ensemble import Ensemble
+from evgp.training.fresh import Source, fit_for_training, fresh
+from evgp.training.groups import Groups, Tell
+from evgp.training.roads import road_for, sample_bytes
+from evgp.training.rules import Adam, Descent
+from evgp.training.run import Run, Stop
+from evgp.training.stack import Stack
 
 
 def train(

@@ -14,9 +14,9 @@ from torch import Generator, Tensor
 
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
-from evgp.greedy.greedy import Opens, Purse, rounding, selection, tie_of
 from evgp.pool import Selection
 from evgp.posterior import Posterior
+from evgp.search.greedy import Opens, Purse, rounding, selection, tie_of
 
 _LOOK = 16
 _BLOCK = 512  # rows whose gains are computed at once

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from evgp.ensembles.losses import Loss
-from evgp.ensembles.stack import Stack
 from evgp.nets import Activation, LeakyRelu, NTKLinear
+from evgp.training.losses import Loss
+from evgp.training.stack import Stack
 
 _ELEMENTWISE = {
     nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Softplus,

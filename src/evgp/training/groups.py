@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from evgp._errors import MemoryPlanError
 from evgp._executor import Progress
 from evgp._machine import available_memory, each_alone
-from evgp.ensembles.roads import Road, Singly
+from evgp.training.roads import Road, Singly
 
 Tell = Callable[[int], bool]  # the steps of a group so far; whether it is to go on
 

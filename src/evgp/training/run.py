@@ -8,14 +8,14 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Generator, Tensor
 
-from evgp.ensembles.batched import Batched
-from evgp.ensembles.checks import Diverged, TrainingError
-from evgp.ensembles.fresh import seed_of
-from evgp.ensembles.groups import Tell
-from evgp.ensembles.losses import Loss
-from evgp.ensembles.roads import Road
-from evgp.ensembles.rules import Descent, Rule, clip_
-from evgp.ensembles.stack import Stack
+from evgp.training.batched import Batched
+from evgp.training.checks import Diverged, TrainingError
+from evgp.training.fresh import seed_of
+from evgp.training.groups import Tell
+from evgp.training.losses import Loss
+from evgp.training.roads import Road
+from evgp.training.rules import Descent, Rule, clip_
+from evgp.training.stack import Stack
 
 Stop = Callable[[Tensor, Tensor], Tensor]  # outputs (e n o) and targets to who is done (e)
 

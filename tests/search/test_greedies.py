@@ -22,8 +22,8 @@ from evgp import (
     mlp,
 )
 from evgp._errors import PoolError
-from evgp.greedy import Greedy, Purse
 from evgp.posterior import Start
+from evgp.search import Greedy, Purse
 from evgp.testing import Truth
 from tests.laws import greedy as law
 
@@ -55,7 +55,7 @@ def test_a_greedy_obeys_its_laws(greedy, criterion) -> None:
 
 def test_every_public_greedy_is_under_the_law() -> None:
     every = [getattr(evgp, name) for name in evgp.__all__]
-    public = {one for one in every if getattr(one, "__module__", "").startswith("evgp.greedy")}
+    public = {one for one in every if getattr(one, "__module__", "").startswith("evgp.search")}
     # Those of shards want features, and have their laws in test_sharded.py.
     assert public == {type(one) for one in GREEDIES} | {Sharded, TwoRounds}
 

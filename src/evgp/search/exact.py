@@ -9,9 +9,9 @@ from torch import Generator, Tensor
 
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
-from evgp.greedy.greedy import Opens, Purse, selection, winner
 from evgp.pool import Selection
 from evgp.posterior import Posterior
+from evgp.search.greedy import Opens, Purse, selection, winner
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from evgp._checks import BYTES, finite, integer, number, numbers, one_of, seed_of, shown
 from evgp._errors import EvgpError
 from evgp._typing import Array
-from evgp.ensembles.losses import CrossEntropy, Loss, SquaredError
 from evgp.nets import looks_up
+from evgp.training.losses import CrossEntropy, Loss, SquaredError
 
 LOSSES = ("auto", "mse", "cross_entropy")
 OPTIMISERS = ("gd", "sgd", "adam")

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from evgp._checks import BYTES, integer
 from evgp._machine import available_memory
 from evgp._typing import Array
-from evgp.ensembles.checks import TrainingError, inputs
-from evgp.ensembles.roads import Road
-from evgp.ensembles.stack import Stack
+from evgp.training.checks import TrainingError, inputs
+from evgp.training.roads import Road
+from evgp.training.stack import Stack
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,11 +12,11 @@ from torch import nn
 
 import evgp
 from evgp import EvgpError, cnn, mlp, train
-from evgp.ensembles import groups
-from evgp.ensembles.batched import Batched
-from evgp.ensembles.fresh import fresh
-from evgp.ensembles.roads import ByVmap, Singly
-from evgp.ensembles.run import batches
+from evgp.training import groups
+from evgp.training.batched import Batched
+from evgp.training.fresh import fresh
+from evgp.training.roads import ByVmap, Singly
+from evgp.training.run import batches
 
 SEED = torch.Generator().manual_seed(0)
 X = torch.randn(12, 3, generator=SEED, dtype=torch.float64)

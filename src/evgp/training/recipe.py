@@ -12,11 +12,11 @@ from torch import nn
 from evgp._checks import instance, integer, keep, seed_of, shown
 from evgp._executor import Progress
 from evgp._typing import Array
-from evgp.ensembles.checks import STEPS, Diverged, TrainingError
-from evgp.ensembles.ensemble import Ensemble
-from evgp.ensembles.fresh import Source, fresh
-from evgp.ensembles.train import train
 from evgp.nets import check_source
+from evgp.training.checks import STEPS, Diverged, TrainingError
+from evgp.training.ensemble import Ensemble
+from evgp.training.fresh import Source, fresh
+from evgp.training.train import train
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,7 @@
+"""Many initialisations of one network, trained at once."""
+
+from evgp.training.checks import TrainingError as TrainingError
+from evgp.training.ensemble import Ensemble as Ensemble
+from evgp.training.recipe import Recipe as Recipe
+from evgp.training.recipe import by_the_paper as by_the_paper
+from evgp.training.train import train as train
