@@ -29,7 +29,7 @@ from evgp.arena import Subject, Terms, compare
 from evgp.campaign import Campaign, fold
 from evgp.campaign.journal import Journal
 from evgp.selection import request
-from evgp.web import Desk, Keeper, make_app
+from evgp.web import Desk, Sessions, make_app
 from evgp.web.listen import bound, serve_on
 from tests.hostile.servers import TOKEN, signed_in
 from tests.serving import ask, head
@@ -157,7 +157,7 @@ def page(folder: Path, kills: int, chance: random.Random) -> int:
             if pid == 0:
                 try:
                     desk = Desk(Campaign.open(made.path), k=4)
-                    serve_on(listening, make_app(desk, Keeper("a secret of tests", TOKEN)))
+                    serve_on(listening, make_app(desk, Sessions("a secret of tests", TOKEN)))
                 finally:
                     os._exit(1)
             port = listening.getsockname()[1]

@@ -14,7 +14,7 @@ import evgp
 from evgp.criteria import Linearised
 from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
-from evgp.search import Purse, lazy
+from evgp.search import Budget, lazy
 from evgp.selection import request as rules
 from tests.hostile import brute
 from tests.hostile.brute_kernels import Net, kernels
@@ -357,7 +357,7 @@ def _by_greedy(problem: Problem, folder: Path, heard: Any) -> evgp.Selection:
         start,
         criterion_of(problem),
         free,
-        Purse(problem.most(), costs, budget, problem.by_rate),
+        Budget(problem.most(), costs, budget, problem.by_rate),
         generator=torch.Generator().manual_seed(problem.seed),
         progress=heard,
     )

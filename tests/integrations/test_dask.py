@@ -27,7 +27,7 @@ from evgp.integrations import dask as ours
 from evgp.kernels import Raw
 from evgp.posterior import FeatureStart
 from evgp.posterior.rows import Mapped, let_go, mapped
-from evgp.search import Purse, Sharded
+from evgp.search import Budget, Sharded
 from evgp.search.sharded import Opening, Part
 
 N, P, K = 240, 12, 10
@@ -55,7 +55,7 @@ class Pooled:
 
     def opening(self, k: int = K) -> Opening:
         start = self.start
-        return Opening(start.state(), start.noise, start.rest, ExpectedVariance(), Purse(k))
+        return Opening(start.state(), start.noise, start.rest, ExpectedVariance(), Budget(k))
 
     def take(self, executor, shards: int, **more):
         return Sharded(executor=executor).take(self.parts(shards), self.opening(), **more)
@@ -104,7 +104,7 @@ def idle(cluster) -> bool:
 def test_picks_are_those_of_one_place(workers, cluster, client, pooled) -> None:
     grow(cluster, client, workers)
     exact = Exact()(
-        pooled.start, ExpectedVariance(), torch.arange(N), Purse(K), generator=ANY
+        pooled.start, ExpectedVariance(), torch.arange(N), Budget(K), generator=ANY
     ).indices.tolist()
     executor = ours.executor(client)
     for shards in (1, 3, 8):

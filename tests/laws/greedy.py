@@ -6,7 +6,7 @@ import torch
 from evgp.criteria import Criterion
 from evgp.pool import Pool
 from evgp.posterior import Start
-from evgp.search import Greedy, Purse
+from evgp.search import Budget, Greedy
 from evgp.testing import Truth
 
 
@@ -14,7 +14,7 @@ def obeys(greedy: Greedy, criterion: Criterion, start: Start, k: int) -> None:
     """k distinct candidates; each gain is what the criterion gives; same seed, same picks."""
     candidates = start.pool.unlabelled()
     made = [
-        greedy(start, criterion, candidates, Purse(k), generator=torch.Generator().manual_seed(3))
+        greedy(start, criterion, candidates, Budget(k), generator=torch.Generator().manual_seed(3))
         for _ in range(2)
     ]
     assert np.array_equal(made[0].indices, made[1].indices)

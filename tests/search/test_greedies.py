@@ -23,7 +23,7 @@ from evgp import (
 )
 from evgp._errors import PoolError
 from evgp.posterior import Start
-from evgp.search import Greedy, Purse
+from evgp.search import Budget, Greedy
 from evgp.testing import Truth
 from tests.laws import greedy as law
 
@@ -63,20 +63,20 @@ def test_every_public_greedy_is_under_the_law() -> None:
 @pytest.mark.parametrize("m", [None, 9])
 def test_exact_is_greedy_by_direct_solves(m) -> None:
     one = pool(m=m)
-    made = Exact()(starts(one), ExpectedVariance(), one.unlabelled(), Purse(7), generator=ANY)
+    made = Exact()(starts(one), ExpectedVariance(), one.unlabelled(), Budget(7), generator=ANY)
     assert made.indices.tolist() == law.brute(one, Truth(KERNEL, one, 1e-3), 7)
 
 
 def test_a_stochastic_greedy_that_sees_all_is_exact() -> None:
     one = pool(60)
     exact, all_seen = (
-        greedy(starts(one), ExpectedVariance(), one.unlabelled(), Purse(10), generator=ANY)
+        greedy(starts(one), ExpectedVariance(), one.unlabelled(), Budget(10), generator=ANY)
         for greedy in (Exact(), Stochastic(60))
     )
     assert np.array_equal(exact.indices, all_seen.indices)
     seeds = [torch.Generator().manual_seed(seed) for seed in range(4)]
     drawn = [
-        Stochastic(5)(starts(one), ExpectedVariance(), one.unlabelled(), Purse(10), generator=g)
+        Stochastic(5)(starts(one), ExpectedVariance(), one.unlabelled(), Budget(10), generator=g)
         for g in seeds
     ]
     assert len({tuple(made.indices) for made in drawn}) > 1
@@ -91,7 +91,7 @@ def test_lazy_is_exact_where_gains_only_shrink() -> None:
             Start(NTK(mlp(0, b_std=0.0)), one, 1e-6),
             ExpectedVariance(),
             one.unlabelled(),
-            Purse(12),
+            Budget(12),
             generator=ANY,
         )
         for greedy in (Exact(), Lazy())
@@ -113,9 +113,9 @@ class _Counted(ExpectedVariance):
 def test_lazy_brings_few_gains_up_to_date() -> None:
     one = pool(400)
     _Counted.asked = 0
-    made = Lazy()(starts(one), _Counted(), one.unlabelled(), Purse(12), generator=ANY)
+    made = Lazy()(starts(one), _Counted(), one.unlabelled(), Budget(12), generator=ANY)
     assert _Counted.asked < 12 * 400 / 2
-    exact = Exact()(starts(one), ExpectedVariance(), one.unlabelled(), Purse(12), generator=ANY)
+    exact = Exact()(starts(one), ExpectedVariance(), one.unlabelled(), Budget(12), generator=ANY)
     lefts = [Truth(KERNEL, one, 1e-3).mean_variance(two.indices.tolist()) for two in (made, exact)]
     assert lefts[0] <= 1.05 * lefts[1]
 
@@ -125,7 +125,7 @@ def test_exchange_is_never_worse_and_no_swap_helps(seed) -> None:
     one = pool(30, seed=seed)
     truth = Truth(KERNEL, one, 1e-3)
     exact, swapped = (
-        greedy(starts(one), ExpectedVariance(), one.unlabelled(), Purse(4), generator=ANY)
+        greedy(starts(one), ExpectedVariance(), one.unlabelled(), Budget(4), generator=ANY)
         for greedy in (Exact(), Exchange())
     )
     left = truth.mean_variance(swapped.indices.tolist())
@@ -142,7 +142,7 @@ def test_exchange_finds_the_best_pair_often() -> None:
         one = pool(14, seed=seed)
         truth = Truth(KERNEL, one, 1e-3)
         made = Exchange()(
-            starts(one), ExpectedVariance(), one.unlabelled(), Purse(2), generator=ANY
+            starts(one), ExpectedVariance(), one.unlabelled(), Budget(2), generator=ANY
         )
         best = min(truth.mean_variance(list(pair)) for pair in combinations(range(14), 2))
         found += truth.mean_variance(made.indices.tolist()) <= best + 1e-9
@@ -151,7 +151,7 @@ def test_exchange_finds_the_best_pair_often() -> None:
 
 def test_exchange_ranks_greedily_within_the_set() -> None:
     one = pool(40)
-    made = Exchange()(starts(one), ExpectedVariance(), one.unlabelled(), Purse(6), generator=ANY)
+    made = Exchange()(starts(one), ExpectedVariance(), one.unlabelled(), Budget(6), generator=ANY)
     within = Pool(one.x, labelled=torch.empty(0, dtype=torch.int64))
     truth = Truth(KERNEL, within, 1e-3)
     picks = made.indices.tolist()
@@ -168,7 +168,7 @@ def test_ties_go_to_the_lowest_index() -> None:
             starts(doubled, storage=storage),
             ExpectedVariance(),
             torch.arange(27),
-            Purse(9),
+            Budget(9),
             generator=ANY,
         )
         assert max(made.indices) < 9
@@ -183,7 +183,7 @@ def test_float32_storage_gives_the_float64_picks_among_duplicates() -> None:
             starts(doubled, 1e-6, storage),
             ExpectedVariance(),
             torch.arange(3000),
-            Purse(150),
+            Budget(150),
             generator=ANY,
         )
         for storage in (torch.float64, torch.float32)
@@ -199,7 +199,7 @@ def test_scaling_kernel_and_noise_together_changes_no_pick() -> None:
         one = Pool(x)
         start = Start(_Scaled(scale), one, 1e-6 * scale)
         made.append(
-            Exchange()(start, ExpectedVariance(), torch.arange(50), Purse(8), generator=ANY)
+            Exchange()(start, ExpectedVariance(), torch.arange(50), Budget(8), generator=ANY)
         )
     assert np.array_equal(made[0].indices, made[1].indices)
     assert np.array_equal(made[1].indices, made[2].indices)
@@ -227,7 +227,7 @@ def test_money_is_never_overspent_and_never_left_for_an_item(greedy, by_rate) ->
         starts(one),
         ExpectedVariance(),
         torch.arange(30),
-        Purse(30, costs, 6.0, by_rate),
+        Budget(30, costs, 6.0, by_rate),
         generator=torch.Generator().manual_seed(0),
     )
     spent = float(costs[made.indices].sum())

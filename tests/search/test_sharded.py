@@ -16,7 +16,7 @@ from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
 from evgp.posterior.rows import Mapped, Stored
 from evgp.posterior.sums import FeatureSums
-from evgp.search import Purse, Sharded, TwoRounds, _round
+from evgp.search import Budget, Sharded, TwoRounds, _round
 from evgp.search.sharded import Leader, Opening, Part, split
 from evgp.selection.features import inducing_points
 
@@ -100,7 +100,7 @@ def test_sums_on_the_disk_are_those_in_memory(tmp_path) -> None:
     start = FeatureStart.of(features(pool.x), pool, 1e-3, torch.float32)
     made = []
     for scratch in (None, str(tmp_path / "scratch")):
-        parts, opening = split(start, ExpectedVariance(), torch.arange(60), Purse(9), 2)
+        parts, opening = split(start, ExpectedVariance(), torch.arange(60), Budget(9), 2)
         made.append(Sharded().take(parts, replace(opening, scratch=scratch)).rows)
     assert made[0] == made[1]
     assert list((tmp_path / "scratch").iterdir()) == []  # nothing is left behind
@@ -123,7 +123,7 @@ def test_a_run_goes_on_from_what_was_written_down(stop) -> None:
     start = FeatureStart.of(features(pool.x), pool, 1e-3, torch.float32)
 
     def run(k: int, journal: Written):
-        parts, opening = split(start, ExpectedVariance(), torch.arange(50), Purse(k), 3)
+        parts, opening = split(start, ExpectedVariance(), torch.arange(50), Budget(k), 3)
         return Sharded().take(parts, opening, journal=journal)
 
     whole, journal = run(12, Written()), Written()
@@ -175,13 +175,13 @@ def test_two_rounds_go_on_where_the_best_shard_runs_out_of_rows() -> None:
 def test_kernels_have_no_shards(greedy) -> None:
     start = Start(NTK(mlp()), Pool(points(9, 2)), 1e-3, torch.float64)
     with pytest.raises(PoolError, match="expected features"):
-        greedy(start, ExpectedVariance(), torch.arange(9), Purse(2), generator=ANY)
+        greedy(start, ExpectedVariance(), torch.arange(9), Budget(2), generator=ANY)
 
 
 def test_a_journal_of_another_pool_is_refused() -> None:
     part = Part(0, Stored(torch.eye(3)), torch.zeros(3, dtype=torch.float64))
     state = FeatureSums.of(torch.eye(3, dtype=torch.float64))
-    opening = Opening(state, 0.1, 0.0, ExpectedVariance(), Purse(2))
+    opening = Opening(state, 0.1, 0.0, ExpectedVariance(), Budget(2))
     with pytest.raises(PoolError, match="got 7"):
         Sharded().take([part], opening, journal=Written([7]))
     assert Leader(opening, state).taken().phi.shape == (0, 3)

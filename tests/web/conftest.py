@@ -9,7 +9,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from evgp.campaign import Campaign
-from evgp.web import Desk, Keeper, make_app
+from evgp.web import Desk, Sessions, make_app
 
 HERE = "http://localhost:8000"
 
@@ -65,7 +65,7 @@ def spam(mails, tmp_path):
 
 @contextmanager
 def running(desk, keeper=None, **more):
-    app = make_app(desk, keeper or Keeper("a secret for tests"), **more)
+    app = make_app(desk, keeper or Sessions("a secret for tests"), **more)
     with TestClient(app, base_url=HERE):  # runs the lifespan
         yield app
 

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from evgp.campaign import Campaign
 from evgp.campaign.events import Answered
-from evgp.web import Desk, Keeper, make_app
+from evgp.web import Desk, Sessions, make_app
 from evgp.web.leases import Leases
 from tests.web.conftest import HERE, person_of, running
 
@@ -337,7 +337,7 @@ def test_a_session_outlives_the_server(spam) -> None:
     with running(Desk(Campaign.open(spam.path), k=2)) as app:
         later = TestClient(app, base_url=HERE, headers=ann.headers, cookies=ann.cookies)
         assert later.get("/api/progress").status_code == 200
-    other = make_app(Desk(Campaign.open(spam.path)), Keeper("another secret"))
+    other = make_app(Desk(Campaign.open(spam.path)), Sessions("another secret"))
     assert TestClient(other, base_url=HERE, cookies=ann.cookies).get("/api/progress").is_error
 
 

@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 
 from evgp.campaign import Campaign
 from evgp.campaign.events import Answered
-from evgp.web import Desk, Keeper, make_app
+from evgp.web import Desk, Sessions, make_app
 from tests import serving
 from tests.conftest import chromium
 
@@ -30,7 +30,7 @@ def served(campaign, port=0, secret="a secret for tests", **more):
 
 @contextmanager
 def served_desk(desk, port=0, secret="a secret for tests"):
-    with serving.served(make_app(desk, Keeper(secret)), port) as at:
+    with serving.served(make_app(desk, Sessions(secret)), port) as at:
         yield f"http://127.0.0.1:{at}"
 
 

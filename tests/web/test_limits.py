@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from evgp.web import Desk, Keeper, attempts, connections, make_app
+from evgp.web import Desk, Sessions, attempts, connections, make_app
 from evgp.web.attempts import Attempts
 from evgp.web.guard import Door
 from tests.serving import SOON, answered, ask, connected, head, is_open, served, watched
@@ -103,7 +103,7 @@ HALF = {
 @pytest.mark.parametrize("half", HALF.values(), ids=HALF)
 def test_half_sent_requests_end_and_others_are_answered(spam, short, half) -> None:
     spam.next(3)
-    with served(make_app(Desk(spam, k=1), Keeper("a secret"))) as port:
+    with served(make_app(Desk(spam, k=1), Sessions("a secret"))) as port:
         held = [connected(port) for _ in range(40)]
         for stream in held:
             stream.sendall(half)
@@ -120,7 +120,7 @@ def test_half_sent_requests_end_and_others_are_answered(spam, short, half) -> No
 
 def test_a_trickle_of_bytes_buys_no_time(spam, short) -> None:
     spam.next(3)
-    with served(make_app(Desk(spam, k=1), Keeper("a secret"))) as port, connected(port) as stream:
+    with served(make_app(Desk(spam, k=1), Sessions("a secret"))) as port, connected(port) as stream:
         stream.sendall(head("GET", "/")[:-2])
         began = time.monotonic()
         with pytest.raises(ConnectionError):
@@ -133,7 +133,7 @@ def test_a_trickle_of_bytes_buys_no_time(spam, short) -> None:
 def test_who_waits_longest_makes_room(spam, monkeypatch) -> None:
     monkeypatch.setattr(connections, "MOST", 8)
     spam.next(3)
-    with served(make_app(Desk(spam, k=1), Keeper("a secret"))) as port:
+    with served(make_app(Desk(spam, k=1), Sessions("a secret"))) as port:
         held = []
         for _ in range(12):
             held.append(connected(port))
@@ -149,7 +149,7 @@ def test_who_waits_longest_makes_room(spam, monkeypatch) -> None:
 def test_a_client_that_takes_no_answer_is_ended(spam, short, monkeypatch) -> None:
     monkeypatch.setattr(connections, "ANSWER", 0.6)
     spam.next(3)
-    with served(make_app(Desk(spam, k=1), Keeper("a secret"))) as port, socket.socket() as stream:
+    with served(make_app(Desk(spam, k=1), Sessions("a secret"))) as port, socket.socket() as stream:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         stream.connect(("127.0.0.1", port))
         stream.sendall(head("GET", "/static/web.css") * 2000)
@@ -164,7 +164,7 @@ def test_a_client_that_takes_no_answer_is_ended(spam, short, monkeypatch) -> Non
 
 def test_a_refusal_reaches_those_who_still_send(spam) -> None:
     spam.next(3)
-    with served(make_app(Desk(spam, k=1), Keeper("a secret"))) as port:
+    with served(make_app(Desk(spam, k=1), Sessions("a secret"))) as port:
         found = ask(port, head("POST", "/api/answers", length=60_000), b"x" * 60_000)
         assert found[0] == 403
         with connected(port) as stream:  # and the connection is good for the next request
@@ -183,7 +183,7 @@ BROKEN = {
 @pytest.mark.parametrize("door", ["GET /", "HEAD /", "POST /api/session", "POST /api/next"])
 def test_a_body_that_breaks_is_refused_and_nothing_fails(spam, capfd, door, chunk) -> None:
     spam.next(3)
-    with served(make_app(Desk(spam, k=1), Keeper("a secret"))) as port:
+    with served(make_app(Desk(spam, k=1), Sessions("a secret"))) as port:
         sent = head(*door.split(), "Transfer-Encoding: chunked", f"Origin: http://localhost:{port}",
                     "Content-Type: application/json", host=f"localhost:{port}")  # fmt: skip
         for _ in range(5):
@@ -305,7 +305,7 @@ def test_guesses_at_once_do_not_pass_each_other() -> None:
 
 def test_wrong_tokens_on_the_page_are_slowed_and_nobody_else_is(spam) -> None:
     spam.next(3)
-    with running(Desk(spam, k=1), Keeper("a secret", TOKEN)) as app:
+    with running(Desk(spam, k=1), Sessions("a secret", TOKEN)) as app:
         eve, began = person_of(app, None), time.monotonic()
         codes = [eve.enter("eve", f"guess {i}").status_code for i in range(6)]
         assert codes == [401] * 6 and time.monotonic() - began >= 1.5
@@ -321,7 +321,7 @@ def test_wrong_tokens_on_the_page_are_slowed_and_nobody_else_is(spam) -> None:
 def test_pages_are_answered_while_guesses_wait(spam) -> None:
     spam.next(3)
     body = [json.dumps({"name": "eve", "token": f"guess {i}"}).encode() for i in range(60)]
-    with served(make_app(Desk(spam, k=1), Keeper("a secret", TOKEN))) as port:
+    with served(make_app(Desk(spam, k=1), Sessions("a secret", TOKEN))) as port:
         held = []
         with watched(port, "/") as took:
             for one in body:

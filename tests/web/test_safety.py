@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from evgp._errors import CampaignError, DataWarning
 from evgp.campaign import Campaign, export
-from evgp.web import Desk, Keeper, make_app
+from evgp.web import Desk, Sessions, make_app
 from evgp.web.guard import Door
 from evgp.web.sessions import Session, keeper_of
 from tests.web.conftest import HERE, person_of, running
@@ -85,7 +85,7 @@ def test_forged_cookies_are_refused(app) -> None:
     ann = person_of(app)
     (name, good), keeper = next(iter(ann.cookies.items())), app.state.keeper
     body, _, signature = good.partition(".")
-    other = Keeper("another secret").written(keeper.read(good))
+    other = Sessions("another secret").written(keeper.read(good))
     for forged in (body, f"{body}.", f".{signature}", f"{body}x.{signature}", other, "é.é", "."):
         assert keeper.read(forged) is None, forged
     assert keeper.read(good).who == "ann" and name == keeper.cookie
@@ -104,7 +104,7 @@ def test_cookies_are_strict_and_expire(app, monkeypatch) -> None:
 
 def test_the_token_is_asked_for_and_never_repeated(spam, capfd) -> None:
     spam.next(3)
-    with running(Desk(spam), Keeper(TOKEN, TOKEN)) as app:
+    with running(Desk(spam), Sessions(TOKEN, TOKEN)) as app:
         eve = person_of(app, None)
         for token in (None, "", "wrong", TOKEN + "x", TOKEN[:-1]):
             answer = eve.enter("eve", token)
@@ -127,13 +127,13 @@ def test_the_token_lies_in_a_file_of_its_owner_or_in_the_environment(tmp_path, m
     assert file == tmp_path / "spam.evgp-token" and keeper.token == file.read_text().strip()
     assert len(keeper.token) >= 40 and stat.S_IMODE(file.stat().st_mode) == 0o600
     assert keeper_of(tmp_path / "spam.evgp", asks=True)[0] == keeper
-    assert keeper_of(tmp_path / "spam.evgp", asks=False) == (Keeper(keeper.secret, None), None)
+    assert keeper_of(tmp_path / "spam.evgp", asks=False) == (Sessions(keeper.secret, None), None)
     monkeypatch.setenv("EVGP_TOKEN", TOKEN)
     given, nothing = keeper_of(tmp_path / "spam.evgp", asks=False)
     assert given.token == TOKEN and nothing is None
     assert keeper_of(tmp_path / "spam.evgp", asks=False) == (given, None)
     # Whoever guesses the token cannot check the guess with a cookie they signed themselves.
-    assert given.read(Keeper(TOKEN, TOKEN).written(Session("eve", "forged"))) is None
+    assert given.read(Sessions(TOKEN, TOKEN).written(Session("eve", "forged"))) is None
     assert given.read(keeper.written(Session("ann", "of before the variable was set"))) is None
     monkeypatch.setenv("EVGP_TOKEN", "short")
     with pytest.raises(CampaignError, match=r"16 letters at least in \$EVGP_TOKEN, got 5"):
@@ -234,7 +234,7 @@ def test_two_spellings_of_a_name_are_one_person(app) -> None:
 def test_pictures_are_had_by_their_row_alone(photos, tmp_path, row) -> None:
     Image.new("RGB", (9, 9)).save(tmp_path / "secret.png")
     birds = Campaign.create(tmp_path / "birds", photos, classes=["finch", "other"])
-    app = make_app(Desk(birds), Keeper("a secret for tests"))
+    app = make_app(Desk(birds), Sessions("a secret for tests"))
     ann = person_of(app)
     for name in range(8):
         answer = ann.get(f"/api/images/{name}")
@@ -256,7 +256,7 @@ def test_pictures_are_encoded_anew_without_what_the_camera_noted(tmp_path) -> No
     (folder / "evil.png").write_text("<svg onload='alert(1)' xmlns='http://www.w3.org/2000/svg'/>")
     birds = Campaign.create(tmp_path / "birds", folder, classes=["finch", "other"])
     assert birds.source.names == ("0.jpg", "1.jpg", "2.jpg")  # what is no picture is no row
-    ann = person_of(make_app(Desk(birds), Keeper("a secret for tests")))
+    ann = person_of(make_app(Desk(birds), Sessions("a secret for tests")))
     answer = ann.get("/api/images/1")
     assert answer.headers["content-type"] == "image/jpeg" and b"at home" not in answer.content
     assert b"at home" in (folder / "1.jpg").read_bytes()

@@ -7,7 +7,7 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
 from evgp.campaign import Campaign
-from evgp.web import Desk, Keeper, make_app
+from evgp.web import Desk, Sessions, make_app
 from tests.web.conftest import HERE, person_of
 
 # Schemathesis draws from `random` inside its strategies.
@@ -19,7 +19,7 @@ def fuzz(folder, examples):
     campaign = Campaign.create(folder / "c", folder / "pool.csv", classes=["x", "y"])
     campaign.next(8)
     desk = Desk(campaign, k=2)
-    app = make_app(desk, Keeper("a secret for tests"))
+    app = make_app(desk, Sessions("a secret for tests"))
     desk.start()
     ann = person_of(app)
 

@@ -12,7 +12,7 @@ from PIL import Image
 
 from evgp.campaign import Campaign
 from evgp.datasets import Images, images, read_images
-from evgp.web import Desk, Keeper, make_app
+from evgp.web import Desk, Sessions, make_app
 from evgp.web.thumbnails import Thumbnails
 from tests.serving import SOON, ask, head, served, watched
 from tests.web.conftest import person_of, running
@@ -113,7 +113,7 @@ def test_others_are_answered_while_a_picture_is_decoded(large, tmp_path, monkeyp
         return read(path, side)
 
     monkeypatch.setattr(images, "read_thumbnail", slowly)
-    app = make_app(Desk(birds), Keeper("a secret"))
+    app = make_app(Desk(birds), Sessions("a secret"))
     ann = person_of(app)
     cookie = "Cookie: " + "; ".join(f"{name}={value}" for name, value in ann.cookies.items())
     with served(app) as port, ThreadPoolExecutor(60) as pool:

@@ -14,7 +14,7 @@ from evgp._errors import NetworkError
 from evgp._executor import Executor, Progress, silent
 from evgp._reading import reading_within
 from evgp.cli._output import in_flags
-from evgp.cli._wanted import Wanted
+from evgp.cli._wanted import PickOptions
 from evgp.datasets import FileData, PoolData, ReadOptions, read_with
 from evgp.kernels import EmpiricalNTK, Kernel, is_of_network, kernel_named
 from evgp.nets import Finite, Network, load_weights, mlp, network_named
@@ -94,16 +94,16 @@ _MAP = 5_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class PickCall:
     """The options of the command, with the network that they describe."""
 
-    wanted: Wanted
+    wanted: PickOptions
     described: Described
     network: Named
     seed: int
 
     @classmethod
-    def of(cls, wanted: Wanted) -> "Asked":
+    def of(cls, wanted: PickOptions) -> "PickCall":
         """What these options say."""
         described = wanted.described()
         seed = either_seed(wanted.seed, wanted.random_state)
@@ -174,7 +174,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Seen:
+class PoolView:
     """The rows of a pool that can be shown: all, or of `total` in files those in `numbers`."""
 
     pool: PoolData
@@ -182,7 +182,7 @@ class Seen:
     numbers: Int[np.ndarray, " r"] | None = None
 
     @classmethod
-    def of(cls, pool: PoolData, selection: Selection, *, shown: bool) -> "Seen":
+    def of(cls, pool: PoolData, selection: Selection, *, shown: bool) -> "PoolView":
         """All that is in memory; else the picks, and with `shown` some other rows for a map."""
         if not isinstance(pool, FileData):
             return cls(pool, len(pool))

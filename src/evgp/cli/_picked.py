@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from evgp._errors import DatasetError
-from evgp.cli._asked import Seen
+from evgp.cli._asked import PoolView
 from evgp.cli._output import called, lines, percent
 from evgp.datasets import check_writable, write_rows, written
 from evgp.pool import Selection
@@ -19,7 +19,7 @@ class PickOutput:
     """What was picked, from what, and what was noted on the way."""
 
     selection: Selection
-    seen: Seen
+    seen: PoolView
     notes: tuple[str, ...] = ()
 
     def columns(self) -> dict[str, list[object]]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class PickOptions:
     """The options of a pick, one field each, in the order of `--help`."""
 
     pool: options.PoolFile
@@ -73,7 +73,7 @@ class Wanted:
         )
 
 
-def wanting(run: Callable[[Wanted], None]) -> Callable[..., None]:
+def wanting(run: Callable[[PickOptions], None]) -> Callable[..., None]:
     """A command with the options of `Wanted`, which it is given as one.
 
     >>> list(inspect.signature(wanting(lambda wanted: None)).parameters)[:2]
@@ -82,11 +82,11 @@ def wanting(run: Callable[[Wanted], None]) -> Callable[..., None]:
 
     @wraps(run)
     def command(**given: Any) -> None:
-        wanted = Wanted(**given)
+        wanted = PickOptions(**given)
         options.check_wish(wanted.k, wanted.costs, wanted.budget)
         run(wanted)
 
-    hints = get_type_hints(Wanted, include_extras=True)
+    hints = get_type_hints(PickOptions, include_extras=True)
     parameters = [
         inspect.Parameter(
             one.name,
@@ -94,7 +94,7 @@ def wanting(run: Callable[[Wanted], None]) -> Callable[..., None]:
             default=inspect.Parameter.empty if one.default is MISSING else one.default,
             annotation=hints[one.name],
         )
-        for one in fields(Wanted)
+        for one in fields(PickOptions)
     ]
     command.__annotations__ = {**hints, "return": None}
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

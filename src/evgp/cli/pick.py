@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evgp.cli._output import Meter, guarded, note, progress, show, show_json, tell
-from evgp.cli._wanted import Wanted, wanting
+from evgp.cli._wanted import PickOptions, wanting
 
 if TYPE_CHECKING:
-    from evgp.cli._asked import Asked
+    from evgp.cli._asked import PickCall
     from evgp.datasets import PoolData
 
 
 @guarded
 @wanting
-def pick(wanted: Wanted) -> None:
+def pick(wanted: PickOptions) -> None:
     """Pick the rows or images of POOL that are worth labelling first, best first.
 
     Prints rank, id (or row number, from 0), gain and the variance left after each pick: a table on
@@ -32,13 +32,13 @@ def pick(wanted: Wanted) -> None:
       evgp pick folder-of-parquet/ -k 1000 --dask tcp://10.0.0.1:8786 --cache /shared/evgp
     """
     from evgp.cli import _picked
-    from evgp.cli._asked import Asked, Seen
+    from evgp.cli._asked import PickCall, PoolView
     from evgp.cli._output import noted
     from evgp.selection.plan import planned
 
     output, report, quiet = wanted.output, wanted.report, wanted.quiet
     _picked.check_paths(output, report, (wanted.pool, wanted.labelled, wanted.test))
-    asked = Asked.of(wanted)
+    asked = PickCall.of(wanted)
     with progress(quiet) as bar, asked.reading():
         pool = asked.pool(bar)
     note(pool.notes, quiet=quiet)
@@ -48,7 +48,7 @@ def pick(wanted: Wanted) -> None:
         note(notes, quiet=quiet)
         selection, more = noted(planned(request).run)
     with asked.reading():
-        seen = Seen.of(pool, selection, shown=report is not None)
+        seen = PoolView.of(pool, selection, shown=report is not None)
     more = list(dict.fromkeys((*more, *selection.warnings)))
     selection = replace(selection, settings={**selection.settings, **_again(wanted, asked, pool)})
     picked = _picked.PickOutput(selection, seen, (*pool.notes, *notes, *more))
@@ -65,7 +65,7 @@ def pick(wanted: Wanted) -> None:
         tell(picked.told(output, report, meter.told(len(pool))))
 
 
-def _again(wanted: Wanted, asked: "Asked", pool: "PoolData") -> dict[str, object]:
+def _again(wanted: PickOptions, asked: "PickCall", pool: "PoolData") -> dict[str, object]:
     """What the command was given, so that the run can be repeated from its record."""
     from evgp.nets import Network
 

@@ -3,12 +3,12 @@
 import sys
 
 from evgp.cli._output import guarded, note, progress, show, show_json, tell
-from evgp.cli._wanted import Wanted, wanting
+from evgp.cli._wanted import PickOptions, wanting
 
 
 @guarded
 @wanting
-def plan(wanted: Wanted) -> None:
+def plan(wanted: PickOptions) -> None:
     """Say what picking rows of POOL takes on this machine, and how it would be done.
 
     Takes every option of `evgp pick`, reads the pool, but picks nothing and writes nothing. With
@@ -19,13 +19,13 @@ def plan(wanted: Wanted) -> None:
       evgp plan pool.csv -k 100
       evgp plan pool.npy -k 1000 --thin 5000 --json
     """
-    from evgp.cli._asked import Asked
+    from evgp.cli._asked import PickCall
     from evgp.cli._output import noted
     from evgp.cli._picked import check_paths
     from evgp.selection.plan import planned
 
     check_paths(wanted.output, wanted.report, (wanted.pool, wanted.labelled, wanted.test))
-    asked = Asked.of(wanted)
+    asked = PickCall.of(wanted)
     with progress(wanted.quiet) as bar, asked.reading():
         pool = asked.pool(bar)
         request, notes = noted(lambda: asked.request(pool))

@@ -23,7 +23,7 @@ from evgp.datasets.files import KEPT
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.rows import FeatureRows, let_go, mapped
 from evgp.posterior.sums import Change, FeatureSums, Sums
-from evgp.search.greedy import Purse, contenders, rounding
+from evgp.search.greedy import Budget, contenders, rounding
 
 # Runs whose sums a process keeps; an older one is computed again should it go on.
 _RUNS_KEPT = 4
@@ -60,7 +60,7 @@ class Opening:
     noise: float
     rest: float
     criterion: Criterion
-    purse: Purse  # without prices, which each part has for itself
+    budget: Budget  # without prices, which each part has for itself
     scratch: str | None = None
     file: str | None = None
 
@@ -133,17 +133,17 @@ class Place:
 
     def best(self, opening: Opening, spent: float) -> Found | None:
         """Of the rows that may be picked, those that no row before them equals or beats."""
-        purse = opening.purse
-        purse = Purse(purse.k, self.part.prices, purse.budget, purse.by_rate)
-        allowed = purse.allowed(self.free, spent)
-        settled = contenders(self.posterior, opening.criterion, allowed, purse.rates())
+        budget = opening.budget
+        budget = Budget(budget.k, self.part.prices, budget.money, budget.by_rate)
+        allowed = budget.allowed(self.free, spent)
+        settled = contenders(self.posterior, opening.criterion, allowed, budget.rates())
         rows: list[int] = []
         for row in sorted(settled):
             if not rows or settled[row] > settled[rows[-1]]:
                 rows.append(row)
         if not rows:
             return None
-        at, prices, rates = torch.tensor(rows), self.part.prices, purse.rates()
+        at, prices, rates = torch.tensor(rows), self.part.prices, budget.rates()
         lost = rounding(opening.criterion, self.posterior)
         return Found(
             [self.part.first + row for row in rows],

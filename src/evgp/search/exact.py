@@ -11,7 +11,7 @@ from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.pool import Selection
 from evgp.posterior import Posterior
-from evgp.search.greedy import Opens, Purse, selection, winner
+from evgp.search.greedy import Budget, Opens, selection, winner
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Exact:
         start: Opens,
         criterion: Criterion,
         candidates: Int[Tensor, " c"],
-        purse: Purse,
+        budget: Budget,
         *,
         generator: Generator,
         progress: Progress = silent,
@@ -37,15 +37,15 @@ class Exact:
         """Picks among the candidates, with their gains."""
         posterior = start(candidates)
         free = torch.ones(len(candidates), dtype=torch.bool)
-        rows, gains = self.fill_(posterior, criterion, free, purse, progress=progress)
-        return selection(candidates, rows, gains, purse)
+        rows, gains = self.fill_(posterior, criterion, free, budget, progress=progress)
+        return selection(candidates, rows, gains, budget)
 
     def fill_(
         self,
         posterior: Posterior,
         criterion: Criterion,
         free: Bool[Tensor, " c"],
-        purse: Purse,
+        budget: Budget,
         *,
         taken: tuple[int, ...] = (),
         progress: Progress = silent,
@@ -53,16 +53,16 @@ class Exact:
         """Picks on top of those taken, until k or the money is reached; marks them not free."""
         rows: list[int] = []
         gains: list[float] = []
-        spent = purse.price(list(taken))
-        while len(taken) + len(rows) < purse.k:
-            best = winner(posterior, criterion, purse.allowed(free, spent), purse.rates())
+        spent = budget.price(list(taken))
+        while len(taken) + len(rows) < budget.k:
+            best = winner(posterior, criterion, budget.allowed(free, spent), budget.rates())
             if best is None:
                 break
             row, gain = best
             posterior.observe_(row)
             free[row] = False
-            spent += purse.price([row])
+            spent += budget.price([row])
             rows.append(row)
             gains.append(gain)
-            progress("picking", len(taken) + len(rows), purse.k)
+            progress("picking", len(taken) + len(rows), budget.k)
         return rows, gains

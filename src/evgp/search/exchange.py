@@ -16,7 +16,7 @@ from evgp.criteria import Criterion
 from evgp.pool import Selection
 from evgp.posterior import Posterior
 from evgp.search.exact import Exact
-from evgp.search.greedy import Opens, Purse, best_of, rounding, selection, winner
+from evgp.search.greedy import Budget, Opens, best_of, rounding, selection, winner
 
 # A swap must pay at least this share of the gain it replaces, or rounding could swap for ever.
 _PAYS = 1e-6
@@ -42,7 +42,7 @@ class Exchange:
         start: Opens,
         criterion: Criterion,
         candidates: Int[Tensor, " c"],
-        purse: Purse,
+        budget: Budget,
         *,
         generator: Generator,
         progress: Progress = silent,
@@ -50,16 +50,16 @@ class Exchange:
         """Picks among the candidates, with their gains."""
         posterior = start(candidates)
         free = torch.ones(len(candidates), dtype=torch.bool)
-        rows, gains = Exact().fill_(posterior, criterion, free, purse, progress=progress)
-        plain = selection(candidates, rows, gains, purse)
+        rows, gains = Exact().fill_(posterior, criterion, free, budget, progress=progress)
+        plain = selection(candidates, rows, gains, budget)
         if len(rows) in (0, len(candidates)):
             return plain
         for done in range(self.passes):
-            swaps = self._pass_(posterior, criterion, free, purse, rows)
+            swaps = self._pass_(posterior, criterion, free, budget, rows)
             progress("exchanging", done + 1, self.passes)
             if swaps == 0:
                 break
-        ranked = _rank(start, criterion, candidates, rows, purse)
+        ranked = _rank(start, criterion, candidates, rows, budget)
         # What is better by rounding alone is no better.
         return best_of([plain, ranked])
 
@@ -68,16 +68,16 @@ class Exchange:
         posterior: Posterior,
         criterion: Criterion,
         free: Bool[Tensor, " c"],
-        purse: Purse,
+        budget: Budget,
         rows: list[int],
     ) -> int:
         """Offer every pick for exchange once; the number of swaps made."""
         swaps = 0
         for place, row in enumerate(list(rows)):
-            spent = purse.price(rows[:place] + rows[place + 1 :])
+            spent = budget.price(rows[:place] + rows[place + 1 :])
             posterior.forget_(row)
             own = float(criterion.gains(posterior, torch.tensor([row])))
-            best = winner(posterior, criterion, purse.allowed(free, spent))
+            best = winner(posterior, criterion, budget.allowed(free, spent))
             least = own + _PAYS * abs(own) + rounding(criterion, posterior)
             if best is not None and best[1] > least:
                 posterior.observe_(best[0])
@@ -86,16 +86,20 @@ class Exchange:
                 swaps += 1
             else:
                 posterior.observe_(row)
-        more, _ = Exact().fill_(posterior, criterion, free, purse, taken=tuple(rows))
+        more, _ = Exact().fill_(posterior, criterion, free, budget, taken=tuple(rows))
         rows.extend(more)
         return swaps + len(more)
 
 
 def _rank(
-    start: Opens, criterion: Criterion, candidates: Int[Tensor, " c"], rows: list[int], purse: Purse
+    start: Opens,
+    criterion: Criterion,
+    candidates: Int[Tensor, " c"],
+    rows: list[int],
+    budget: Budget,
 ) -> Selection:
     """The set in greedy order."""
     inside = torch.tensor(sorted(rows))
-    costs = None if purse.costs is None else purse.costs[inside]
-    within = Purse(len(rows), costs, purse.budget, purse.by_rate)
+    costs = None if budget.costs is None else budget.costs[inside]
+    within = Budget(len(rows), costs, budget.money, budget.by_rate)
     return Exact()(start, criterion, candidates[inside], within, generator=torch.Generator())

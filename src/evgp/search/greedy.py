@@ -23,7 +23,7 @@ TIE = 1e-7
 
 
 @dataclass(frozen=True)
-class Purse:
+class Budget:
     """How much may be taken: k picks, and what money buys where items have costs.
 
     `by_rate` ranks candidates by gain per cost instead of gain.
@@ -31,7 +31,7 @@ class Purse:
 
     k: int
     costs: Float[Tensor, " c"] | None = None
-    budget: float = inf
+    money: float = inf
     by_rate: bool = False
 
     def price(self, rows: list[int]) -> float:
@@ -48,7 +48,7 @@ class Purse:
 
     def _rest(self, spent: float) -> float:
         # A part in 1e12 for sums like 0.1 + 0.2, which should fit in 0.3.
-        return self.budget * (1 + 1e-12) - spent
+        return self.money * (1 + 1e-12) - spent
 
     def rates(self) -> Float[Tensor, " c"] | None:
         """What gains are divided by, if anything."""
@@ -64,7 +64,7 @@ class Greedy(Protocol):
         start: Opens,
         criterion: Criterion,
         candidates: Int[Tensor, " c"],
-        purse: Purse,
+        budget: Budget,
         *,
         generator: Generator,
         progress: Progress = silent,
@@ -166,8 +166,8 @@ def best_of(made: Sequence[Picks]) -> Picks:
 
 
 def selection(
-    candidates: Int[Tensor, " c"], rows: list[int], gains: list[float], purse: Purse
+    candidates: Int[Tensor, " c"], rows: list[int], gains: list[float], budget: Budget
 ) -> Selection:
     """Picks as pool indices."""
-    costs = None if purse.costs is None else purse.costs[rows].numpy()
+    costs = None if budget.costs is None else budget.costs[rows].numpy()
     return Selection(candidates[rows].numpy(), np.array(gains, dtype=np.float64), costs=costs)

@@ -16,7 +16,7 @@ from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.pool import Selection
 from evgp.posterior import Posterior
-from evgp.search.greedy import Opens, Purse, rounding, selection, tie_of
+from evgp.search.greedy import Budget, Opens, rounding, selection, tie_of
 
 _LOOK = 16
 _BLOCK = 512  # rows whose gains are computed at once
@@ -41,14 +41,14 @@ class Lazy:
         start: Opens,
         criterion: Criterion,
         candidates: Int[Tensor, " c"],
-        purse: Purse,
+        budget: Budget,
         *,
         generator: Generator,
         progress: Progress = silent,
     ) -> Selection:
         """Picks among the candidates, with their gains."""
         posterior = start(candidates)
-        per = purse.rates()
+        per = budget.rates()
         scale = torch.ones(len(candidates), dtype=torch.float64) if per is None else per
         lost = rounding(criterion, posterior) / scale
         stale = (_begun(posterior, criterion) / scale + lost).tolist()
@@ -57,12 +57,12 @@ class Lazy:
         rows: list[int] = []
         gains: list[float] = []
         spent = 0.0
-        while len(rows) < purse.k:
+        while len(rows) < budget.k:
             fresh: dict[int, float] = {}
             best = -inf
             while heap and -heap[0][0] >= tie_of(best):
                 # Money only shrinks, so what it does not buy now stays out.
-                top = [row for row in _top(heap) if purse.affords(row, spent)]
+                top = [row for row in _top(heap) if budget.affords(row, spent)]
                 for asked in (
                     torch.split(torch.tensor(top, dtype=torch.int64), _BLOCK) if top else ()
                 ):
@@ -73,13 +73,13 @@ class Lazy:
                 break
             row = min(row for row, gain in fresh.items() if gain + float(lost[row]) >= tie_of(best))
             posterior.observe_(row)
-            spent += purse.price([row])
+            spent += budget.price([row])
             rows.append(row)
             gains.append(fresh.pop(row) * float(scale[row]))
             for other, gain in fresh.items():
                 heapq.heappush(heap, (-gain - float(lost[other]), other))
-            progress("picking", len(rows), purse.k)
-        return selection(candidates, rows, gains, purse)
+            progress("picking", len(rows), budget.k)
+        return selection(candidates, rows, gains, budget)
 
 
 def _begun(posterior: Posterior, criterion: Criterion) -> Float[Tensor, " c"]:

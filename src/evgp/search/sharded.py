@@ -22,7 +22,7 @@ from evgp.posterior import FeaturePosterior, FeatureStart
 from evgp.posterior.rows import Some, Stored
 from evgp.posterior.sums import FeatureSums
 from evgp.search._round import Call, Found, Opening, Part, Step, advance, close
-from evgp.search.greedy import Opens, Purse, selection, tie_of
+from evgp.search.greedy import Budget, Opens, selection, tie_of
 
 
 @runtime_checkable
@@ -83,15 +83,15 @@ class Sharded:
         start: Opens,
         criterion: Criterion,
         candidates: Int[Tensor, " c"],
-        purse: Purse,
+        budget: Budget,
         *,
         generator: Generator,
         progress: Progress = silent,
     ) -> Selection:
         """Picks among the candidates, with their gains."""
-        parts, opening = split(start, criterion, candidates, purse, self.shards)
+        parts, opening = split(start, criterion, candidates, budget, self.shards)
         made = self.take(parts, opening, progress=progress)
-        return selection(candidates, positions(candidates, made.rows), made.gains, purse)
+        return selection(candidates, positions(candidates, made.rows), made.gains, budget)
 
     def take(
         self,
@@ -103,20 +103,20 @@ class Sharded:
     ) -> Taken:
         """Picks among the rows of the parts, by their number in the pool."""
         lead = Leader(opening, FeatureSums(opening.state.p.clone(), opening.state.m))
-        for row in journal.rows()[: opening.purse.k]:
+        for row in journal.rows()[: opening.budget.k]:
             lead.take_(_looked_up(parts, row, opening), 0)
-            progress("picking", len(lead.steps), opening.purse.k)
+            progress("picking", len(lead.steps), opening.budget.k)
         run = uuid4().hex
         told: list[int] = [-1] * len(parts)  # picks that each shard knows; -1: not even itself
         try:
-            while len(lead.steps) < opening.purse.k:
+            while len(lead.steps) < opening.budget.k:
                 found = self._ask(run, parts, lead, told)
                 at = _best(found)
                 if at is None:
                     break
                 lead.take_(*at)
                 journal.add(lead.steps[-1].row)
-                progress("picking", len(lead.steps), opening.purse.k)
+                progress("picking", len(lead.steps), opening.budget.k)
             if max(told) >= 0:
                 names = [f"{run}-{shard}" for shard in range(len(parts))]
                 self.executor.run(close, [(run,)] * len(parts), names)
@@ -187,7 +187,7 @@ def split(
     start: Opens,
     criterion: Criterion,
     candidates: Int[Tensor, " c"],
-    purse: Purse,
+    budget: Budget,
     shards: int,
 ) -> tuple[list[Part], Opening]:
     """A pool in memory as so many parts, and what they begin with."""
@@ -197,9 +197,9 @@ def split(
     free = torch.zeros(n, dtype=torch.bool)
     free[candidates] = True
     prices = None
-    if purse.costs is not None:
+    if budget.costs is not None:
         prices = torch.full((n,), torch.inf, dtype=torch.float64)
-        prices[candidates] = purse.costs.double()
+        prices[candidates] = budget.costs.double()
     step = -(-n // max(1, shards))
     parts = []
     for low in range(0, n, step):
@@ -211,7 +211,7 @@ def split(
         )
         own = None if prices is None else prices[at]
         parts.append(Part(low, rows, start.residual[at], free[at], own))
-    return parts, Opening(start.state(), start.noise, start.rest, criterion, purse)
+    return parts, Opening(start.state(), start.noise, start.rest, criterion, budget)
 
 
 def positions(candidates: Int[Tensor, " c"], rows: Sequence[int]) -> list[int]:

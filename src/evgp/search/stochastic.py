@@ -13,7 +13,7 @@ from evgp._checks import integer, keep
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.pool import Selection
-from evgp.search.greedy import Opens, Purse, selection, winner
+from evgp.search.greedy import Budget, Opens, selection, winner
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Stochastic:
         start: Opens,
         criterion: Criterion,
         candidates: Int[Tensor, " c"],
-        purse: Purse,
+        budget: Budget,
         *,
         generator: Generator,
         progress: Progress = silent,
@@ -44,19 +44,19 @@ class Stochastic:
         rows: list[int] = []
         gains: list[float] = []
         spent = 0.0
-        while len(rows) < purse.k:
-            left = purse.allowed(free, spent).nonzero().squeeze(1)
+        while len(rows) < budget.k:
+            left = budget.allowed(free, spent).nonzero().squeeze(1)
             drawn = left[torch.randperm(len(left), generator=generator)[: self.sample]]
             seen = torch.zeros_like(free)
             seen[drawn] = True
-            best = winner(posterior, criterion, seen, purse.rates())
+            best = winner(posterior, criterion, seen, budget.rates())
             if best is None:
                 break
             row, gain = best
             posterior.observe_(row)
             free[row] = False
-            spent += purse.price([row])
+            spent += budget.price([row])
             rows.append(row)
             gains.append(gain)
-            progress("picking", len(rows), purse.k)
-        return selection(candidates, rows, gains, purse)
+            progress("picking", len(rows), budget.k)
+        return selection(candidates, rows, gains, budget)

@@ -18,7 +18,7 @@ from evgp.criteria import Criterion
 from evgp.pool import Selection
 from evgp.posterior.rows import Stored
 from evgp.search._round import Opening, Part
-from evgp.search.greedy import Opens, Purse, best_of, selection
+from evgp.search.greedy import Budget, Opens, best_of, selection
 from evgp.search.sharded import Sharded, Taken, positions, split
 
 
@@ -44,15 +44,15 @@ class TwoRounds:
         start: Opens,
         criterion: Criterion,
         candidates: Int[Tensor, " c"],
-        purse: Purse,
+        budget: Budget,
         *,
         generator: Generator,
         progress: Progress = silent,
     ) -> Selection:
         """Picks among the candidates, with their gains."""
-        parts, opening = split(start, criterion, candidates, purse, self.shards)
+        parts, opening = split(start, criterion, candidates, budget, self.shards)
         made = self.take(parts, opening, progress=progress)
-        return selection(candidates, positions(candidates, made.rows), made.gains, purse)
+        return selection(candidates, positions(candidates, made.rows), made.gains, budget)
 
     def take(
         self, parts: Sequence[Part], opening: Opening, *, progress: Progress = silent

@@ -22,7 +22,7 @@ from evgp._machine import speed
 from evgp.datasets import Fitted, Streamed, Survey, step_of
 from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
-from evgp.search import Greedy, Purse
+from evgp.search import Budget, Greedy
 from evgp.selection import checks
 from evgp.selection.features import P, features_named, fewer, looked_at, width_of
 from evgp.selection.large import Large
@@ -324,7 +324,7 @@ def _searched(
         search,
         request.criterion,
         rows,
-        Purse(request.k, prices, request.budget),
+        Budget(request.k, prices, request.budget),
         generator=generator or torch.Generator().manual_seed(request.seed),
         progress=request.report,
     )

@@ -20,7 +20,7 @@ from evgp.kernels import Features
 from evgp.pool import Selection
 from evgp.posterior import FeatureStart
 from evgp.posterior.rows import Mapped, Stored, let_go, mapped
-from evgp.search import Opening, Part, Progress, Purse, Sharded, Taken, TwoRounds, best_of, silent
+from evgp.search import Budget, Opening, Part, Progress, Sharded, Taken, TwoRounds, best_of, silent
 from evgp.selection.run import (
     check_by_features,
     check_degree,
@@ -134,12 +134,12 @@ class _Run:
         scratch = str(self.folder / "scratch") if large.scratch else None
         makes: list[Taken] = []
         for by_rate in (False, True) if prices is not None else (False,):
-            purse = Purse(aim, None, budget, by_rate)
-            opening = Opening(start.state(), start.noise, rest, self.criterion, purse, scratch)
+            within = Budget(aim, None, budget, by_rate)
+            opening = Opening(start.state(), start.noise, rest, self.criterion, within, scratch)
             makes.append(self._take(parts, self._filed(opening, parts)))
         # Gain per cost alone, or gain alone, can be arbitrarily bad; the better of both is not.
         made = best_of(makes)
-        return self._measure(made, Purse(aim, prices, budget), start)
+        return self._measure(made, Budget(aim, prices, budget), start)
 
     def _missing(self, recipe: ShardRecipe) -> int:
         """Bytes that are still to be written."""
@@ -218,8 +218,8 @@ class _Run:
     def _filed(self, opening: Opening, parts: list[Part]) -> Opening:
         """The same, with its state in a file, named by all that the picks depend on."""
         key = blake2b(digest_size=16)
-        told = (opening.noise, opening.rest, opening.criterion, opening.purse.budget)
-        key.update(repr((*told, opening.purse.by_rate, self.large.size)).encode())
+        told = (opening.noise, opening.rest, opening.criterion, opening.budget.money)
+        key.update(repr((*told, opening.budget.by_rate, self.large.size)).encode())
         for matrix in (opening.state.p, opening.state.m):
             key.update(matrix.numpy().data)
         for part in parts:
@@ -239,16 +239,16 @@ class _Run:
         greedy = Sharded(executor=large.executor)
         return greedy.take(parts, opening, journal=journal, progress=self.progress)
 
-    def _measure(self, made: Taken, purse: Purse, start: FeatureStart) -> Selection:
+    def _measure(self, made: Taken, budget: Budget, start: FeatureStart) -> Selection:
         """Replay the picks in float64: variances after each, and what was guaranteed."""
         picked = replace(start, rows=Stored(made.phi), residual=made.noise - start.noise)
-        costs = None if purse.costs is None else made.costs.numpy()
+        costs = None if budget.costs is None else made.costs.numpy()
         picks = Selection(np.arange(len(made.rows)), np.array(made.gains), costs=costs)
         done = measured(
             self.criterion,
             picked,
             picks,
-            purse=purse,
+            budget=budget,
             prior=start.prior,
             most=len(self.large.points),
             progress=self.progress,

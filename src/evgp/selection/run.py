@@ -20,7 +20,7 @@ from evgp.criteria import Criterion
 from evgp.kernels import Features, Kernel
 from evgp.pool import Certificate, Pool, Selection
 from evgp.posterior import DensePosterior, FeatureStart, Start
-from evgp.search import Greedy, Progress, Purse, best_of, silent
+from evgp.search import Budget, Greedy, Progress, best_of, silent
 from evgp.theory import Ceiling, ceiling, certify
 
 # Variances from 2^-40 to 2^40 stay as they are: then cubes of standard deviations fit in float32.
@@ -168,22 +168,22 @@ def searched(
     search: Greedy,
     criterion: Criterion,
     candidates: Int[Tensor, " c"],
-    purse: Purse,
+    budget: Budget,
     *,
     generator: Generator,
     progress: Progress = silent,
 ) -> Selection:
-    """Picks among the candidates, within the purse, measured and certified.
+    """Picks among the candidates, within the budget, measured and certified.
 
     Where rows have costs, the better of two searches: by gain, and by gain per cost. Either alone
     can be arbitrarily bad; the better of both is not.
     """
     start = opened.start
     check_degree(criterion, opened.unit)
-    purses = [purse] if purse.costs is None else [purse, replace(purse, by_rate=True)]
+    budgets = [budget] if budget.costs is None else [budget, replace(budget, by_rate=True)]
     found = [
         search(start, criterion, candidates, one, generator=generator, progress=progress)
-        for one in purses
+        for one in budgets
     ]
     for one in found:
         if not isinstance(one, Selection):
@@ -192,7 +192,7 @@ def searched(
         criterion,
         start,
         best_of(found),
-        purse=purse,
+        budget=budget,
         prior=opened.prior,
         most=len(start),
         progress=progress,
@@ -240,7 +240,7 @@ def measured(
     start: Start | FeatureStart,
     picks: Selection,
     *,
-    purse: Purse,
+    budget: Budget,
     prior: float,
     most: int,
     progress: Progress,
@@ -272,15 +272,15 @@ def measured(
         return picks
     guess = posterior.columns() if isinstance(posterior, DensePosterior) else None
     bound = ceiling(covariance, len(picks), guess=guess)
-    certificate = _certify(picks, purse, bound, most)
+    certificate = _certify(picks, budget, bound, most)
     progress("certifying", 1, 1)
     return replace(picks, certificate=certificate)
 
 
-def _certify(picks: Selection, purse: Purse, bound: Ceiling, most: int) -> Certificate:
+def _certify(picks: Selection, budget: Budget, bound: Ceiling, most: int) -> Certificate:
     counts = None
-    if purse.costs is not None and picks.costs is not None:
-        cheapest = torch.cumsum(purse.costs.sort().values, 0).numpy()
+    if budget.costs is not None and picks.costs is not None:
+        cheapest = torch.cumsum(budget.costs.sort().values, 0).numpy()
         spent = np.cumsum(picks.costs) * (1 + 1e-12)
         counts = np.searchsorted(cheapest, spent, side="right").tolist()
     return certify(

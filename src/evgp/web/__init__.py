@@ -2,4 +2,4 @@
 
 from evgp.web.app import make_app as make_app
 from evgp.web.desk import Desk as Desk
-from evgp.web.sessions import Keeper as Keeper
+from evgp.web.sessions import Sessions as Sessions

@@ -13,7 +13,7 @@ from evgp.web import models
 from evgp.web.attempts import Attempts, address_of
 from evgp.web.desk import Desk
 from evgp.web.guard import SAFE
-from evgp.web.sessions import SECONDS, Keeper, Session
+from evgp.web.sessions import SECONDS, Session, Sessions
 
 _SERVED = "x-evgp-campaign"  # by which a page knows that its answers are for another
 _REFUSALS: dict[int | str, dict[str, object]] = {
@@ -48,18 +48,18 @@ async def desk_of(request: Request) -> Desk:
     return found
 
 
-async def keeper_of(request: Request) -> Keeper:
+async def keeper_of(request: Request) -> Sessions:
     """Who knows the cookies."""
     found = request.app.state.keeper
-    assert isinstance(found, Keeper)
+    assert isinstance(found, Sessions)
     return found
 
 
 TheDesk = Annotated[Desk, Depends(desk_of)]
-TheKeeper = Annotated[Keeper, Depends(keeper_of)]
+TheKeeper = Annotated[Sessions, Depends(keeper_of)]
 
 
-def session_of(connection: HTTPConnection, keeper: Keeper) -> Session:
+def session_of(connection: HTTPConnection, keeper: Sessions) -> Session:
     """The session that the headers of a request tell; for a change with its CSRF token."""
     session = keeper.read(connection.cookies.get(keeper.cookie))
     if session is None:
@@ -71,7 +71,7 @@ def session_of(connection: HTTPConnection, keeper: Keeper) -> Session:
     return session
 
 
-async def admit(connection: HTTPConnection, keeper: Keeper) -> None:
+async def admit(connection: HTTPConnection, keeper: Sessions) -> None:
     """Let nobody but people who have signed in to `/api`, before what they send is read."""
     path, method = connection.scope["path"], connection.scope["method"]
     if path.startswith("/api/") and (path, method) != ("/api/session", "POST"):

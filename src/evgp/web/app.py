@@ -14,13 +14,13 @@ from evgp.web import api, pages
 from evgp.web.attempts import Attempts
 from evgp.web.desk import Desk
 from evgp.web.guard import Guard
-from evgp.web.sessions import Keeper
+from evgp.web.sessions import Sessions
 from evgp.web.writer import NotNow
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def make_app(desk: Desk, keeper: Keeper, *, hosts: Collection[str] = LOOPBACK) -> FastAPI:
+def make_app(desk: Desk, keeper: Sessions, *, hosts: Collection[str] = LOOPBACK) -> FastAPI:
     """Everything behind one address; `hosts` are the names it may be called by."""
 
     @asynccontextmanager

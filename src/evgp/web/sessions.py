@@ -29,13 +29,13 @@ class Session:
 
 
 @dataclass(frozen=True)
-class Keeper:
+class Sessions:
     """Signs and reads cookies; they stay good when the server is started again.
 
     `secret` signs; `token`, where there is one, is what people must know to come in. The secret is
     more than the token: else a forged cookie would be a way to try tokens.
 
-    >>> keeper = Keeper("a secret of some length")
+    >>> keeper = Sessions("a secret of some length")
     >>> session = keeper.begin("Ann")
     >>> keeper.read(keeper.written(session)) == session, keeper.read("forged.cookie")
     (True, None)
@@ -86,7 +86,7 @@ def same(one: str, two: str) -> bool:
     return hmac.compare_digest(*pair)
 
 
-def keeper_of(campaign: Path, *, asks: bool) -> tuple[Keeper, Path | None]:
+def keeper_of(campaign: Path, *, asks: bool) -> tuple[Sessions, Path | None]:
     """The keeper of a campaign, and the file that holds its token if we made that up.
 
     The token is $EVGP_TOKEN; or a random one in a file next to the campaign that its owner alone
@@ -102,8 +102,8 @@ def keeper_of(campaign: Path, *, asks: bool) -> tuple[Keeper, Path | None]:
     place = campaign.with_name(campaign.name + "-token")
     found = _token(place)
     if given is not None:
-        return Keeper(f"{found} {given}", given), None
-    return Keeper(found, found if asks else None), place if asks else None
+        return Sessions(f"{found} {given}", given), None
+    return Sessions(found, found if asks else None), place if asks else None
 
 
 def _token(place: Path) -> str:
