@@ -108,7 +108,7 @@ def test_classes_are_columns_around_zero(run, files, tmp_path) -> None:
     assert made["kind"] == "classification" and made["label_deviation"] is None
     assert 0 <= made["trained"]["test_error"] < 0.5
     assert "in_label_unit" not in made["test_rows"][0]
-    sets = _audited.load_sets(_audited.Wanted(*files[:2], None, "group", id="name", drop=["y"]))
+    sets = _audited.load_sets(_audited.AuditCall(*files[:2], None, "group", id="name", drop=["y"]))
     assert sets.y.mean(0).abs().max() < 1e-12 and sets.y.shape == (20, 2)
     codes = ["down", "up"]
     truth = [codes[int(row.argmax())] for row in sets.y]
@@ -127,7 +127,7 @@ def test_the_classes_of_unbalanced_labels_are_those_that_networks_say(run, tmp_p
     ran = run("audit", *paths, "--label", "kind", *QUICK, "--json", "--report", page)
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)["trained"]
-    sets = _audited.load_sets(_audited.Wanted(*paths, None, "kind"))
+    sets = _audited.load_sets(_audited.AuditCall(*paths, None, "kind"))
     assert 0 < sets.means[0] < 0.25 and sets.means.sum() == pytest.approx(1)
     how = {"optimiser": "adam", "lr": 0.01, "steps": 40}
     nets = evgp.Recipe(evgp.mlp(width=32, outputs=2), how)(sets.train.x, sets.y, members=6)

@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 import evgp
-from evgp._errors import DiskFull
+from evgp._errors import DatasetError, DiskFull
 from evgp.arena.row import Row
 from evgp.arena.table import write_rows as write_arena_rows
 from evgp.campaign import Campaign
@@ -174,3 +175,15 @@ def test_a_real_small_disk(small, tmp_path) -> None:
     assert len(campaign.next(5)) == 5
     assert len(evgp.pick(tmp_path / "x.npy", 5, **rules)) == 5
     campaign.close()
+
+
+def test_devices_and_pipes_are_never_replaced(tmp_path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with (
+            pytest.raises(DatasetError, match=f"{name}: expected a plain file"),
+            atomic(tmp_path / name) as part,
+        ):
+            part.write_text("new")
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)

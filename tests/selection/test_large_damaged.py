@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -96,9 +97,16 @@ def other_checksums(path: Path) -> None:
     path.write_bytes(content)
 
 
-def a_device(path: Path) -> None:
+def a_link_to_a_pipe(path: Path) -> None:
+    """As one to a device, which a test had better not risk."""
     path.unlink()
-    path.symlink_to("/dev/zero")
+    os.mkfifo(path.with_suffix(".pipe"))
+    path.symlink_to(path.with_suffix(".pipe"))
+
+
+def a_link(path: Path) -> None:
+    path.rename(path.with_suffix(".kept"))
+    path.symlink_to(path.with_suffix(".kept"))
 
 
 def a_pipe(path: Path) -> None:
@@ -108,7 +116,7 @@ def a_pipe(path: Path) -> None:
 
 HARMS: tuple[Harm, ...] = (
     multiplied, not_a_number, flipped, cut, cut_a_little, emptied, other_checksums, Path.unlink,
-    a_device, a_pipe,
+    a_link_to_a_pipe, a_pipe, a_link,
 )  # fmt: skip
 
 
@@ -136,6 +144,8 @@ def test_damage_is_named_and_rebuilt(pools, finished, kept, kind, harm) -> None:
     # Sums and starts that are missing are made as in a run that was stopped.
     quiet = harm is Path.unlink and kind not in ("features", "rest")
     same(pools, kept, finished, None if quiet else path.name)
+    pipes = path.parent.glob("*.pipe")  # what a link led to is as it was
+    assert all(stat.S_ISFIFO(one.stat().st_mode) for one in pipes)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -147,7 +157,7 @@ def test_a_folder_in_the_place_of_a_file_is_named(pools, kept, kind) -> None:
         evgp.pick(pools[0], 8, cache=kept / "0", **RULES)
 
 
-@pytest.mark.parametrize("harm", [a_device, a_pipe])
+@pytest.mark.parametrize("harm", [a_link_to_a_pipe, a_pipe, a_link])
 def test_picks_that_are_no_file_are_made_again(pools, finished, kept, picks, harm) -> None:
     harm(picks[0])
     same(pools, kept, finished, picks[0].name)

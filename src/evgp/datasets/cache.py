@@ -55,6 +55,11 @@ def array_file(
     ...     float(np.load(f"{folder}/x.npy").sum()), len(verify(f"{folder}/x.npy"))
     (6.0, 32)
     """
+    with suppress(FileNotFoundError):
+        try:
+            check_place(path)
+        except DamagedFile:
+            os.unlink(path)  # the link, never what it leads to
     with atomic(path, advice=KEPT) as part:
         array = np.lib.format.open_memmap(part, mode="w+", dtype=np.dtype(dtype), shape=shape)
         reserve(part, path)
@@ -86,8 +91,8 @@ def verify(path: str | Path, origin: str = "") -> str:
 
 
 def check_place(path: str | Path) -> None:
-    """Refuse a folder in the place of a file of ours; a device or a pipe counts as damage."""
-    kind = os.stat(path).st_mode
+    """Refuse a folder in the place of a file of ours; a link, device or pipe counts as damage."""
+    kind = os.lstat(path).st_mode  # files of ours are never links
     if stat.S_ISDIR(kind):
         raise DatasetError(
             f"{path}: expected a file of the cache, got a folder; remove it and run again"

@@ -128,6 +128,8 @@ def atomic(path: str | Path, *, advice: str = ADVICE) -> Iterator[Path]:
     """
     # A link stays a link: what it points to is replaced.
     target = Path(os.path.realpath(path))
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise DatasetError(f"{path}: expected a plain file, or none yet, got another kind of file")
     part = target.with_name(f".evgp-{secrets.token_hex(8)}.part")
     with naming(path, str(part), part, advice=advice):
         try:
