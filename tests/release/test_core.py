@@ -85,7 +85,7 @@ def test_a_campaign_needs_no_extra(run, pool: Path) -> None:
 
 
 def test_the_page_says_what_to_install(run) -> None:
-    made = run("evgp", "serve", "spam")
+    made = run("evgp", "campaign", "serve", "spam")
     assert made.returncode == 1
     assert made.stderr == (
         "evgp: expected fastapi and uvicorn, which are not installed; do "

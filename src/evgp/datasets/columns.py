@@ -213,7 +213,7 @@ class ColumnMoments:
     single float64 would round off: without it, means of parts that lie close together, far from
     zero, would differ by rounding only.
 
-    >>> one, other = (Moments.of(np.array([part])) for part in ([1.0, 2.0, np.nan], [6.0]))
+    >>> one, other = (ColumnMoments.of(np.array([part])) for part in ([1.0, 2.0, np.nan], [6.0]))
     >>> both = one.merge(other)
     >>> both.count, both.low, both.high, np.ldexp(both.mean, both.exponent)
     (array([3]), array([1.]), array([6.]), array([3.]))

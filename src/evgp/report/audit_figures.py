@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from evgp.report.audit_summary import AuditSummary, ShownPoint
+from evgp.report.audit_summary import AuditSummary, TrainedNetworks
 from evgp.report.axes import Axis, grid, join, path, percent, stretched, tag
 from evgp.report.figures import bars
 
@@ -88,7 +88,7 @@ def _mine(at: float) -> Sequence[Markup]:
     )
 
 
-def scatter(s: AuditSummary, seen: ShownPoint) -> Markup:
+def scatter(s: AuditSummary, seen: TrainedNetworks) -> Markup:
     """Observed against predicted deviation, a dot for each test row, and where they are equal."""
     unit = s.unit or 1.0
     points = [(unit * a, unit * b) for a, b in seen.points]

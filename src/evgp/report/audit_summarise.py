@@ -11,7 +11,15 @@ from jaxtyping import Float
 from evgp._errors import PoolError
 from evgp._machine import own_version
 from evgp.audits import Audit, Confirmation
-from evgp.report.audit_summary import AuditRow, AuditSummary, Bars, Help, Matter, Risk, ShownPoint
+from evgp.report.audit_summary import (
+    AuditRow,
+    AuditSummary,
+    Bars,
+    Help,
+    Matter,
+    Risk,
+    TrainedNetworks,
+)
 from evgp.report.summarise import BINS, LONGEST, SHOWN, Column, highest_bin
 from evgp.report.summarise import text as shortened
 
@@ -181,11 +189,11 @@ def _bars(deviation: Float[np.ndarray, " m"]) -> Bars:
     return Bars(tuple(edges.tolist()), tuple(counts.tolist()), float(np.median(deviation)), highest)
 
 
-def _seen(trained: Trained) -> ShownPoint:
+def _seen(trained: Trained) -> TrainedNetworks:
     made = trained.confirmation
     rows = np.unique(np.linspace(0, len(made.observed) - 1, DRAWN).round().astype(int))
     both = np.sqrt(np.stack([made.predicted, made.observed], 1)[rows])
-    return ShownPoint(
+    return TrainedNetworks(
         points=tuple((float(a), float(b)) for a, b in both),
         pearson=made.pearson,
         spearman=made.spearman,

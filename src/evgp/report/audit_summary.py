@@ -52,7 +52,7 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class ShownPoint:
+class TrainedNetworks:
     """Networks that were trained: predicted and observed deviation of test rows, and how they fit.
 
     `loss` is the training loss as a share of the labels' variance; `error` the test error of one
@@ -108,7 +108,7 @@ class AuditSummary:
     helps: tuple[Help, ...]
     chance: tuple[tuple[float, ...], ...]
     random: tuple[float, ...]
-    seen: ShownPoint | None
+    seen: TrainedNetworks | None
     columns: tuple[str, ...]
     train_columns: tuple[str, ...]
     left_out: int

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import isfinite, sqrt
 
-from evgp.report.audit_summary import AuditRow, AuditSummary, Matter, ShownPoint
+from evgp.report.audit_summary import AuditRow, AuditSummary, Matter, TrainedNetworks
 from evgp.report.words import column, number, percent, several
 
 # A training loss above this share of the labels' variance is not that of networks at rest.
@@ -88,7 +88,7 @@ def random(s: AuditSummary) -> str:
     )
 
 
-def _seen(seen: ShownPoint) -> str:
+def _seen(seen: TrainedNetworks) -> str:
     correlated = (
         f", Pearson {seen.pearson:.2f} and Spearman {seen.spearman:.2f} row by row"
         if isfinite(seen.pearson)
@@ -100,7 +100,7 @@ def _seen(seen: ShownPoint) -> str:
     )
 
 
-def training(s: AuditSummary, seen: ShownPoint) -> list[str]:
+def training(s: AuditSummary, seen: TrainedNetworks) -> list[str]:
     """How far training got, and what the networks are worth."""
     loss = f"under {percent(0.001)}" if seen.loss < 0.001 else percent(seen.loss)
     said = [f"Their training loss is {loss} of the variance of the labels."]
@@ -126,7 +126,7 @@ def error(s: AuditSummary, value: float) -> str:
     return percent(value) if s.unit is None else number(value * s.unit, 3)
 
 
-def noise(seen: ShownPoint) -> str:
+def noise(seen: TrainedNetworks) -> str:
     """How good a correlation could be at all."""
     if not isfinite(seen.pearson) or not isfinite(seen.attainable):
         return "There are too few test rows, or they are too alike, for a correlation."
@@ -145,7 +145,7 @@ def percents(matters: Sequence[Matter]) -> list[str]:
 def numeric(rows: Sequence[AuditRow]) -> list[bool]:
     """Which columns hold numbers alone, to be set flush right.
 
-    >>> numeric([Row(1, 0, "a", ("3.5", "x")), Row(2, 1, "b", ("", "7"))])
+    >>> numeric([AuditRow(1, 0, "a", ("3.5", "x")), AuditRow(2, 1, "b", ("", "7"))])
     [True, False]
     """
     columns = zip(*(row.cells for row in rows), strict=True)
