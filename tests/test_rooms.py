@@ -29,11 +29,8 @@ ROOMS = [  # low to high; rooms on one line do not import each other
 ]
 LONGEST = 60  # lines of code in a function
 EXCEPTIONS = {  # those that were longer when this was first checked; the list may only shrink
-    "cli/audit.py:audit": 87,
-    "cli/compare.py:compare": 72,
-    "training/train.py:train": 62,
+    "cli/audit.py:audit": 71,
     "integrations/label_studio/backend.py:make_backend": 69,
-    "report/audit_summarise.py:summarise_audit": 64,
     "experiments/model_claims.py:claims": 105,
     "experiments/other_criteria.py:claims": 90,
     "experiments/variance_correlation.py:claims": 64,

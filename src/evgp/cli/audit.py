@@ -1,7 +1,7 @@
 """`evgp audit`: how much networks trained on a set will disagree, and where, before training."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from evgp.cli._output import guarded, note, progress, show, show_json, tell
 if TYPE_CHECKING:
     from evgp import Audit, Recipe
     from evgp.cli._audited import Sets
-    from evgp.report import Trained
+    from evgp.report import AuditSummary, Trained
 
 _TABLE = ".csv, .tsv (also .gz), .parquet, .arrow, .feather."
 TrainFile = Annotated[
@@ -115,8 +115,7 @@ def audit(
     from evgp.cli import _audited
     from evgp.cli._output import noted
     from evgp.cli._picked import check_paths, write_both
-    from evgp.report import audit_words, render_audit
-    from evgp.report.words import THIN
+    from evgp.report import render_audit
 
     wanted = _audited.AuditCall(
         train_file, test_file, pool, label, task, id, drop or (), impute, delimiter
@@ -127,31 +126,21 @@ def audit(
         raise DatasetError(f"expected --lr above 0, got {lr}; 0.01 is usual")
     sets = _audited.load_sets(wanted)
     note(sets.notes, quiet=quiet)
-    trained = None
+    trained, further = None, None if sets.pool is None else sets.pool.x
     with progress(quiet) as bar:
+        # The columns are encoded already.
+        how: Any = {"noise": noise, "standardise": False, "seed": seed, "progress": bar}
         found, more = noted(
-            lambda: evgp.audit(
-                sets.train.x,
-                sets.test.x,
-                network,
-                pool=None if sets.pool is None else sets.pool.x,
-                k=k,
-                noise=noise,
-                standardise=False,  # the columns are encoded already
-                seed=seed,
-                progress=bar,
-            )
+            lambda: evgp.audit(sets.train.x, sets.test.x, network, pool=further, k=k, **how)
         )
         if train:
             outputs = sets.data.classes or 1
             net = evgp.mlp(depth, width, activation, w_std, b_std, outputs=outputs)
-            how = {"optimiser": "adam", "lr": lr, "steps": steps}
-            recipe = evgp.Recipe(net, how, gentler=3)
+            recipe = evgp.Recipe(net, {"optimiser": "adam", "lr": lr, "steps": steps}, gentler=3)
             trained = _trained(recipe, found, sets, members=members, seed=seed, bar=bar)
     settings = {
         "label": label, "task": sets.data.kind, "network": str(network), "noise": noise,
-        "seed": seed,
-        "id": id, "drop": ", ".join(drop) if drop else None, "impute": impute or None,
+        "seed": seed, "id": id, "drop": ", ".join(drop or ()) or None, "impute": impute or None,
     }  # fmt: skip
     if train:
         settings |= {"members": members, "steps": steps, "lr": lr}
@@ -166,11 +155,17 @@ def audit(
     note([*more, *said], quiet=quiet)
     if not quiet:
         tell(sets.taken(task))
-        files = [str(path) for path in (output, report) if path is not None]
-        for sentence in audit_words.lead(summary):
-            tell(sentence.replace(THIN, " "))
-        if files:
-            tell(f"Written: {', '.join(files)}.")
+        _tell(summary, [str(path) for path in (output, report) if path is not None])
+
+
+def _tell(summary: "AuditSummary", files: list[str]) -> None:
+    from evgp.report import audit_words
+    from evgp.report.words import THIN
+
+    for sentence in audit_words.lead(summary):
+        tell(sentence.replace(THIN, " "))
+    if files:
+        tell(f"Written: {', '.join(files)}.")
 
 
 def _trained(

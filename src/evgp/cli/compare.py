@@ -14,7 +14,7 @@ from evgp.cli import _options as options
 from evgp.cli._output import called, fail, guarded, note, progress, show, show_json, tell
 
 if TYPE_CHECKING:
-    from evgp.arena import Comparison
+    from evgp.arena import Comparison, Terms
 
 Data = Annotated[
     list[str],
@@ -166,30 +166,38 @@ def compare(
             run(subjects, names, out=out, terms=terms, seeds=range(seeds), jobs=jobs, progress=bar)
     except KeyboardInterrupt:
         kept = len(list(out.glob("cells/*.json")))
-        fail(
-            f"stopped; {several(kept, 'finished cell')} in {out} {'is' if kept == 1 else 'are'} "
-            "kept, and the same command goes on from there",
-            code=130,
-        )
+        cells = f"{several(kept, 'finished cell')} in {out} {'is' if kept == 1 else 'are'} kept"
+        fail(f"stopped; {cells}, and the same command goes on from there", code=130)
     note(_notes(caught), quiet=quiet)
-    told = {"budget": budget, "batch": batch, "network": network, "members": members}
-    told |= {"depth": depth, "width": width} if network == "mlp" else {}
-    told |= {"start": start} if start else {}
-    told |= {"lr": lr or "as in the paper", "steps": steps or "as in the paper"}
     with warnings.catch_warnings():
         # A quote before a name in rows.csv is no news: rows.parquet has it as it is.
         warnings.simplefilter("ignore", EvgpWarning)
-        made = publish(out, command=called(), version=__version__, settings=told)
+        made = publish(out, command=called(), version=__version__, settings=_settings(terms))
+    _show(made, json=json, quiet=quiet)
+    if not quiet:
+        spent = perf_counter() - begun
+        tell(f"wrote {out / 'rows.csv'}, plots and {out / PAGE} in {spent:,.0f} s")
+
+
+def _settings(terms: "Terms") -> dict[str, object]:
+    """As the page of the comparison shows them."""
+    names = ["budget", "batch", "network", "members"]
+    names += ["depth", "width"] if terms.network == "mlp" else []
+    names += ["start"] if terms.start else []
+    usual = "as in the paper"
+    return {name: getattr(terms, name) for name in names} | {
+        "lr": terms.lr or usual, "steps": terms.steps or usual,
+    }  # fmt: skip
+
+
+def _show(made: "Comparison", *, json: bool, quiet: bool) -> None:
     if json:
         show_json(made.as_dict())
     else:
         show(_narrow(table(made)) if sys.stdout.isatty() else table(made))
-    if not quiet:
-        for contest in made.contests:
-            tell(f"{contest.dataset}: {contest.verdict}")
-            note(contest.notes, quiet=quiet)
-        spent = perf_counter() - begun
-        tell(f"wrote {out / 'rows.csv'}, plots and {out / PAGE} in {spent:,.0f} s")
+    for contest in () if quiet else made.contests:
+        tell(f"{contest.dataset}: {contest.verdict}")
+        note(contest.notes, quiet=quiet)
 
 
 def table(comparison: "Comparison") -> Mapping[str, Sequence[object]]:

@@ -100,10 +100,11 @@ def summarise_audit(
     _check(found, train, test, pool)
     shown = list(inputs)[:SHOWN]
     mine = [*shown, *([label] if label in train.columns else [])]
-    mean = float((found.ceiling**2).mean()) or 1.0
-    order = found.matter(len(found.influence))
+    mean, order = float((found.ceiling**2).mean()) or 1.0, found.matter(len(found.influence))
     places = np.unique(np.linspace(0, len(order) - 1, CURVE).round().astype(int))
     redundant = found.redundant()
+    ranked, weights = enumerate(order[:k].tolist(), 1), found.influence / mean
+    matters = (Matter(train.row(rank, row, mine), float(weights[row])) for rank, row in ranked)
     return AuditSummary(
         source=text(train.source),
         test_source=text(test.source),
@@ -123,15 +124,12 @@ def summarise_audit(
         prior=found.prior[0],
         bars=_bars(found.deviation),
         risks=_risks(found, test, shown, k, trained),
-        influence=tuple((found.influence[order[places]] / mean).tolist()),
+        influence=tuple(weights[order[places]].tolist()),
         places=tuple((places + 1).tolist()),
         limit=found.limit / mean,
         redundant=len(redundant),
         redundant_ids=tuple(train.name(row) for row in redundant[:NAMED].tolist()),
-        matters=tuple(
-            Matter(train.row(rank, row, mine), float(found.influence[row]) / mean)
-            for rank, row in enumerate(order[:k].tolist(), 1)
-        ),
+        matters=tuple(matters),
         helps=_helps(found, pool, shown),
         chance=tuple(tuple(one) for one in found.chance.tolist()),
         random=tuple(found.random.tolist()),
@@ -139,11 +137,13 @@ def summarise_audit(
         columns=tuple(map(text, shown)),
         train_columns=tuple(map(text, mine)),
         left_out=len(inputs) - len(shown),
-        settings=tuple(
-            (text(key), text(item)) for key, item in (settings or {}).items() if item is not None
-        ),
+        settings=_texts(settings or {}),
         warnings=tuple(dict.fromkeys(map(text, notes))),
     )
+
+
+def _texts(settings: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    return tuple((text(key), text(item)) for key, item in settings.items() if item is not None)
 
 
 def _check(found: Audit, train: AuditRows, test: AuditRows, pool: AuditRows | None) -> None:

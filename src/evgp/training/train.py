@@ -92,8 +92,7 @@ def train(
     outputs_match(steady_outputs(template, points[:2]), goals, measure)
     batch = 32 if batch is None and optimiser == "sgd" else batch
     batch = None if batch is None or batch >= len(points) else batch
-    sample = sample_bytes(template, points)
-    road = road_for(template, points)
+    sample, road = sample_bytes(template, points), road_for(template, points)
     adam, rows = optimiser == "adam", batch or len(points)
     kept = 2 if adam else int(momentum > 0)
     groups = Groups.of(
@@ -111,7 +110,6 @@ def train(
         taken = groups.each(work, steps, report)
     made = Ensemble(torch.zeros(members), taken, shape, lr, template, stack, road, sample)
     losses, _ = measure.both(made.predict(points, memory=memory), goals)
-    lost = (~torch.isfinite(losses)).nonzero()[:, 0]
-    if len(lost):
-        raise Diverged(int(lost[0]), int(taken[lost[0]]), lr)
+    for lost in (~torch.isfinite(losses)).nonzero()[:1, 0].tolist():
+        raise Diverged(lost, int(taken[lost]), lr)
     return replace(made, losses=losses)
