@@ -130,7 +130,8 @@ def measured(package: Path) -> dict[str, str]:
         found[f"type tests on {kind}"] = str(type_tests(names, package))
     found[CARRIERS] = f"{len(carriers(package))} ({', '.join(carriers(package))})"
     found[TOUCHED] = (
-        "3 (`selection/request.py`, `cli/_wanted.py`, `cli/_options.py`); in Python alone 1"
+        "6 by one who was new here (`random_state`): `selection/request.py`, the docstring in "
+        "`selection/pick.py`, `cli/_wanted.py`, `cli/_options.py`, `cli/_asked.py`, `cli/_output.py`"
     )
     return found
 

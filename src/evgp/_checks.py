@@ -30,7 +30,8 @@ def can(thing: object, what: str) -> bool:
     >>> can(Mine(), "by_features"), can(Mine(), "certifiable")
     (True, False)
     """
-    return bool(getattr(thing, what, False))
+    said = getattr(thing, what, False)  # a frame may have a column of this name
+    return isinstance(said, bool | np.bool_) and bool(said)
 
 
 SEEDS = 2**32  # as many as NumPy has

@@ -239,3 +239,13 @@ def test_picks_that_change_nothing_are_said() -> None:
     x = np.random.default_rng(0).normal(size=(30, 3))
     with pytest.warns(DataWarning, match="lower the variance by less than 1e-09 of it"):
         evgp.pick(x, 5, x_test=x * 1e12)
+
+
+def test_columns_may_be_called_what_pools_are_asked(tmp_path) -> None:
+    names = ("in_files", "in_memory", "cells", "data", "source", "x", "columns", "shape")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.normal(size=20) for name in names})
+    frame.to_csv(tmp_path / "pool.csv", index=False)
+    here, there = evgp.pick(frame, 4), evgp.pick(tmp_path / "pool.csv", 4)
+    assert here.indices.tolist() == there.indices.tolist()
+    assert list(here.to_frame(frame).columns)[-len(names) :] == list(names)

@@ -10,9 +10,9 @@ import pyarrow as pa
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
+from evgp._checks import can
 from evgp._errors import DatasetError, PoolError
 from evgp._extras import EXTRAS
-from evgp.datasets.encode import Streamed
 from evgp.datasets.samples import Columned, is_samples, one_split, stack
 from evgp.datasets.streamed import KINDS, is_address, open_pool
 from evgp.datasets.tables import Table, read_table
@@ -65,8 +65,8 @@ def opened(pool: Any, text: Sequence[str] = ()) -> Any:
     Columns in `text` are taken from a CSV as they are written.
     """
     if not isinstance(pool, str | Path):
-        if isinstance(pool, Table | Streamed | Columned) or is_pandas(pool):
-            return pool
+        if is_pandas(pool) or hasattr(pool, "cells") or isinstance(pool, Columned):
+            return pool  # a table, or files, have cells
         if is_samples(pool):
             return stack(pool, "pool").numpy()
         return _arrow(pool) if hasattr(pool, "__arrow_c_stream__") else array_of(pool)
@@ -97,7 +97,7 @@ def table_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> Table:
     >>> table_of(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1])).data.to_pydict()
     {'x0': [3.0], 'x1': [4.0]}
     """
-    if isinstance(pool, Streamed):
+    if can(pool, "in_files"):
         raw = pool.raw_at(np.arange(len(pool)) if rows is None else rows, pool.columns)
         return Table(raw if isinstance(raw, pa.Table) else _named(raw), pool.name)
     if isinstance(pool, Columned):
@@ -111,7 +111,8 @@ def table_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> Table:
         frame = frame if rows is None else frame.iloc[rows]
         cells = [_cells(frame.iloc[:, j]) for j in range(frame.shape[1])]
         return Table(pa.Table.from_arrays(cells, list(map(str, frame.columns))), "the pool")
-    data, source = (pool.data, pool.source) if isinstance(pool, Table) else (pool, "the pool")
+    data = getattr(pool, "data", pool)  # that of a table; an Arrow table is its own
+    source = getattr(pool, "source", "the pool")
     return Table(data if rows is None else data.take(rows), source)
 
 

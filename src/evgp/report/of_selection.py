@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int, Shaped
 
-from evgp._checks import word
+from evgp._checks import can, word
 from evgp._errors import DatasetError, DataWarning, PoolError
 from evgp.datasets import (
     ArrayPictures,
     Columned,
     Encoder,
-    Streamed,
     Table,
     array_of,
     check_same_rows,
@@ -76,7 +75,7 @@ def write_report(
 
 def _rows_to_read(selection: Selection, pool: Any) -> Int[np.ndarray, " r"] | None:
     """Of a pool that stays in its files, the picks and some others for the map; None for all."""
-    if not isinstance(pool, Streamed):
+    if not can(pool, "in_files"):
         return None
     n = len(pool)
     others = np.random.default_rng(0).choice(n, min(_MAP, n), replace=False)

@@ -129,6 +129,10 @@ class Backend(Protocol):
         """Bytes that it writes."""
         ...
 
+    def in_less(self) -> "Backend":
+        """The same with less memory, where there is a slower way."""
+        ...
+
     def run(self, search: Greedy, storage: str, generator: Generator | None = None) -> Selection:
         """The picks."""
         ...
@@ -177,6 +181,10 @@ class DenseBackend:
         """Nothing."""
         return 0
 
+    def in_less(self) -> Backend:
+        """There is none."""
+        return self
+
     def run(self, search: Greedy, storage: str, generator: Generator | None = None) -> Selection:
         """Search over the exact kernel."""
         return _searched(self.request, self.opened(storage), search, generator)
@@ -211,6 +219,10 @@ class FeaturesBackend:
     def disk(self) -> int:
         """Nothing."""
         return 0
+
+    def in_less(self) -> Backend:
+        """There is none."""
+        return self
 
     def run(self, search: Greedy, storage: str, generator: Generator | None = None) -> Selection:
         """Make the features, then search over them."""
@@ -250,6 +262,10 @@ class ShardsBackend:
     def seconds(self, storage: str, search: Greedy) -> float:
         """Making the features, and a read of them a pick."""
         return _featurised(self.request, self.width, 4, search)
+
+    def in_less(self) -> Backend:
+        """With the sums of rows on the disk."""
+        return replace(self, scratch=True)
 
     def disk(self) -> int:
         """The features and what they miss."""

@@ -18,7 +18,7 @@ from evgp._reading import reading_within
 from evgp._repr import html_card
 from evgp.pool import Selection
 from evgp.search import Greedy
-from evgp.selection.backends import Backend, DenseBackend, ShardsBackend, backend_named, features_of
+from evgp.selection.backends import Backend, DenseBackend, backend_named, features_of
 from evgp.selection.checks import choose_greedy
 from evgp.selection.request import Request
 from evgp.selection.run import check_by_features
@@ -223,7 +223,7 @@ def planned(request: Request) -> Plan:
         request.sizes.candidates,
         request.k,
         request.criterion,
-        sharded=isinstance(backend, ShardsBackend),
+        sharded=backend.name == "sharded",
     )
     need = backend.memory(storage)
     return Plan(
@@ -264,8 +264,8 @@ def _backend(request: Request, room: int) -> Backend:
         if names[0] == "dense" and made and features_of(request)[1] >= len(request.x):
             break  # as many features as rows take no less
         backend = backend_named(name, request)
-        if isinstance(backend, ShardsBackend) and backend.memory("float32") > room:
-            backend = replace(backend, scratch=True)
+        if backend.memory("float32") > room:
+            backend = backend.in_less()
         made.append(backend)
         # A matrix that would fit in float32 is advised, not replaced.
         free = request.storage == "auto" or name != "features"
