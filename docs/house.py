@@ -131,7 +131,8 @@ def measured(package: Path) -> dict[str, str]:
     found[CARRIERS] = f"{len(carriers(package))} ({', '.join(carriers(package))})"
     found[TOUCHED] = (
         "6 by one who was new here (`random_state`): `selection/request.py`, the docstring in "
-        "`selection/pick.py`, `cli/_wanted.py`, `cli/_options.py`, `cli/_asked.py`, `cli/_output.py`"
+        "`selection/pick.py`, `cli/_wanted.py`, `cli/_options.py`, `cli/_asked.py`, "
+        "`cli/_output.py`"
     )
     return found
 

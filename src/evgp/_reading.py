@@ -168,10 +168,15 @@ def read_json_text(path: str | Path, error: type[EvgpError] = DatasetError) -> s
 def read_json_bytes(path: str | Path, error: type[EvgpError] = DatasetError) -> bytes:
     """The same, not yet decoded."""
     data = read_bytes(path, error)
+    check_json(data, path, error)
+    return data
+
+
+def check_json(data: bytes, source: str | Path, error: type[EvgpError] = DatasetError) -> None:
+    """Refuse JSON whose values would not fit in memory."""
     marks = sum(data.count(mark) for mark in (b",", b"[", b"{"))
     letters = len(data) * (_JSON_ASCII if data.isascii() else _JSON_OTHER)
-    _fits(letters + _JSON_VALUE * marks, path, error)
-    return data
+    _fits(letters + _JSON_VALUE * marks, source, error)
 
 
 def _decoded(data: bytes, path: str | Path, error: type[EvgpError]) -> str:

@@ -17,6 +17,7 @@ from evgp.integrations.label_studio import client as ours
 from evgp.integrations.label_studio.backend import make_backend
 from evgp.integrations.label_studio.client import LabelStudio, LabelStudioError, checked_url
 from tests.cli.conftest import run  # noqa: F401  (a fixture)
+from tests.datasets.webserver import serving
 from tests.integrations.label_studio.conftest import recorded, spam_in
 
 TOKEN = "0123456789abcdef0123456789abcdef01234567"
@@ -108,6 +109,19 @@ def test_a_server_that_says_nothing(monkeypatch) -> None:
     with answering(slow) as (url, _), LabelStudio(url, TOKEN, timeout=0.2) as client:
         with pytest.raises(LabelStudioError, match=r"expected an answer .* within 0 s, got none"):
             client.project(7)
+
+
+def test_an_answer_that_drips(monkeypatch) -> None:
+    with serving(b"") as url, LabelStudio(f"{url}/drip", TOKEN, timeout=1.0) as client:
+        with pytest.raises(LabelStudioError, match=r"in time, got \d+ bytes of it in 1 s"):
+            client.export(7)
+
+
+def test_json_that_would_fill_memory_is_not_parsed(monkeypatch) -> None:
+    monkeypatch.setattr("evgp._reading.room", lambda: 10_000_000)
+    with answering(lambda *_: (200, JSON, b"[" + b"[]," * 300_000 + b"[]]")) as (url, _):
+        with LabelStudio(url, TOKEN) as client, pytest.raises(LabelStudioError, match="it needs"):
+            client.export(7)
 
 
 def test_an_answer_without_end(monkeypatch) -> None:

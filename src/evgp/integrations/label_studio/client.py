@@ -3,11 +3,13 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
 from evgp._errors import EvgpError
 from evgp._extras import lacking
+from evgp._reading import check_json
 from evgp.integrations.label_studio.config import printable
 from evgp.integrations.label_studio.tasks import CAMPAIGN, POOL, ROW
 
@@ -18,6 +20,7 @@ except ImportError as error:
 
 TOKEN, ADDRESS = "LABEL_STUDIO_API_KEY", "LABEL_STUDIO_URL"
 _MOST_BYTES = 2**30  # of one answer
+_PACE = 50_000  # bytes a second that an answer must have, beyond the time-out
 _BATCH_BYTES = 2**23  # of tasks in one request; Label Studio takes 250 MB
 _BATCH = 250
 _PAGE = 100
@@ -189,9 +192,14 @@ class LabelStudio:
             headers = headers | {"content-type": "application/json"}
         try:
             with self._http.stream(method, self.url + path, headers=headers, **given) as answer:
-                parts, size = [], 0
+                parts, size, begun = [], 0, monotonic()
                 for part in answer.iter_bytes():
                     size += len(part)
+                    if monotonic() - begun > (self._http.timeout.read or 0) + size / _PACE:
+                        raise LabelStudioError(
+                            f"expected an answer of {self.url} in time, got {size:,} bytes of it "
+                            f"in {monotonic() - begun:.0f} s; see what keeps it, and try again"
+                        )
                     if size > _MOST_BYTES:
                         raise LabelStudioError(
                             f"expected at most {_MOST_BYTES:,} bytes from {self.url}, got more"
@@ -210,6 +218,7 @@ class LabelStudio:
             ) from error
 
     def _read(self, body: bytes, kind: str) -> Any:
+        check_json(body, self.url, LabelStudioError)
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
