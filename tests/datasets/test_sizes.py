@@ -123,7 +123,7 @@ def test_long_words_are_read_where_they_fit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_many_rows_of_nothing_are_refused(tmp_path: Path, suffix: str) -> None:
-    rows = 10_000_000
+    rows = 40_000_000
     data = pa.table({"a": pa.nulls(rows, pa.int8()), "b": pa.nulls(rows, pa.int8())})
     path = tmp_path / f"a{suffix}"
     if suffix == ".parquet":
