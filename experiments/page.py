@@ -148,7 +148,7 @@ def _section(
         f"{again} It took {_effort(record)}; {versions}. [Rows]({above}/{ROWS}).",
         "",
     ]
-    for name in sorted(path.stem for path in folder.glob("*.png")):
+    for name in sorted(from_rows(study.draw, folder)):
         lines += [f"![{study.title}]({above}/{name}.png)", ""]
     if study.table is not None:
         lines += [from_rows(study.table, folder)]

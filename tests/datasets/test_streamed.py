@@ -90,8 +90,8 @@ def test_a_streamed_table_encodes_as_one_in_memory(
     np.testing.assert_array_equal(fitted.sample, got[rows])
     np.testing.assert_array_equal(fitted.take(rows[::-1]), got[rows[::-1]])
     np.testing.assert_array_equal(fitted.take(np.array([5, 5, 2])), got[[5, 5, 2]])
-    kept = [note for note in known.notes if "values far" not in note and "cop" not in note]
-    assert [note for note in fitted.notes if "values far" not in note] == kept
+    kept = [note for note in known.notes if "outliers" not in note and "cop" not in note]
+    assert [note for note in fitted.notes if "outliers" not in note] == kept
 
 
 @pytest.mark.parametrize("name", ["pool.arrow", "pool.feather", "pool.ipc"])
