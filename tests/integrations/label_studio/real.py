@@ -100,7 +100,7 @@ def evgp(server, folder, *arguments, token=LEGACY, code=0):
     command, name, *rest = (str(one) for one in arguments)
     made = CliRunner().invoke(
         app,
-        [command, str(folder / name), *rest],
+        ["campaign", command, str(folder / name), *rest],
         prog_name="evgp",
         env={"LABEL_STUDIO_URL": server.url, "LABEL_STUDIO_API_KEY": token},
     )
