@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.contests import cells, curves, panels, told
+from experiments.contests import averages, cells, curves, panels
 from experiments.rows import Rows
 from experiments.study import Claim, Study
 from experiments.verdicts import between, outperforms, rule
@@ -23,9 +23,9 @@ def claims(rows: Rows) -> Sequence[Claim]:
         Claim(
             "EV-GP outperforms BatchBALD, which is less suitable without initial labels and with "
             "large batches.",
-            f"Mean over the curve, output entropy: {told(rows, 'output_entropy')}; accuracy: "
-            f"{told(rows, 'accuracy')}. Lead of EV-GP on BatchBALD, in percent of the larger of "
-            "the two, ± standard error over seeds, paired: output entropy "
+            f"Mean over the curve, output entropy: {averages(rows, 'output_entropy')}; accuracy: "
+            f"{averages(rows, 'accuracy')}. Lead of EV-GP on BatchBALD, in percent of the larger "
+            "of the two, ± standard error over seeds, paired: output entropy "
             f"{between(rows, 'output_entropy', 'evgp', 'batchbald')}; accuracy "
             f"{between(rows, 'accuracy', 'evgp', 'batchbald')}. "
             + "That BatchBALD does better with initial labels or in small batches is not tried. "

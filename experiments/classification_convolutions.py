@@ -5,7 +5,7 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from evgp.datasets import names
-from experiments.contests import MLMOC, cells, curves, panels, told
+from experiments.contests import MLMOC, averages, cells, curves, panels
 from experiments.rows import Rows, column
 from experiments.study import Claim, Study
 from experiments.verdicts import between, compared, outperforms, rule
@@ -48,9 +48,9 @@ def claims(rows: Rows) -> Sequence[Claim]:
         ),
         Claim(
             "EV-GP can generally select points which result in good initialisation robustness.",
-            f"Output entropy, mean over the curve: {told(kept, 'output_entropy')}. Lead on random "
-            "picks, in percent of the larger of the two, ± standard error over seeds, paired: "
-            f"{between(kept, 'output_entropy', 'evgp', 'random')}. {said}"
+            f"Output entropy, mean over the curve: {averages(kept, 'output_entropy')}. Lead on "
+            "random picks, in percent of the larger of the two, ± standard error over seeds, "
+            f"paired: {between(kept, 'output_entropy', 'evgp', 'random')}. {said}"
             + rule("EV-GP is better than random picks", kept),
             outperforms(kept, ["output_entropy"], ["random"]),
         ),

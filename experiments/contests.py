@@ -176,7 +176,7 @@ def standing(rows: Rows, metric: str) -> dict[str, tuple[float, float]]:
     return dict(sorted(made.items(), key=lambda item: item[1][0] if lower else -item[1][0]))
 
 
-def told(rows: Rows, metric: str) -> str:
+def averages(rows: Rows, metric: str) -> str:
     """The standing in words, dataset by dataset."""
     parts = []
     for title, some in panels(rows).items():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from experiments.contests import cells, curves, panels, told
+from experiments.contests import averages, cells, curves, panels
 from experiments.rows import Rows
 from experiments.study import Claim, Study
 from experiments.verdicts import Gap, graded, lead, little, percent, rule
@@ -56,7 +56,7 @@ def claims(rows: Rows) -> Sequence[Claim]:
         Claim(
             "MLMOC relies on initial data: without it there is a noticeable drop.",
             f"A random first batch changes its accuracy by {_listed(gains['mlmoc', 'random'])}. "
-            f"{told(rows, 'accuracy')}. " + rule("accuracy is lower without it", rows),
+            f"{averages(rows, 'accuracy')}. " + rule("accuracy is lower without it", rows),
             graded([gap] for gap in gains["mlmoc", "random"].values()),
         ),
         Claim(

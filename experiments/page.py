@@ -27,11 +27,11 @@ on every dataset, by more than one standard error of their paired difference ove
 part" that it has the best mean on some dataset at least, the most that one seed can show. One
 standard error is a weak test: where there is no difference at all, chance passes it one time in
 four with two seeds and one in five with three. A verdict speaks of our runs at the scale that is
-told, no more. The mean over a curve is the area under it over its width, in numbers of labels, so
+named, no more. The mean over a curve is the area under it over its width, in numbers of labels, so
 that both ends count half. Times are summed over cells, of which several may have run at once;
 versions are those of the last run.
 
-What holds for all studies and departs from the authors, or is not told by them: networks of dense
+What holds for all studies and departs from the authors, or is not said by them: networks of dense
 layers are trained in the standard parametrisation from Xavier's initialisation, where Adam and the
 NTK parametrisation are not named; picks are those of the exact greedy, where the authors looked at
 1,000 candidates at a time; picks are made with a noise of 1e-6 of the mean variance, where the
@@ -140,10 +140,10 @@ def _section(
     if record["departures"]:
         lines += [f"*Where it departs from the paper:* {record['departures']}", ""]
     versions = ", ".join(f"{name} {number}" for name, number in record["versions"].items())
-    told = record["command"]
+    command = record["command"]
     usual = f"python -m experiments {study.name} --scale {record['scale']}"
-    again = f"Again: `{_as_now(told) or usual}`"
-    again += "." if told else "; by which command it ran is not recorded."
+    again = f"Again: `{_as_now(command) or usual}`"
+    again += "." if command else "; by which command it ran is not recorded."
     lines += [
         f"{again} It took {_effort(record)}; {versions}. [Rows]({above}/{ROWS}).",
         "",

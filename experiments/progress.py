@@ -16,7 +16,7 @@ def watched(quiet: bool) -> Iterator[Callable[[int, int, float | None], object]]
         yield lambda done, total, left: None
         return
     if not sys.stderr.isatty():
-        yield lambda done, total, left: tell(told(done, total, left))
+        yield lambda done, total, left: tell(counted(done, total, left))
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn
@@ -42,10 +42,10 @@ def watched(quiet: bool) -> Iterator[Callable[[int, int, float | None], object]]
         yield move
 
 
-def told(done: int, total: int, left: float | None) -> str:
+def counted(done: int, total: int, left: float | None) -> str:
     """How far a run is.
 
-    >>> told(12, 36, 1440.0), told(0, 36, None), told(36, 36, 0.0)
+    >>> counted(12, 36, 1440.0), counted(0, 36, None), counted(36, 36, 0.0)
     ('12 of 36 cells, about 24 min left', '0 of 36 cells', '36 of 36 cells')
     """
     rest = "" if left is None or done == total else f", {ahead(left)}"

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 
 from evgp.arena import MEASURES
-from experiments.contests import NAMES, areas, panels, told
+from experiments.contests import NAMES, areas, averages, panels
 from experiments.rows import Rows, distinct
 from experiments.study import Verdict
 
@@ -157,7 +157,7 @@ def least_clear(rows: Rows, metric: str, others: Sequence[str], ours: str = "evg
 def compared(rows: Rows, metric: str, others: Sequence[str], more: str = "") -> str:
     """What rows say of EV-GP outperforming others, and when that is so, in words."""
     return (
-        f"mean over the curve: {told(rows, metric)}. Lead on the rival on whom it is least "
+        f"mean over the curve: {averages(rows, metric)}. Lead on the rival on whom it is least "
         "clear, in percent of the larger of the two, ± standard error over seeds, paired: "
         f"{least_clear(rows, metric, others)}. {more}"
         + rule("EV-GP is better than each other strategy", rows)

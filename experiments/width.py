@@ -113,22 +113,22 @@ def claims(rows: Rows) -> Sequence[Claim]:
     return [
         Claim(
             "A wider network in training improves accuracy.",
-            f"{each}: {told(rows, 'train_width', 'accuracy')}. {wider}.",
+            f"{each}: {means_by(rows, 'train_width', 'accuracy')}. {wider}.",
             improves(rows, "train_width", "accuracy"),
         ),
         Claim(
             "A wider network in training improves robustness.",
-            f"Output entropy: {told(rows, 'train_width', 'output_entropy')}. {wider}.",
+            f"Output entropy: {means_by(rows, 'train_width', 'output_entropy')}. {wider}.",
             improves(rows, "train_width", "output_entropy"),
         ),
         Claim(
             "A wider network for the picks improves robustness.",
-            f"Output entropy: {told(rows, 'select', 'output_entropy')}. {wider}.",
+            f"Output entropy: {means_by(rows, 'select', 'output_entropy')}. {wider}.",
             improves(rows, "select", "output_entropy"),
         ),
         Claim(
             "A wider network for the picks has a negligible effect on accuracy.",
-            f"Accuracy: {told(rows, 'select', 'accuracy')}. Holds if the change is less than a "
+            f"Accuracy: {means_by(rows, 'select', 'accuracy')}. Holds if the change is less than a "
             "quarter of that with the width in training "
             f"({signed(change(rows, 'train_width', 'accuracy'))}), in part if less than half.",
             little([(change(rows, "select", "accuracy"), change(rows, "train_width", "accuracy"))]),
@@ -157,7 +157,7 @@ def improves(rows: Rows, by: str, metric: str) -> Verdict:
     return "holds" if (sign * np.diff(found[:, 0]) > 0).all() else "holds in part"
 
 
-def told(rows: Rows, by: str, metric: str) -> str:
+def means_by(rows: Rows, by: str, metric: str) -> str:
     """The mean for each width, and the whole change."""
     _, found = mean_by(rows, by, metric)
     means = ", ".join(f"{mean:.4f}" for mean in found[:, 0])

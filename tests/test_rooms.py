@@ -29,8 +29,7 @@ ROOMS = [  # low to high; rooms on one line do not import each other
 ]
 LONGEST = 60  # lines of code in a function
 EXCEPTIONS = {  # those that were longer when this was first checked; the list may only shrink
-    "cli/audit.py:audit": 71,
-    "integrations/label_studio/backend.py:make_backend": 69,
+    "cli/audit.py:audit": 67,
     "experiments/model_claims.py:claims": 105,
     "experiments/other_criteria.py:claims": 90,
     "experiments/variance_correlation.py:claims": 64,

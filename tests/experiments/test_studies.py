@@ -181,7 +181,7 @@ def test_standing_is_the_mean_height_best_first() -> None:
     found = contests.standing(rows, "mse")
     assert list(found) == ["evgp", "random"]
     assert found["random"] == pytest.approx((4.0, 2**0.5))
-    assert contests.told(rows, "mse") == "Boston: EV-GP 2.25 ± 1.1, Random 4 ± 1.4"
+    assert contests.averages(rows, "mse") == "Boston: EV-GP 2.25 ± 1.1, Random 4 ± 1.4"
 
 
 def _as_laptop(found, folder, **told):

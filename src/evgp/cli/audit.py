@@ -12,7 +12,7 @@ from evgp.cli._output import guarded, note, progress, show, show_json, tell
 
 if TYPE_CHECKING:
     from evgp import Audit, Recipe
-    from evgp.cli._audited import Sets
+    from evgp.cli._audited import AuditCall, Sets
     from evgp.report import AuditSummary, Trained
 
 _TABLE = ".csv, .tsv (also .gz), .parquet, .arrow, .feather."
@@ -138,12 +138,8 @@ def audit(
             net = evgp.mlp(depth, width, activation, w_std, b_std, outputs=outputs)
             recipe = evgp.Recipe(net, {"optimiser": "adam", "lr": lr, "steps": steps}, gentler=3)
             trained = _trained(recipe, found, sets, members=members, seed=seed, bar=bar)
-    settings = {
-        "label": label, "task": sets.data.kind, "network": str(network), "noise": noise,
-        "seed": seed, "id": id, "drop": ", ".join(drop or ()) or None, "impute": impute or None,
-    }  # fmt: skip
-    if train:
-        settings |= {"members": members, "steps": steps, "lr": lr}
+    more_settings = {"members": members, "steps": steps, "lr": lr} if train else {}
+    settings = _settings(wanted, sets, str(network), noise, seed) | more_settings
     made = _audited.Audited(found, sets, label, k, trained, settings, (*sets.notes, *more))
     summary = made.summary(network=str(network))
     page = None if report is None else render_audit(summary)
@@ -156,6 +152,17 @@ def audit(
     if not quiet:
         tell(sets.taken(task))
         _tell(summary, [str(path) for path in (output, report) if path is not None])
+
+
+def _settings(
+    call: "AuditCall", sets: "Sets", network: str, noise: float, seed: int
+) -> dict[str, object]:
+    """As the page of the audit shows them."""
+    return {
+        "label": call.label, "task": sets.data.kind, "network": network, "noise": noise,
+        "seed": seed, "id": call.id, "drop": ", ".join(call.drop) or None,
+        "impute": call.impute or None,
+    }  # fmt: skip
 
 
 def _tell(summary: "AuditSummary", files: list[str]) -> None:

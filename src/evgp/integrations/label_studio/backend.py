@@ -141,21 +141,7 @@ def make_backend(
     @app.post("/predict")
     def predict(asked: Annotated[Tasks, Depends(body_of(Tasks, skim=True))]) -> dict[str, Any]:
         """The gain of each task as its score; 0 for those that are none of ours."""
-        rows = [_row(campaign, task) for task in asked.tasks]
-        ours = sorted({row for row in rows if row is not None})
-        gains = dict(zip(ours, scores(campaign, ours), strict=True))
-        version = _version(campaign)
-        return {
-            "results": [
-                {
-                    "result": [],
-                    "score": 0.0 if row is None else gains[row],
-                    "model_version": version,
-                }
-                for row in rows
-            ],
-            "model_version": version,
-        }
+        return _predicted(campaign, [_row(campaign, task) for task in asked.tasks])
 
     @app.post("/webhook", status_code=201)
     def webhook(
@@ -175,6 +161,14 @@ def make_backend(
     add_handlers(app)
     app.add_middleware(Guard, hosts=hosts, admit=admit, doors=DOORS, pages=False)
     return app
+
+
+def _predicted(campaign: Campaign, rows: Sequence[int | None]) -> dict[str, Any]:
+    ours = sorted({row for row in rows if row is not None})
+    gains = dict(zip(ours, scores(campaign, ours), strict=True))
+    same: dict[str, Any] = {"model_version": _version(campaign)}
+    found = [{"result": [], "score": 0.0 if row is None else gains[row], **same} for row in rows]
+    return {"results": found, **same}
 
 
 def _told(
