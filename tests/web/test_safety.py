@@ -311,6 +311,12 @@ def test_an_address_that_is_taken_is_told(run_serve, spam) -> None:
     assert result.exit_code == 1 and "take another --port" in result.stderr
 
 
+@pytest.mark.parametrize("lease", ["inf", "nan", "1e308", "0", "86401"])
+def test_a_lease_ends(run_serve, spam, lease) -> None:
+    result = run_serve(str(spam.path), "--port", "0", "--lease", lease)
+    assert result.exit_code == 2 and "--lease" in result.stderr
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="addresses as Linux gives them")
 def test_a_server_for_all_knows_its_own_names() -> None:
     from evgp.web.listen import names_of

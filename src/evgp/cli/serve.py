@@ -45,7 +45,11 @@ Twice = Annotated[
 Lease = Annotated[
     float,
     typer.Option(
-        "--lease", metavar="SECONDS", min=1, help="How long a row on a screen is kept from others."
+        "--lease",
+        metavar="SECONDS",
+        min=1,
+        max=86_400,
+        help="How long a row on a screen is kept from others.",
     ),
 ]
 
@@ -69,7 +73,7 @@ def serve(
 
     An answer that the page calls saved is on the disk. The next batch is picked while people label.
     Nothing but this machine is asked for anything; other machines get in with --public alone, and
-    with a token: that of $EVGP_TOKEN, or one that is made up and lies beside the campaign.
+    with a token: that of $EVGP_TOKEN, or one that is made up and kept next to the campaign.
 
     With --label-studio serve an ML backend for Label Studio instead: it scores tasks by their gain
     and records annotations as they come. -k, --twice and --lease are for the page alone.
