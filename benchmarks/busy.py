@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.common import Options, record, timed
 from evgp._processes import cores
-from evgp.datasets.bundled import write_diabetes
+from evgp.datasets.demo import write_diabetes
 
 PASSIVE = "from evgp.cli.main import main; main()"
 SPINNING = "from evgp.cli.main import app; app(prog_name='evgp')"
@@ -57,7 +57,7 @@ def run(options: Options) -> None:
             f"others: processes that compute all the time beside it, on {count} cores.",
             f"A run that takes more than {MOST:.0f} s is ended, and counts as that.",
         ],
-        seconds="Seconds are medians, in turns, with the start of Python and torch.",
+        seconds="Seconds are medians of alternating runs, including the start of Python and torch.",
     )
 
 

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from benchmarks.common import Options, in_turns, record, timed
 from benchmarks.data import half
-from evgp import Network, candidates, choose
-from evgp.architectures.folds import split
+from evgp import Network, choose
+from evgp.architectures import candidates
+from evgp.architectures.cross_validation import split
 from evgp.kernels import NNGP, NTK
 
 CASES = ((20, 100), (200, 100), (500, 100))

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.quiet import calm
-from evgp import EVGP, NTK, Exact, Pool, Selection, mlp
+from evgp import EVGP, NTK, Pool, Selection, mlp
+from evgp.search import Exact
 
 
 @dataclass

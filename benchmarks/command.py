@@ -44,7 +44,7 @@ def run(options: Options) -> None:
             "little; wall_s: on the clock, which it does change.",
             "wheel: built by hatchling from these sources.",
         ],
-        seconds="Seconds are medians, in turns.",
+        seconds="Seconds are medians of alternating runs.",
     )
 
 

@@ -142,8 +142,8 @@ def record(
 ) -> None:
     """Print the rows, and write them as CSV and as a short page; `seconds` says how they count."""
     seconds = seconds or (
-        f"Seconds are wall time, best of {options.repeats} in turns; `others` is the cores that "
-        "other processes used while the call that counts ran."
+        f"Seconds are wall time, the best of {options.repeats} alternating runs; `others` is the "
+        "number of cores that other processes used during the counted run."
     )
     folder = options.folder()
     folder.mkdir(parents=True, exist_ok=True)
@@ -186,7 +186,7 @@ def _setting(options: Options, name: str, seconds: str) -> str:
     others = options.others.cores()
     return (
         f"`{command}`, {today}; {torch.get_num_threads()} threads on {os.cpu_count()} cores, "
-        f"of which others used {others:.1f} meanwhile; evgp {evgp.__version__} ({options.commit}), "
+        f"{others:.1f} used by other processes; evgp {evgp.__version__} ({options.commit}), "
         f"Python {platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}, "
         f"SciPy {scipy.__version__}. {seconds}"
     )

@@ -26,6 +26,12 @@ def half(name: str) -> np.ndarray:
     return standardised(x[kept].astype(np.float64))
 
 
+def whole(name: str) -> np.ndarray:
+    """All inputs of a regression, as they are."""
+    files = {"california": "california_housing"}
+    return _load(f"{files.get(name, name)}.npz")["X"].astype(np.float64)
+
+
 def gaussian(n: int, d: int) -> np.ndarray:
     """Rows of standard normal numbers."""
     return np.random.default_rng(0).normal(size=(n, d))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from benchmarks.common import Options, in_turns, record, timed
 from evgp import mlp, train
 from evgp._machine import seconds
-from evgp.training.fresh import fresh
+from evgp.training.members import initialised
 
 CASES = ((64, 20, 10.0), (64, 200, None), (128, 100, None), (256, 50, None), (512, 200, 1.0))
 MEMBERS, D, LR = 50, 8, 0.01
@@ -104,7 +104,7 @@ def by_hand(x: Tensor, y: Tensor, width: int, steps: int) -> Tensor:
 
 
 def _modules(x: Tensor, width: int) -> list[nn.Module]:
-    return [fresh(mlp(2, width), tuple(x.shape[1:]), 0, member) for member in range(MEMBERS)]
+    return [initialised(mlp(2, width), tuple(x.shape[1:]), 0, member) for member in range(MEMBERS)]
 
 
 def _difference(x: Tensor, y: Tensor, width: int) -> float:

@@ -8,8 +8,8 @@ import torch
 
 from benchmarks.common import Options, in_turns, record
 from benchmarks.data import half
-from evgp import EVGP, NTK, Exact, Exchange, Pool, Selection, mlp
-from evgp.search import Greedy
+from evgp import EVGP, NTK, Pool, Selection, mlp
+from evgp.search import Exact, Exchange, Greedy
 
 GREEDIES = {"exact": Exact(), "exchange": Exchange()}
 

@@ -12,8 +12,8 @@ from benchmarks.common import BMDAL, Options, Peer, Unavailable, record
 from benchmarks.quiet import calm
 from evgp import ExpectedVariance
 from evgp.posterior import FeaturePosterior
-from evgp.posterior.rows import Stored, moment
-from evgp.posterior.sums import FeatureSums
+from evgp.posterior.feature_rows import Stored, moment
+from evgp.posterior.feature_sums import FeatureSums
 from evgp.search.greedy import winner
 
 NOISE = 1e-3

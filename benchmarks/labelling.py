@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.common import Options, record
 from benchmarks.quiet import calm
-from evgp.campaign import Campaign
-from evgp.campaign.events import Answered
+from evgp.labelling.campaign import Campaign
+from evgp.labelling.campaign.events import Answered
 
 PEOPLE, ANSWERS, ROWS, INPUTS = 8, 2_000, 4_000, 20
 
@@ -37,8 +37,8 @@ def run(options: Options) -> None:
         [
             "Each person is a thread that answers rows of their own without a pause, waits for "
             "each acknowledgement, and asks for further rows after every fourth, as the page does. "
-            "The server is the command `evgp serve`, which picks further batches meanwhile; it is "
-            "killed at the end.",
+            "The server is `evgp campaign serve`, which picks further batches in the meantime; "
+            "it is killed at the end.",
             "ms: from sending an answer to its acknowledgement, when it is on the disk.",
             "lost, doubled: answers acknowledged that the file does not hold, or holds twice.",
             "rounds: batches picked in the background, the first of them before.",

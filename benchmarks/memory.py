@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from evgp import EVGP, NTK, Exact, Pool, mlp
+from evgp import EVGP, NTK, Pool, mlp
+from evgp.search import Exact
 
 STORAGES = {"float64": torch.float64, "float32": torch.float32}
 

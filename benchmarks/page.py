@@ -1,4 +1,4 @@
-"""`python -m benchmarks.page`: docs/benchmarks.md from the recorded rows, so that they agree."""
+"""`python -m benchmarks.page` writes docs/benchmarks.md from the recorded rows."""
 
 import csv
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def main() -> None:
 
 
 def page(folder: Path) -> str:
-    """The page, from the records in a folder; a benchmark without a record is left out."""
+    """The page, from the records in a folder; benchmarks without a record are left out."""
     parts = [HEAD]
     for name, (title, say, columns) in SECTIONS.items():
         file = folder / f"{name}.csv"
@@ -36,8 +36,9 @@ def page(folder: Path) -> str:
 HEAD = """# Benchmarks
 
 Written by `python -m benchmarks.page` from the rows in `benchmarks/results/`; do not edit.
-To repeat them: `make bench`, or `python -m benchmarks kernel picks` for some, with `EVGP_DATA`
-naming the folder of the data. Trust the ratios, taken in turns in one run, more than seconds."""
+To repeat all of them, run `make bench`; to repeat some, run, for example, `python -m benchmarks
+kernel picks`. Set `EVGP_DATA` to the folder that contains the datasets. Ratios are measured
+alternately in one run and are more reliable than seconds."""
 
 SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
     "kernel": (
@@ -51,20 +52,20 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "nt_s": "neural-tangents, s",
             "gram_ratio": "evgp / Gram",
             "speedup": "speed-up",
-            "extra_mb": "evgp, MB beyond the result",
+            "extra_mb": "evgp, MB besides the result",
             "nt_extra_mb": "neural-tangents, MB",
             "difference": "largest relative difference",
         },
     ),
     "picks": (
-        "400 picks of 10,000 MNIST images",
+        "400 picks from 10,000 MNIST images",
         said.picks,
         {
             "storage": "storage",
             "total_s": "kernel and picks, s",
             "kernel_s": "kernel, s",
-            "pick_s": "a pick, s",
-            "product_s": "a product, s",
+            "pick_s": "per pick, s",
+            "product_s": "one product, s",
             "ratio": "ratio",
             "certificate_s": "certificate, s",
             "peak_mb": "peak, MB",
@@ -80,9 +81,9 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "n": "n",
             "m": "m",
             "k": "k",
-            "pick_s": "a pick, s",
+            "pick_s": "per pick, s",
             "ratio": "ratio to a product",
-            "ns_a_pair": "ns a pair",
+            "ns_a_pair": "ns per pair",
         },
     ),
     "exchange": (
@@ -106,7 +107,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "pool": "pool",
             "method": "method",
             "setup": "set-up, s",
-            "pick_s": "a pick, s",
+            "pick_s": "per pick, s",
             "variance_left": "variance left",
             "note": "note",
         },
@@ -147,8 +148,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "n": "n",
             "p": "p",
             "setup_s": "set-up, s",
-            "pick_s": "a pick, s",
-            "read_s": "a read, s",
+            "pick_s": "per pick, s",
+            "read_s": "one read, s",
             "ratio": "ratio",
             "bait_s": "bait, s",
             "same_picks": "same picks",
@@ -175,8 +176,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "reading_s": "reading, s",
             "features_s": "features, s",
             "opening_s": "opening, s",
-            "pick_s": "a pick, s",
-            "read_s": "a read, s",
+            "pick_s": "per pick, s",
+            "read_s": "one read, s",
             "ratio": "ratio",
             "total_s": "total, s",
             "anon_mb": "MB",
@@ -195,7 +196,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "ratio": "ratio",
             "alone_s": "verifying alone, s",
             "gb": "features, GB",
-            "gb_per_s": "GB a second",
+            "gb_per_s": "GB per second",
             "others": "others",
         },
     ),
@@ -219,8 +220,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "evgp_s": "evgp, s",
             "kernels_once_s": "loop, kernels once, s",
             "loop_s": "loop, s",
-            "speedup_once": "speedup, kernels once",
-            "speedup": "speedup",
+            "speedup_once": "speed-up, kernels once",
+            "speedup": "speed-up",
             "difference": "difference",
             "others": "others",
         },
@@ -232,12 +233,12 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "people": "people",
             "answers": "answers",
             "lost": "lost",
-            "doubled": "doubled",
+            "doubled": "duplicated",
             "p50_ms": "median, ms",
             "p95_ms": "95 %, ms",
             "p99_ms": "99 %, ms",
             "max_ms": "longest, ms",
-            "answers_a_second": "answers a second",
+            "answers_a_second": "answers per second",
         },
     ),
     "command": (
@@ -246,8 +247,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
         {
             "what": "what",
             "runs": "runs",
-            "cpu_s": "processor, s",
-            "wall_s": "clock, s",
+            "cpu_s": "CPU, s",
+            "wall_s": "wall, s",
             "size": "bytes",
             "files": "files",
         },
@@ -257,7 +258,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
         said.busy,
         {
             "what": "what",
-            "others": "processes beside it",
+            "others": "other processes",
             "spinning_s": "threads that spin, s",
             "evgp_s": "evgp, s",
             "ratio": "ratio",
@@ -273,7 +274,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "evgp_s": "evgp, s",
             "one_by_one_s": "one by one, s",
             "speedup": "speed-up",
-            "step_ms": "a step, ms",
+            "step_ms": "per step, ms",
             "peak_percent": "of peak, %",
             "difference": "largest relative difference",
         },

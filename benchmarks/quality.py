@@ -7,8 +7,10 @@ from torch import Tensor
 
 from benchmarks.common import Options, record, variance_left
 from benchmarks.data import images
-from evgp import EVGP, NTK, EmpiricalNTK, Exchange, Pool, mlp, wide_resnet
+from evgp import EVGP, NTK, EmpiricalNTK, Pool, mlp
 from evgp.kernels import Tabulated
+from evgp.nets import wide_resnet
+from evgp.search import Exchange
 
 NOISE = 1e-6
 WIDTHS = (128, 256, 512, 1024, 2048, 4096)

@@ -6,9 +6,9 @@ import torch
 
 from benchmarks.common import Options, record
 from benchmarks.data import half
-from evgp import EVGP, NTK, Pool, Sharded, TwoRounds, mlp
+from evgp import EVGP, NTK, Pool, mlp
 from evgp.kernels import Inducing
-from evgp.search import Greedy
+from evgp.search import Greedy, Sharded, TwoRounds
 from evgp.selection.features import inducing_points
 
 NOISE = 1e-6

@@ -1,4 +1,4 @@
-"""What the page of benchmarks says of its tables, from their rows."""
+"""The sentences above each table of the benchmarks page, computed from its rows."""
 
 from collections.abc import Sequence
 
@@ -9,87 +9,90 @@ def kernel(rows: Rows) -> str:
     wide = [row for row in rows if row["d"] == "784"]
     speedups = " and ".join(f"{float(row['speedup']):.1f}" for row in wide if row.get("speedup"))
     ratios = " and ".join(f"{float(row['gram_ratio']):.2f}" for row in wide)
-    text = f"At d = 784 the kernel takes {ratios} times the bare product `x @ x.T` (goal: 1.7)"
+    text = (
+        f"At d = 784 the kernel takes {ratios} times as long as the product `x @ x.T` (goal: 1.7)"
+    )
     if speedups:
         text += f" and is {speedups} times as fast as neural-tangents (goal: 2)"
     return (
-        f"{text}, stored as float64 and float32. evgp computes in float64 in every row and only "
-        "stores float32; neural-tangents computes in the type named, which is why it is nearer "
-        "there."
+        f"{text}, stored as float64 and float32 respectively. evgp always computes in float64 and "
+        "only stores float32. neural-tangents computes in the type it stores, which is why the "
+        "gap is smaller in float32."
     )
 
 
 def picks(rows: Rows) -> str:
     small = next(row for row in rows if row["storage"] == "float32")
     return (
-        f"{small['k']} exact picks of {int(small['n']):,} images take "
-        f"{float(small['total_s']):.0f} s, kernel included; the paper reports "
-        f"{float(small['paper_s']):,.0f} s on other hardware. A pick costs "
-        f"{float(small['ratio']):.2f} float32 matrix-vector products (goal: 1.5)."
+        f"{small['k']} exact picks from {int(small['n']):,} images take "
+        f"{float(small['total_s']):.0f} s, including the kernel; the paper reports "
+        f"{float(small['paper_s']):,.0f} s on other hardware. A pick takes "
+        f"as long as {float(small['ratio']):.2f} float32 matrix-vector products (goal: 1.5)."
     )
 
 
 def growth(rows: Rows) -> str:
     pairs = [row["ns_a_pair"] for row in rows if row["grows"] == "n = m"]
     return (
-        f"The time a pick takes for each pair of candidate and test point is {_span(pairs)} ns as "
-        "n = m grows eightfold: it is linear in n m, with overheads that fade."
+        f"A pick takes {_span(pairs)} ns per pair of candidate and test point as n = m grows "
+        "eightfold: its time is linear in n m, plus an overhead that matters only for small pools."
     )
 
 
 def exchange(rows: Rows) -> str:
     swapped = [row for row in rows if row["greedy"] == "exchange"]
     return " ".join(
-        f"On {row['pool']} swapping costs {float(row['cost']):.1f} times the exact run, leaves "
-        f"{float(row['saved_percent']):.1f} % less variance, and is certainly within "
-        f"{100 - float(row['certified_percent']):.1f} % of the best possible fall."
+        f"On {row['pool']} exchange takes {float(row['cost']):.1f} times as long as exact greedy, "
+        f"leaves {float(row['saved_percent']):.1f} % less variance, and is provably within "
+        f"{100 - float(row['certified_percent']):.1f} % of the largest possible reduction."
         for row in swapped
     )
 
 
 def bait(rows: Rows) -> str:
-    told = []
+    sentences = []
     for name in dict.fromkeys(row["pool"] for row in rows):
         ours = _find(rows, name, "evgp exact")
         theirs = _find(rows, name, "bait features")
         if theirs is not None and ours is not None and theirs["pick_s"]:
             times = float(theirs["pick_s"]) / float(ours["pick_s"])
-            told.append(
-                f"On {name} an exact pick is {times:.0f} times as fast as one of bait with all "
-                f"features, and leaves {ours['variance_left']} against {theirs['variance_left']}."
+            sentences.append(
+                f"On {name} an exact pick of evgp is {times:.0f} times as fast as one of bait with "
+                f"all features (variance left: {ours['variance_left']} and "
+                f"{theirs['variance_left']})."
             )
         sketch = _find(rows, name, "bait sketch-512")
         if sketch is not None and ours is not None and sketch["pick_s"]:
             times = float(sketch["pick_s"]) / float(ours["pick_s"])
             more = 100 * (float(sketch["variance_left"]) / float(ours["variance_left"]) - 1)
-            told.append(
-                f"With 512 sketched features bait takes {times:.1f} times our time a pick and "
-                f"leaves {more:.1f} % more variance."
+            sentences.append(
+                f"With 512 sketched features bait takes {times:.1f} times as long per pick as evgp "
+                f"and leaves {more:.1f} % more variance."
             )
-    return " ".join([*told, "What differs is in benchmarks/results/bait.md."])
+    return " ".join([*sentences, "`benchmarks/results/bait.md` says how the two differ."])
 
 
 def empirical(rows: Rows) -> str:
     compared = [row for row in rows if row["speedup"]]
-    told = ", ".join(
-        f"{float(row['speedup']):.0f} times on the {row['network']} with {row['n']} samples (goal: "
-        f"{float(row['goal']):.0f})"
+    ratios = ", ".join(
+        f"{float(row['speedup']):.0f} times as fast on the {row['network']} with {row['n']} "
+        f"samples (goal: {float(row['goal']):.0f})"
         for row in compared
     )
     large = next(row for row in rows if row["extra_mb"])
     return (
-        f"As fast as vmap(grad) and a product {told}. {int(large['n']):,} samples of the MLP take "
-        f"{float(large['evgp_s']):.1f} s and {float(large['extra_mb']):.0f} MB, result included "
-        "(goal: 700 MB)."
+        f"Speed relative to `vmap(grad)` and a product: {ratios}. {int(large['n']):,} samples of "
+        f"the MLP take {float(large['evgp_s']):.1f} s and {float(large['extra_mb']):.0f} MB, "
+        "including the result (goal: 700 MB)."
     )
 
 
 def models(rows: Rows) -> str:
     return " ".join(
-        f"{row['k']} of {int(row['n']):,} SVHN images with {row['network']}: "
-        f"{float(row['total_s']):,.0f} s, of which {float(row['kernel_s']):,.0f} s for the kernel; "
-        f"planned {float(row['planned_s']):,.0f} s and {float(row['planned_mb']):,.0f} MB, and "
-        f"{float(row['peak_mb']):,.0f} MB were used."
+        f"Picking {row['k']} of {int(row['n']):,} SVHN images with {row['network']} took "
+        f"{float(row['total_s']):,.0f} s ({float(row['kernel_s']):,.0f} s for the kernel) and "
+        f"{float(row['peak_mb']):,.0f} MB; the plan said {float(row['planned_s']):,.0f} s and "
+        f"{float(row['planned_mb']):,.0f} MB."
         for row in rows
     )
 
@@ -104,29 +107,29 @@ def _span(values: Sequence[str]) -> str:
 
 
 def features(rows: Rows) -> str:
-    told = [
-        f"{int(row['n']):,} rows of {row['p']} features: a pick costs {float(row['ratio']):.2f} "
-        "reads of them (goal: 1.5)"
+    sentences = [
+        f"With {int(row['n']):,} rows of {row['p']} features a pick takes as long as "
+        f"{float(row['ratio']):.2f} reads of the features (goal: 1.5)."
         for row in rows
     ]
     rival = next((row for row in rows if row.get("speedup")), None)
     if rival is not None:
-        picks = "the same" if rival["same_picks"] == "True" else "other"
-        told.append(
-            f"{float(rival['speedup']):.1f} times as fast as bait of bmdal-reg at "
-            f"{int(rival['n']):,} x {rival['p']} (goal: 3.5), with {picks} picks"
+        picks = "the same" if rival["same_picks"] == "True" else "different"
+        sentences.append(
+            f"At {int(rival['n']):,} x {rival['p']} evgp is {float(rival['speedup']):.1f} times as "
+            f"fast as bait of bmdal-reg (goal: 3.5), with {picks} picks."
         )
-    return "; ".join(told) + "."
+    return " ".join(sentences)
 
 
 def sparse(rows: Rows) -> str:
-    return "Variance left under the exact kernel by picks that were chosen with less."
+    return "Variance left, under the exact kernel, by picks made with an approximate one."
 
 
 def rounds(rows: Rows) -> str:
     lost = [float(row["more_percent"]) for row in rows if row["how"] != "exact"]
     return (
-        f"A greedy in every shard and one over the finalists leave {min(lost):+.1f} to "
+        f"Greedy picks in every shard, and then among those, leave {min(lost):+.1f} to "
         f"{max(lost):+.1f} % more variance than exact picks, with 4 to 64 shards."
     )
 
@@ -135,10 +138,10 @@ def scale(rows: Rows) -> str:
     alone = [row for row in rows if row["how"] == "one process"]
     large = max(alone, key=lambda row: (int(row["n"]), int(row["k"])))
     said = (
-        f"{int(large['k']):,} picks of a Parquet table of {int(large['n']):,} rows x 64 columns, "
-        f"with 512 features: {float(large['total_s']):.0f} s and "
-        f"{float(large['anon_mb']) / 1000:.1f} GB (goal: 6), a pick "
-        f"{float(large['ratio']):.2f} times one read of the features (goal: 1.5)."
+        f"{int(large['k']):,} picks from a Parquet table of {int(large['n']):,} rows x 64 columns, "
+        f"with 512 features, take {float(large['total_s']):.0f} s and "
+        f"{float(large['anon_mb']) / 1000:.1f} GB (goal: 6). A pick takes as long as "
+        f"{float(large['ratio']):.2f} reads of the features (goal: 1.5)."
     )
     for row in rows:
         same = [one for one in alone if (one["n"], one["k"]) == (row["n"], row["k"])]
@@ -152,9 +155,9 @@ def scale(rows: Rows) -> str:
 def checksums(rows: Rows) -> str:
     few, more = (rows[at] for at in (0, -1))
     return (
-        f"A run that finds {float(few['gb']):.1f} GB of features in its cache takes "
-        f"{float(few['ratio']):.2f} times as long when it verifies them, with {few['k']} pick, and "
-        f"{float(more['ratio']):.2f} times with {more['k']} picks; verifying alone goes at "
+        f"With {float(few['gb']):.1f} GB of cached features, verifying checksums makes a run of "
+        f"{few['k']} pick take {float(few['ratio']):.2f} times as long, and one of {more['k']} "
+        f"picks {float(more['ratio']):.2f} times as long. Verifying alone reads "
         f"{float(more['gb_per_s']):.1f} GB a second."
     )
 
@@ -163,31 +166,32 @@ def choose(rows: Rows) -> str:
     paper = next(row for row in rows if row["n"] == "200")
     once, each = float(paper["speedup_once"]), float(paper["speedup"])
     return (
-        f"{paper['candidates']} architectures are ranked by {paper['folds']} folds of 200 labels "
-        f"in {float(paper['evgp_s']):.1f} s: {once:.1f} times as fast as fold by fold with the "
-        f"kernels made once, {each:.0f} times as fast as with kernels made in each fold. Only what "
-        "a fold leaves out is solved for."
+        f"Ranking {paper['candidates']} architectures by {paper['folds']} folds of 200 labels "
+        f"takes {float(paper['evgp_s']):.1f} s. That is {once:.1f} times as fast as a loop over "
+        f"folds that computes the kernels once, and {each:.0f} times as fast as one that computes "
+        "them in each fold, because evgp solves only for the points that a fold leaves out."
     )
 
 
 def labelling(rows: Rows) -> str:
     row = rows[0]
     return (
-        f"{row['people']} people, {int(row['answers']):,} answers without a pause, while the next "
-        f"batches are picked: {row['lost']} lost, {row['doubled']} doubled, 95 % acknowledged, on "
-        f"the disk, within {float(row['p95_ms']):.0f} ms (goal: 200)."
+        f"{row['people']} people give {int(row['answers']):,} answers without a pause while the "
+        f"next batches are picked: {row['lost']} lost, {row['doubled']} duplicated, 95 % written "
+        f"to disk and acknowledged within {float(row['p95_ms']):.0f} ms (goal: 200)."
     )
 
 
 def ensembles(rows: Rows) -> str:
-    told = ", ".join(
+    ratios = ", ".join(
         f"{float(row['speedup']):.1f} times as fast at width {row['width']} on {row['n']} points"
         + (f" (goal: {float(row['goal']):.0f})" if row["goal"] else "")
         for row in rows
     )
     wide = rows[-1]
     return (
-        f"Against one by one, {rows[0]['members']} networks trained at once are {told}. At width "
+        f"Compared with training one by one, training {rows[0]['members']} networks at once is "
+        f"{ratios}. At width "
         f"{wide['width']} a step runs at {float(wide['peak_percent']):.0f} % of the speed of a "
         "large matrix product."
     )
@@ -200,9 +204,9 @@ def busy(rows: Rows) -> str:
     times = " and ".join(f"{float(row['ratio']):.1f}" for row in beside)
     same = " and ".join(f"{float(row['ratio']):.2f}" for row in alone)
     return (
-        f"With {beside[0]['others']} processes beside them on two cores, `evgp choose` and `evgp "
-        f"pick` take {times} times as long if torch's threads spin while they wait, as they do by "
-        f"default; the command has them rest. Alone on the machine it is {same} times as long."
+        f"With {beside[0]['others']} other processes on two cores, `evgp choose` and `evgp pick` "
+        f"would take {times} times as long if torch's threads spun while they wait, which is "
+        f"torch's default; the command turns that off. On an idle machine the ratios are {same}."
     )
 
 
@@ -210,8 +214,7 @@ def command(rows: Rows) -> str:
     found = {row["what"]: row for row in rows}
     asked, typer, torch = (found[name] for name in ("evgp --help", "import typer", "import torch"))
     return (
-        f"`evgp --help` takes {float(asked['cpu_s']):.2f} s of processor time (importing typer "
-        f"alone {float(typer['cpu_s']):.2f} s, torch {float(torch['cpu_s']):.1f} s); on the clock "
-        "that depends on what else runs. "
-        f"The wheel has about {int(found['wheel']['size']) / 1e6:.1f} MB."
+        f"`evgp --help` takes {float(asked['cpu_s']):.2f} s of CPU time; importing typer alone "
+        f"takes {float(typer['cpu_s']):.2f} s, torch {float(torch['cpu_s']):.1f} s. The wheel is "
+        f"about {int(found['wheel']['size']) / 1e6:.1f} MB."
     )

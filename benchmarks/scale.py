@@ -16,7 +16,7 @@ import torch
 import evgp
 from benchmarks.common import Options, fresh, record
 from benchmarks.memory import resident
-from evgp.posterior.rows import Mapped, mapped
+from evgp.posterior.feature_rows import Mapped, mapped
 
 D, P, SEED = 64, 512, 0
 

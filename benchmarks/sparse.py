@@ -6,9 +6,10 @@ import torch
 
 from benchmarks.common import Options, record, variance_left
 from benchmarks.data import half
-from evgp import EVGP, NTK, Exact, ExpectedVariance, Pool, mlp
+from evgp import EVGP, NTK, ExpectedVariance, Pool, mlp
 from evgp.criteria import Linearised
 from evgp.kernels import Inducing
+from evgp.search import Exact
 from evgp.selection.features import inducing_points
 
 NOISE = 1e-6

@@ -1,7 +1,8 @@
-"""The site: `make docs` builds it into docs/_build, and a warning is an error.
+"""Configuration of the documentation site.
 
-Pages ask nothing of other machines: formulas become MathML when the site is built, which every
-current browser draws by itself, and the theme brings its own styles and scripts.
+`make docs` builds the site into docs/_build and treats warnings as errors. Pages load nothing from
+other machines: formulas are converted to MathML, which every current browser renders, and the theme
+includes its own styles and scripts.
 """
 
 import re
@@ -38,51 +39,55 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#98a6ff", "color-brand-content": "#98a6ff"},
 }
 
-# A copied command or example has neither prompts nor answers.
+# Copy commands and examples without prompts and output.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 
+MARK = "# not run by the tests: "
 BAR = '<mo stretchy="false" lspace="0" rspace="0">|</mo>'
 
 
 def script(letter: re.Match[str]) -> str:
-    """A script capital as its own character: browsers no longer heed the attribute."""
+    """A script capital as its own character, because browsers ignore the attribute."""
     kind = "SCRIPT" if letter[1] in "BEFHILMR" else "MATHEMATICAL SCRIPT"
     return f"<mi>{lookup(f'{kind} CAPITAL {letter[1]}')}</mi>"
 
 
 def mathml(formula: str, display: str) -> str:
-    """One formula as MathML: bars that do not grow, upright capitals, a space after a function."""
-    made = convert(formula, display=display)
-    made = re.sub(r'<mi mathvariant="script">([A-Z])</mi>', script, made)
-    made = re.sub(r"<mo[^>]*>(&#x0007C;|\|)</mo>", BAR, made)
-    made = re.sub(
-        r"<mi>(&#x0*3(?:9[1-9A-F]|A[0-9]);)</mi>", r'<mi mathvariant="normal">\1</mi>', made
+    """Convert a formula to MathML with fixed-size bars, upright capitals and function spacing."""
+    text = convert(formula, display=display)
+    text = re.sub(r'<mi mathvariant="script">([A-Z])</mi>', script, text)
+    text = re.sub(r"<mo[^>]*>(&#x0007C;|\|)</mo>", BAR, text)
+    text = re.sub(
+        r"<mi>(&#x0*3(?:9[1-9A-F]|A[0-9]);)</mi>", r'<mi mathvariant="normal">\1</mi>', text
     )
-    made = re.sub(r"<mi>(&#x02AAF;)</mi>", r"<mo>\1</mo>", made)
-    return re.sub(r"(<mi>[a-z]{3,}</mi>)(?=<m[ifsn])", r'\1<mspace width="0.17em"/>', made)
+    text = re.sub(r"<mi>(&#x02AAF;)</mi>", r"<mo>\1</mo>", text)
+    return re.sub(r"(<mi>[a-z]{3,}</mi>)(?=<m[ifsn])", r'\1<mspace width="0.17em"/>', text)
 
 
 def inline(self: HTML5Translator, node: nodes.math) -> None:
-    """A formula in a line."""
+    """Write an inline formula."""
     self.body.append(mathml(node.astext(), "inline"))
     raise nodes.SkipNode
 
 
 def block(self: HTML5Translator, node: nodes.math_block) -> None:
-    """A formula of its own, which scrolls where the screen is narrower."""
+    """Write a display formula, which scrolls on narrow screens."""
     self.body.append(f'<div class="formula">{mathml(node.astext(), "block")}</div>')
     raise nodes.SkipNode
 
 
 def trim(_: Sphinx, doctree: nodes.document) -> None:
-    """Examples end with an empty line, which the tests need and readers do not."""
+    """Remove what only the tests need: empty last lines, and marks of code that is not run."""
     for code in doctree.findall(nodes.literal_block):
-        code[:] = [nodes.Text(code.astext().rstrip())]
+        lines = code.astext().rstrip().splitlines()
+        text = "\n".join(line for line in lines if not line.startswith(MARK))
+        code[:] = [nodes.Text(text)]
+        code.rawsource = text  # Sphinx highlights only code whose source is its text.
 
 
 def setup(app: Sphinx) -> None:
-    """Draw formulas our way, and code without empty ends."""
+    """Register the MathML renderer and the trimming of code blocks."""
     app.connect("doctree-read", trim)
     app.add_html_math_renderer("mathml", (inline, None), (block, None))

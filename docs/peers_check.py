@@ -1,6 +1,6 @@
-"""What the packages on the page of peers really do: one line an answer.
+"""Check what the packages on docs/peers.md do, and print one line per check.
 
-Run in an environment of their own, which needs nothing of evgp:
+Run it in a separate environment, which does not need evgp:
 
     pip install bmdal-reg scikit-activeml modAL-python baal small-text apricot-select
     python docs/peers_check.py
@@ -21,7 +21,7 @@ WORDS = ("torch.func", "jacrev", "certificate", "memmap", "parquet", "fastapi", 
 
 
 def bmdal(kind: str, labels: int) -> Callable[[], object]:
-    """Five picks by `bait` with the gradients of a torch module, and some labelled points."""
+    """Five picks by `bait` with the gradients of a torch module and some labelled points."""
 
     def ask() -> object:
         import torch
@@ -44,7 +44,7 @@ def bmdal(kind: str, labels: int) -> Callable[[], object]:
 
 
 def activeml() -> object:
-    """Five picks where no label is known."""
+    """Five picks without labels."""
     from skactiveml.pool import CoreSet, TypiClust
 
     none = np.full(60, np.nan)
@@ -54,7 +54,7 @@ def activeml() -> object:
 
 
 def modal(fitted: bool) -> Callable[[], object]:
-    """Three picks by the default strategy, with and without a first label."""
+    """Three picks by the default strategy, with and without labels."""
 
     def ask() -> object:
         from modAL.models import ActiveLearner
@@ -69,7 +69,7 @@ def modal(fitted: bool) -> Callable[[], object]:
 
 
 def smalltext() -> object:
-    """Five picks by a coreset, where nothing is labelled and no classifier trained."""
+    """Five picks by k-means on embeddings, without labels or a trained classifier."""
     from small_text import EmbeddingKMeans, TextDataset
 
     rows = np.arange(60)
@@ -80,7 +80,7 @@ def smalltext() -> object:
 
 
 def apricot(how: str) -> Callable[[], object]:
-    """Five picks by facility location: at once, or from parts that come one after another."""
+    """Five picks by facility location, from the whole pool or from parts in sequence."""
 
     def ask() -> object:
         from apricot import FacilityLocationSelection
@@ -97,11 +97,11 @@ def apricot(how: str) -> Callable[[], object]:
 
 
 def baal() -> object:
-    """Five picks by BALD from predictions (samples x classes x draws), which a model must make."""
+    """Five picks by BALD from given predictions (samples x classes x draws)."""
     from baal.active.heuristics import BALD
 
     made = np.random.default_rng(0).dirichlet(np.ones(3), size=(60, 20)).swapaxes(1, 2)
-    parts = (made[i : i + 10] for i in range(0, 60, 10))  # as a model would make them
+    parts = (made[i : i + 10] for i in range(0, 60, 10))  # as a stream of predictions
     return BALD()(made)[:5].tolist(), BALD()(parts)[:5].tolist()
 
 
@@ -120,7 +120,7 @@ ASKED: dict[str, Callable[[], object]] = {
 
 
 def source(package: str) -> dict[str, int]:
-    """How often words that would betray a feature stand in the code."""
+    """How often words that would reveal a feature occur in the code."""
     text = "".join(
         path.read_binary().decode(errors="replace").lower()
         for path in files(package) or ()
@@ -130,7 +130,7 @@ def source(package: str) -> dict[str, int]:
 
 
 def main() -> None:
-    """Versions, commands and words first; then what was tried."""
+    """Print versions, commands and words, then the results of the checks."""
     for package in PACKAGES:
         try:
             found = distribution(package)

@@ -1,4 +1,4 @@
-"""A campaign in Python: pick, let people answer, pick again; everything in one file.
+"""A campaign in Python: pick, collect answers, pick again, with everything in one file.
 
 python examples/campaign.py FOLDER
 """
@@ -10,12 +10,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
-from evgp.campaign import Campaign
-from evgp.campaign.hint import hint
-from evgp.datasets.bundled import write_digits
+from evgp.datasets.demo import write_digits
+from evgp.labelling.campaign import Campaign
+from evgp.labelling.campaign.estimates import hint
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-truth = load_digits().target  # stands for the people who look at the pictures
+truth = load_digits().target  # stands in for the people who label
 errors = []
 
 with tempfile.TemporaryDirectory() as place:
@@ -26,15 +26,15 @@ with tempfile.TemporaryDirectory() as place:
     for _ in range(4):
         for item in campaign.next(15):
             campaign.answer(item.row, value=str(truth[item.row]), who="ann")
-        told = hint(campaign)
-        errors.append((len(campaign.labelled()[0]), told.left, told.error))
-        print(told.words)
+        status = hint(campaign)
+        errors.append((len(campaign.labelled()[0]), status.left, status.error))
+        print(status.words)
     campaign.close()
 
 labels, left, error = zip(*errors, strict=True)
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 axes.plot(labels, left, "o-", label="variance left")
-axes.plot(labels, error, "s-", label="error expected on labels left out")
+axes.plot(labels, error, "s-", label="cross-validated error")
 axes.set(xlabel="labels", ylabel="share", ylim=(0, None), xticks=labels)
 axes.legend(frameon=False)
 axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""Pictures: the thirty digits that a small CNN should see first.
+"""Images: the thirty digits that a small CNN should see first.
 
 python examples/images.py FOLDER
 """
@@ -19,7 +19,7 @@ pool = torch.from_numpy(images[:, None]).float()  # samples x channels x height 
 
 
 def build() -> nn.Module:
-    """The network that will be trained; its random start is all that is needed."""
+    """The network that will be trained; `evgp` needs only its initialisation."""
     return nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(512, 10),

@@ -25,12 +25,12 @@ module = nn.Sequential(
     nn.Linear(2, 256), nn.Tanh(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1)
 )
 kernel = evgp.EmpiricalNTK(module)
-picked = evgp.pick(pool, k=12, kernel=kernel, standardise=False)
+picked = evgp.pick(pool, k=12, kernel=kernel, scale=None)
 print(picked)
 
 x, where = torch.from_numpy(pool[picked.indices]).float(), torch.from_numpy(grid).float()
 before = kernel.diag(where).sqrt()
-after = evgp.ntkgp(kernel, x, torch.zeros(12), where, noise=1e-4).variance.sqrt()
+after = evgp.posterior.ntkgp(kernel, x, torch.zeros(12), where, noise=1e-4).variance.sqrt()
 
 figure, both = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained", sharey=True)
 for axes, values, title in (
@@ -42,5 +42,5 @@ for axes, values, title in (
     axes.plot(*pool.T, ".", color="#888888", markersize=2)
     axes.set(title=title, xticks=[], yticks=[])
 both[1].plot(*pool[picked.indices].T, "o", color="#b8265e", markersize=6)
-figure.colorbar(drawn, ax=both, label="deviation of the output")
+figure.colorbar(drawn, ax=both, label="standard deviation of the output")
 figure.savefig(folder / "own_model.png", dpi=90)

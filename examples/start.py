@@ -10,10 +10,10 @@
 # %% [markdown]
 # # Five minutes, in a notebook
 #
-# The road of *Five minutes from a CSV* in Python (variances are a little lower, as Python keeps
-# constant columns): the rows to label first, how good they provably are, and what comes next.
+# *Five minutes from a CSV* in Python: the rows to label first, how good they provably are, and
+# which rows come next.
 #
-# `jupytext --to notebook examples/start.py` makes a notebook of this file.
+# `jupytext --to notebook examples/start.py` turns this file into a notebook.
 
 # %%
 import sys
@@ -29,8 +29,8 @@ pool = digits.data
 print(pool.shape)
 
 # %% [markdown]
-# Pick five. Gains and variances belong to the rows in their order: the first three are a sensible
-# batch of three.
+# Pick five rows. Each gain is given the rows before it, so the first three are a sensible batch of
+# three.
 
 # %%
 picked = evgp.pick(pool, k=5)
@@ -39,14 +39,14 @@ for row, gain, left in zip(picked, picked.gains, picked.variance_left, strict=Tr
 print(picked)
 
 # %% [markdown]
-# They are labelled; which are next?
+# Once these are labelled, pick the next five.
 
 # %%
 more = evgp.pick(pool, k=5, labelled=picked)
 print(list(more), f"variance {more.start_variance:.3f} -> {more.variance_left[-1]:.3f}")
 
 # %% [markdown]
-# Look at them.
+# Show all ten.
 
 # %%
 figure, axes = plt.subplots(1, 10, figsize=(9, 1.3), layout="constrained")

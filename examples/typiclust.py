@@ -1,4 +1,4 @@
-"""A fair fight: EV-GP, scikit-activeml's TypiClust and random picks, with networks really trained.
+"""EV-GP, its "cells", scikit-activeml's TypiClust and random picks, with trained networks.
 
 python examples/typiclust.py FOLDER          (pip install scikit-activeml)
 """
@@ -16,7 +16,7 @@ import evgp
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 digits = load_digits()
 sizes, seeds = (10, 20, 40, 60), 3
-scores: dict[str, list[list[float]]] = {"evgp": [], "typiclust": [], "random": []}
+scores: dict[str, list[list[float]]] = {}
 for seed in range(seeds):
     order = np.random.default_rng(seed).permutation(len(digits.data))
     pool, test = order[:500], order[500:1300]
@@ -24,8 +24,9 @@ for seed in range(seeds):
     centre, scale = x.mean(0), np.where(x.std(0) > 0, x.std(0), 1)
     none = np.full(len(x), np.nan)
     lists = {
-        "evgp": [evgp.pick(x, k=sizes[-1]).indices] * len(sizes),
-        # Its clusters depend on how many are asked for, so it is asked for each size.
+        "evgp": [evgp.pick(x, k=sizes[-1]).indices] * len(sizes),  # nested: one list for all
+        # Clusters depend on the number of picks, so these two are run for each size.
+        "cells": [evgp.pick(x, k=k, criterion="cells").indices for k in sizes],
         "typiclust": [TypiClust(random_state=seed).query(x, none, batch_size=k) for k in sizes],
         "random": [np.arange(len(x))] * len(sizes),
     }
@@ -40,16 +41,14 @@ for seed in range(seeds):
             )  # fmt: skip
             outputs = net.predict((digits.data[test] - centre) / scale)
             line.append(evgp.metrics.accuracy(outputs, digits.target[test]))
-        scores[name].append(line)
+        scores.setdefault(name, []).append(line)
 
-told = [
-    " ".join(
-        [f"{name:9}", *(f"{k}: {v:.3f}" for k, v in zip(sizes, np.mean(lines, 0), strict=True))]
-    )
+table = [
+    f"{name:9} " + " ".join(f"{k}: {v:.3f}" for k, v in zip(sizes, np.mean(lines, 0), strict=True))
     for name, lines in scores.items()
 ]
-print(*told, sep="\n")
-(folder / "typiclust.txt").write_text("\n".join(told) + "\n")
+print(*table, sep="\n")
+(folder / "typiclust.txt").write_text("\n".join(table) + "\n")
 
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, lines in scores.items():

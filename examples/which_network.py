@@ -1,4 +1,4 @@
-"""Which network? Architectures ranked by a few labels, before any is trained.
+"""Which network? Rank architectures by a few labels, before any is trained.
 
 python examples/which_network.py FOLDER
 """
@@ -15,7 +15,7 @@ import evgp
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 data = load_diabetes()
 rows = evgp.pick(data.data, k=60).indices  # label these first
-choice = evgp.choose(evgp.candidates(), data.data[rows], data.target[rows])
+choice = evgp.choose(evgp.architectures.candidates(), data.data[rows], data.target[rows])
 
 ranked = choice.ranked
 for one in ranked[:3]:
@@ -30,7 +30,7 @@ axes.barh(
 )  # fmt: skip
 axes.set_yticks(place, [one.name for one in ranked], fontsize=8)
 axes.invert_yaxis()
-axes.set(xlabel="expected loss on labels left out", title="60 labels of diabetes")
+axes.set(xlabel="cross-validated loss", title="60 labels of the diabetes data")
 axes.legend(frameon=False, loc="upper right")
 axes.spines[["top", "right"]].set_visible(False)
 figure.savefig(folder / "which_network.png", dpi=90)

@@ -1,4 +1,4 @@
-"""Hugging Face datasets: pick among embeddings, `select` what was picked.
+"""Hugging Face datasets: pick among embeddings, then `select` the picks.
 
     python examples/with_hugging_face.py
 
@@ -22,10 +22,10 @@ texts = Dataset.from_dict({"text": [f"{one} {did}" for one in subjects for did i
 embed = make_pipeline(TfidfVectorizer(), TruncatedSVD(8, random_state=0))
 texts = texts.add_column("embedding", embed.fit_transform(texts["text"]).tolist())
 
-selection = evgp.pick(texts, k=6)  # the column of inputs is found by its name
-chosen = texts.select(selection)  # or evgp.subset(texts, selection)
+selection = evgp.pick(texts, k=6)  # the input column is found by its name
+chosen = texts.select(selection)  # or evgp.datasets.subset(texts, selection)
 
 for text, left in zip(chosen["text"], selection.variance_left, strict=True):
     print(f"{text:<28} variance left: {left:.3f}")
 share = selection.certificate.share[-1]
-print(f"at least {floor(100 * share)} % of what any 6 texts could do")
+print(f"at least {floor(100 * share)} % of the largest reduction any 6 texts could achieve")

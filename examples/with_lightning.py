@@ -1,4 +1,4 @@
-"""PyTorch Lightning: a module goes in, a `Subset` to train on comes out.
+"""PyTorch Lightning: pick for a module, and train it on the resulting `Subset`.
 
 python examples/with_lightning.py
 """
@@ -44,7 +44,7 @@ images = torch.tensor(digits.images / 16, dtype=torch.float32)[:, None]
 data = TensorDataset(images, torch.tensor(digits.target))
 pool, test = random_split(data, [600, len(data) - 600])
 
-chosen = evgp.subset(pool, evgp.pick(pool, k=60, network=Net(), greedy="exact"))
+chosen = evgp.datasets.subset(pool, evgp.pick(pool, k=60, network=Net()))
 drawn = Subset(pool, np.random.default_rng(0).choice(600, 60, replace=False).tolist())
 
 for name, part in (("EV-GP", chosen), ("random", drawn)):

@@ -2,8 +2,8 @@
 
     python examples/with_modal.py
 
-The learner is made anew in each round: modAL's `teach` asks scikit-learn for an argument that it
-no longer has (since 1.8), while a learner that is given its training data works with any version.
+Each round creates a new learner, because modAL's `teach` uses an argument that scikit-learn removed
+in 1.8. A learner that is created with its training data works with any version.
 """
 
 from functools import partial

@@ -2,7 +2,7 @@
 
     python examples/with_pandas.py [FOLDER]
 
-Of 442 people twelve are picked in two rounds; the folder gets the page and the first selection.
+Picks twelve of 442 people in two rounds; writes the report and the first selection to the folder.
 """
 
 import sys
@@ -17,7 +17,7 @@ folder.mkdir(parents=True, exist_ok=True)
 
 people = load_diabetes(as_frame=True, scaled=False).frame
 people.index = [f"person-{number:03d}" for number in range(len(people))]
-answers = people.pop("target")  # what the clinic would find out, one person at a time
+answers = people.pop("target")  # what the clinic would measure, one person at a time
 people["progression"] = float("nan")
 measured = people.columns.drop("progression")
 
@@ -29,10 +29,10 @@ print(table[["rank", "gain", "variance_left", "age", "bmi"]].round(3).to_string(
 first.report(folder / "first.html", pool=people[measured])
 first.save(folder / "first.json")
 
-# The answers come in; the index of the table leads back to the frame.
+# The answers arrive; the table has the index of the frame.
 people.loc[table.index, "progression"] = answers[table.index]
 
-# The second round, perhaps days later: what was picked before is labelled.
+# The second round, perhaps days later: the first picks are labelled now.
 first = evgp.Selection.load(folder / "first.json")
 second = evgp.pick(people[measured], k=6, labelled=first)
 assert not set(first) & set(second)
@@ -41,6 +41,6 @@ people.loc[chosen, "progression"] = answers[chosen]
 print(f"variance {second.start_variance:.3f} -> {second.variance_left[-1]:.3f}")
 print(f"{people['progression'].notna().sum()} of {len(people)} people have an answer")
 
-# How many more? No fewer than this many labels in all halve the variance.
+# How many labels does it take to halve the variance? At least this many.
 needed = first.certificate.needed[0.5]
-print(f"half of the variance: at least {needed.at_least} labels")
+print(f"halving the variance takes at least {needed.at_least} labels")

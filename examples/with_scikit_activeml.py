@@ -1,9 +1,9 @@
-"""scikit-activeml: EV-GP in its loop, beside its own strategies.
+"""scikit-activeml: EV-GP in its loop, compared with its own strategies.
 
     python examples/with_scikit_activeml.py
 
-Each strategy queries five batches of ten of 600 digits; the accuracy of the same classifier on
-other digits is printed after each batch.
+Each strategy queries five batches of ten from 600 digits. After each batch, the script prints the
+accuracy of the same classifier on other digits.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ strategies = {
     "EV-GP": EVGPQuery(random_state=0),
     "random": RandomSampling(random_state=0),
     "core-set": CoreSet(random_state=0),
-    "EV-GP, then uncertainty": UncertaintySampling(random_state=0),  # which needs labels
+    "EV-GP, then uncertainty": UncertaintySampling(random_state=0),  # needs labels
 }
 
 print(f"{'labels':<24}" + "".join(f"{10 * batch:7d}" for batch in range(1, 6)))

@@ -1,8 +1,8 @@
-"""scikit-learn: pick at the end of a pipeline, then train on what was picked.
+"""scikit-learn: pick at the end of a pipeline, then train on the picks.
 
     python examples/with_scikit_learn.py [FOLDER]
 
-Of 1,400 digits 10 to 60 are labelled; the accuracy on the others is printed and drawn.
+Labels 10 to 60 of 1,400 digits, and prints and plots the accuracy on other digits.
 """
 
 import sys
@@ -27,8 +27,8 @@ x, x_test, y, y_test = train_test_split(x, y, train_size=1400, random_state=0, s
 pixels = ColumnTransformer([("pixels", MinMaxScaler(), slice(0, 64))])
 counts = range(10, 61, 10)
 
-pipeline = make_pipeline(pixels, EVGPSelector(k=max(counts), greedy="exact")).fit(x)
-picks = pipeline[-1].indices_  # best first: any first part is a smaller batch
+pipeline = make_pipeline(pixels, EVGPSelector(k=max(counts))).fit(x)
+picks = pipeline[-1].indices_  # best first: every prefix is a smaller batch
 
 
 def accuracy(rows: np.ndarray) -> float:
@@ -49,7 +49,9 @@ figure = Figure(figsize=(5, 3.5), layout="constrained")
 axes = figure.subplots()
 axes.plot(counts, ours, "o-", label="EV-GP")
 axes.plot(counts, theirs.mean(0), "s--", label="random, mean of 5")
-axes.fill_between(counts, theirs.min(0), theirs.max(0), alpha=0.2, color="C1", label="worst, best")
+axes.fill_between(
+    counts, theirs.min(0), theirs.max(0), alpha=0.2, color="C1", label="random, worst to best"
+)
 axes.set(xlabel="labels", ylabel="accuracy on 397 digits")
 axes.legend()
 figure.savefig(folder / "with_scikit_learn.png", dpi=120)

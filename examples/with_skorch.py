@@ -1,4 +1,4 @@
-"""skorch: pick for the very network that will be trained, then train it on the picks.
+"""skorch: pick for the network that will be trained, then train it on the picks.
 
 python examples/with_skorch.py
 """
@@ -28,8 +28,8 @@ class Net(nn.Module):
         return self.layers(x)
 
 
-# The kernel of such a network at its initialisation; no label is needed.
-selection = evgp.pick(x, k=60, network=Net, standardise=False, greedy="exact")
+# Uses the kernel of the network at initialisation; no labels are needed.
+selection = evgp.pick(x, k=60, network=Net, scale=None)
 
 
 def accuracy(rows: np.ndarray, seed: int) -> float:
@@ -43,7 +43,7 @@ def accuracy(rows: np.ndarray, seed: int) -> float:
 
 random = np.random.default_rng(0)
 draws = [random.choice(len(x), 60, replace=False) for _ in range(3)]
-print(f"60 labels, 5 networks a set: accuracy on {len(x_test)} digits, deviation between networks:")
+print(f"60 labels, 5 networks per set: mean and std of the accuracy on {len(x_test)} digits")
 for name, sets in (("EV-GP", [selection.indices]), ("random", draws)):
     found = np.array([[accuracy(rows, seed) for seed in range(5)] for rows in sets])
     print(f"{name:7} {found.mean():.3f}  {found.std(axis=1).mean():.3f}")

@@ -1,15 +1,16 @@
-"""Cheaper kernels and posteriors: empirical, sparse, and sparse made linear."""
+"""Cheaper kernels and posteriors: empirical, sparse, and linearised sparse."""
 
 from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.rows import Records, distinct, where
+from evgp.comparison.statistics import mean_by
 from experiments.contests import NAMES, contest, curves, panels
-from experiments.rows import Rows, distinct, mean_by, where
 from experiments.sequential_selection import LAPTOP, LESS, MORE, PAPER, SMOKE
-from experiments.set_figures import scattered
-from experiments.sets import ways
-from experiments.study import Cell, Claim, Settings, Study, verdict
+from experiments.sets import scattered, ways
+from experiments.study import Claim, Study, verdict
 from experiments.two_parts import (
     CENTRAL,
     READ,
@@ -32,15 +33,15 @@ _DATA = ["boston", "naval", "kin8nm", "protein"]
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """Paths one by one, and batches."""
+    """Cells of points picked one by one, and in batches."""
     return [
         *ways(strategies=[*WAYS, "random"], **settings["sequential"]),
         *contest(strategies=[*WAYS, "random"], **settings["batch"]),
     ]
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Variance by the size of sets; batches."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw the variance by the size of sets, and the batches."""
     paths = dict.fromkeys(WAYS, "ev")
     made = {"approximations": scattered(one_by_one(rows), [], paths, [*CENTRAL])}
     if batches(rows):
@@ -48,8 +49,8 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     return made
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of approximations."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about approximations."""
     left = {way: _left(one_by_one(rows), way) for way in WAYS}
     slower = seconds(rows, "evgp-sparse")
     return [
@@ -87,8 +88,8 @@ def claims(rows: Rows) -> Sequence[Claim]:
     ]
 
 
-def _left(rows: Rows, way: str) -> float:
-    """Mean predicted variance of a path over that of exact picks, at the last size."""
+def _left(rows: Records, way: str) -> float:
+    """Ratio of the mean predicted variance of a path to that of exact picks, at the last size."""
     ratios = []
     for name in distinct(rows, "dataset"):
         ends = [

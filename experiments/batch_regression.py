@@ -1,4 +1,4 @@
-"""Regression in batches of 20: EV-GP beside random picks, k-means++, BADGE and MLMOC."""
+"""Regression in batches of 20: EV-GP, random picks, k-means++, BADGE and MLMOC."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,6 +7,9 @@ import numpy as np
 import torch
 from scipy.stats import rankdata
 
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.rows import Record, Records, column, distinct, where
+from evgp.comparison.statistics import mean_and_error
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
@@ -17,9 +20,8 @@ from experiments.contests import cells as contests
 from experiments.contests import curves, losses, panels
 from experiments.data import TITLES
 from experiments.data import dataset as drawn
-from experiments.rows import Record, Rows, column, distinct, where
-from experiments.study import Cell, Claim, Settings, Study
-from experiments.verdicts import Gap, compared, graded, least_clear, outperforms, over, rule
+from experiments.study import Claim, Study
+from experiments.verdicts import Gap, compared, graded, least_clear, outperforms, rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +31,7 @@ CENTRAL = ("output_variance_p90", "mse")
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """The contests; and where the picks of those that need no labels lie."""
+    """Cells of the contests, and of where strategies without labels pick."""
     told = settings["outliers"]
     return [
         *contests(settings),
@@ -45,7 +47,7 @@ def cells(settings: Settings) -> Sequence[Cell]:
 
 
 def outlying(*, dataset: str, seed: int, budget: int) -> list[Record]:
-    """How far from others picks lie, and how much a network would say of the others from them.
+    """How isolated the picks are, and how strongly they correlate with the pool.
 
     `apart` is the mean percentile of their distance to the tenth neighbour, among the whole pool;
     `linked` the mean over picks and pool of the squared correlation by the kernel.
@@ -78,18 +80,18 @@ _FREE = ("evgp", "kmeans++", "random")
 _NEIGHBOURS = 10
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Variance and error by the number of labels."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw variance and error by the number of labels."""
     return {"batch-regression": curves(panels(contested(rows)), CENTRAL)}
 
 
-def contested(rows: Rows) -> list[Record]:
-    """Rows of networks that were trained."""
+def contested(rows: Records) -> list[Record]:
+    """Rows of trained networks."""
     return [row for row in rows if row.get("kind") != "outliers"]
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of batches of a regression."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about regression in batches."""
     lie, rows = where(rows, kind="outliers"), contested(rows)
     most = max(distinct(rows, "labels"))
     last = {
@@ -142,16 +144,16 @@ def claims(rows: Rows) -> Sequence[Claim]:
     ]
 
 
-def _more(rows: Rows, what: str, one: str, other: str) -> Gap:
-    """By how much one is above another, as a logarithm, paired by seeds."""
+def _more(rows: Records, what: str, one: str, other: str) -> Gap:
+    """Logarithm of the ratio of two ways, paired by seeds."""
     pairs = (
         [column(where(rows, seed=seed, strategy=way), what)[0] for way in (one, other)]
         for seed in distinct(rows, "seed")
     )
-    return over(float(np.log(a / b)) for a, b in pairs)
+    return mean_and_error(float(np.log(a / b)) for a, b in pairs)
 
 
-def _lie(rows: Rows, what: str, digits: str) -> str:
+def _lie(rows: Records, what: str, digits: str) -> str:
     return ", ".join(
         f"{TITLES[name]} "
         + ", ".join(

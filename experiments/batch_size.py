@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.contests import MLMOC, NAMES, areas, curves, panels
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.rows import Record, Records, distinct, where
+from evgp.comparison.statistics import areas, mean_and_error
+from experiments.contests import MLMOC, NAMES, curves, panels
 from experiments.contests import cells as contests
-from experiments.rows import Record, Rows, distinct, where
-from experiments.study import Cell, Claim, Settings, Study, verdict
+from experiments.study import Claim, Study, verdict
 from experiments.verdicts import (
     Gap,
     between,
     graded,
     lead,
     little,
-    over,
     rule,
     signed,
     sometimes,
@@ -28,7 +29,7 @@ WAYS = ("evgp-emp", "badge", MLMOC)
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """Every batch size is a contest of its own."""
+    """Cells of one contest per batch size."""
     return contests(
         {
             "contests": [
@@ -40,16 +41,16 @@ def cells(settings: Settings) -> Sequence[Cell]:
     )
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Accuracy and entropy at the end of the budget, by the size of batches."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw accuracy and entropy at the end of the budget, by batch size."""
     made = panels(rows)
     return {
         "batch-size": curves(made, ("accuracy", "output_entropy"), by="batch", xlabel="batch size")
     }
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of batch sizes."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about batch sizes."""
     return [
         Claim(
             "EV-GP-Emp is minimally affected by larger batches, in accuracy and in output entropy; "
@@ -105,16 +106,16 @@ def claims(rows: Rows) -> Sequence[Claim]:
     ]
 
 
-def _by_size(rows: Rows, way: str) -> str:
-    """The lead of EV-GP-Emp on another with each size of batches."""
+def _by_size(rows: Records, way: str) -> str:
+    """The lead of EV-GP-Emp over another strategy, for each batch size."""
     return ", ".join(
         f"{size}: {between(where(rows, batch=size), 'accuracy', 'evgp-emp', way)}"
         for size in sorted(distinct(rows, "batch"))
     )
 
 
-def _pronounced(rows: Rows, way: str) -> list[Gap]:
-    """The lead with the largest batches, and what that is above the one with the smallest."""
+def _pronounced(rows: Records, way: str) -> list[Gap]:
+    """The lead with the largest batches, and its difference from that with the smallest."""
     sizes = sorted(distinct(rows, "batch"))
     found = []
     for size in (sizes[0], sizes[-1]):
@@ -123,17 +124,17 @@ def _pronounced(rows: Rows, way: str) -> list[Gap]:
         found.append({seed: np.log(ours[seed] / theirs[seed]) for seed in ours if seed in theirs})
     small, large = found
     return [
-        over(large.values()),
-        over(large[seed] - small[seed] for seed in large if seed in small),
+        mean_and_error(large.values()),
+        mean_and_error(large[seed] - small[seed] for seed in large if seed in small),
     ]
 
 
-def _smallest(rows: Rows) -> list[Record]:
+def _smallest(rows: Records) -> list[Record]:
     return where(rows, batch=min(distinct(rows, "batch"), default=0))
 
 
-def _changes(rows: Rows, way: str, metric: str) -> dict[str, Gap]:
-    """From the smallest batch to the largest, paired over seeds: mean and standard error."""
+def _changes(rows: Records, way: str, metric: str) -> dict[str, Gap]:
+    """Change from the smallest batch to the largest, paired by seeds: mean and standard error."""
     made = {}
     for title, some in panels(rows).items():
         mine = where(some, strategy=way)
@@ -142,15 +143,15 @@ def _changes(rows: Rows, way: str, metric: str) -> dict[str, Gap]:
                 (min(sizes, default=0), max(sizes, default=0))]  # fmt: skip
         change = [ends[1][seed] - ends[0][seed] for seed in ends[0] if seed in ends[1]]
         if change:
-            made[title] = over(change)
+            made[title] = mean_and_error(change)
     return made
 
 
 _SIGNS = {"accuracy": -1.0, "output_entropy": 1.0}  # for the worse
 
 
-def _beside(rows: Rows, metric: str) -> list[tuple[Gap, Gap]]:
-    """How much worse EV-GP-Emp gets, beside the rival that gets least worse, on each dataset."""
+def _beside(rows: Records, metric: str) -> list[tuple[Gap, Gap]]:
+    """How much worse EV-GP-Emp gets, compared with the most robust rival, on each dataset."""
     ours, *rivals = (
         {
             title: (max(0.0, _SIGNS[metric] * mean), error)
@@ -165,12 +166,12 @@ def _beside(rows: Rows, metric: str) -> list[tuple[Gap, Gap]]:
     ]
 
 
-def _told(rows: Rows, way: str, metric: str) -> str:
+def _told(rows: Records, way: str, metric: str) -> str:
     found = _changes(rows, way, metric)
     return ", ".join(f"{signed(gap)} ({title})" for title, gap in found.items()) or "not run"
 
 
-def _drops(rows: Rows, way: str) -> list[bool]:
+def _drops(rows: Records, way: str) -> list[bool]:
     ours = _changes(rows, "evgp-emp", "accuracy")
     return [
         change < -error and change < ours.get(title, (0.0, 0.0))[0]

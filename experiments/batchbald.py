@@ -1,10 +1,10 @@
-"""EV-GP beside BatchBALD, which asks one network with many masks of dropout."""
+"""EV-GP compared with BatchBALD, which uses one network with many dropout masks."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from evgp.comparison.rows import Records
 from experiments.contests import averages, cells, curves, panels
-from experiments.rows import Rows
 from experiments.study import Claim, Study
 from experiments.verdicts import between, outperforms, rule
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Entropy and accuracy by the number of labels."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw entropy and accuracy by the number of labels."""
     return {"batchbald": curves(panels(rows), ("output_entropy", "accuracy"))}
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of BatchBALD."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about BatchBALD."""
     return [
         Claim(
             "EV-GP outperforms BatchBALD, which is less suitable without initial labels and with "

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from math import log
 from typing import TYPE_CHECKING, Any
 
+from evgp.comparison.rows import Records, column
 from evgp.datasets import names
 from experiments.contests import MLMOC, averages, cells, curves, panels
-from experiments.rows import Rows, column
 from experiments.study import Claim, Study
 from experiments.verdicts import between, compared, outperforms, rule
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 OTHERS = ("random", "kmeans++", "badge", MLMOC)
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Accuracy and entropy by the number of labels."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw accuracy and entropy by the number of labels."""
     shown = {
         f"{title}\n(has learnt nothing)" if untrained(some) else title: some
         for title, some in panels(rows).items()
@@ -25,8 +25,8 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     return {"classification-convolutions": curves(shown, ("accuracy", "output_entropy"))}
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of networks with convolutions."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about convolutional networks."""
     shown = panels(rows)
     idle = {title: some for title, some in shown.items() if untrained(some)}
     kept = [row for title, some in shown.items() if title not in idle for row in some]
@@ -57,8 +57,8 @@ def claims(rows: Rows) -> Sequence[Claim]:
     ]
 
 
-def guessing(rows: Rows) -> float:
-    """The cross-entropy of a network that has learnt nothing, all classes being as likely.
+def guessing(rows: Records) -> float:
+    """The cross-entropy of guessing, if all classes are equally likely.
 
     >>> round(guessing([{"dataset": "svhn"}]), 2)
     2.3
@@ -66,8 +66,8 @@ def guessing(rows: Rows) -> float:
     return log(names()[rows[0]["dataset"]].classes)
 
 
-def untrained(rows: Rows) -> bool:
-    """Whether networks of a panel have learnt nothing: no loss is below nine tenths of guessing."""
+def untrained(rows: Records) -> bool:
+    """Whether the networks of a panel learnt nothing: no loss is below 0.9 of guessing."""
     losses = column(rows, "train_loss")
     return bool(losses.min() >= 0.9 * guessing(rows))
 

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evgp.arena import MEASURES
-from experiments.contests import MLMOC, NAMES, areas, cells, curves, panels, standing
-from experiments.rows import Record, Rows, distinct, where
+from evgp.comparison import MEASURES
+from evgp.comparison.rows import Record, Records, distinct, where
+from evgp.comparison.statistics import areas, mean_and_error
+from experiments.contests import MLMOC, NAMES, cells, curves, panels, standing
 from experiments.study import Claim, Study
 from experiments.verdicts import (
     Gap,
@@ -15,7 +16,6 @@ from experiments.verdicts import (
     graded,
     lead,
     outperforms,
-    over,
     percent,
     rule,
 )
@@ -27,13 +27,13 @@ OTHERS = ("random", "kmeans++", "badge", MLMOC)
 CENTRAL = ("output_entropy", "accuracy")
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Entropy and accuracy by the number of labels."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw entropy and accuracy by the number of labels."""
     return {"classification-mlp": curves(panels(rows), CENTRAL)}
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of classification with MLPs."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about classification with MLPs."""
     return [
         Claim(
             "EV-GP selects points that lead to initialisation robustness (low output entropy) and "
@@ -60,19 +60,19 @@ def claims(rows: Rows) -> Sequence[Claim]:
     ]  # fmt: skip
 
 
-def strongest(rows: Rows, metric: str) -> str | None:
-    """The rival with the best mean over the curve."""
+def strongest(rows: Records, metric: str) -> str | None:
+    """The rival with the best mean of its curve."""
     return next((way for way in standing(rows, metric) if way in OTHERS), None)
 
 
-def rounds(rows: Rows) -> tuple[list[Record], list[Record]]:
-    """Rows after the first batch, and all later ones."""
+def rounds(rows: Records) -> tuple[list[Record], list[Record]]:
+    """Rows after the first batch, and all later rows."""
     first = min(distinct(rows, "labels"))
     return where(rows, labels=first), [row for row in rows if row["labels"] > first]
 
 
-def early(rows: Rows, metric: str) -> list[Gap]:
-    """The lead on the strongest rival after the first batch, and what that is above the later."""
+def early(rows: Records, metric: str) -> list[Gap]:
+    """The lead over the strongest rival after the first batch, and its difference from later."""
     way = strongest(rows, metric)
     if way is None:
         return []
@@ -85,10 +85,13 @@ def early(rows: Rows, metric: str) -> list[Gap]:
         for seed in sorted(seeds)
         if all(found[seed] > 0 for part in (first, later) for found in part.values())
     ]
-    return [over(one for one, _ in pairs), over(one - two for one, two in pairs)]
+    return [
+        mean_and_error(one for one, _ in pairs),
+        mean_and_error(one - two for one, two in pairs),
+    ]
 
 
-def _both(rows: Rows) -> str:
+def _both(rows: Records) -> str:
     parts = []
     for title, some in panels(rows).items():
         for metric, words in (("accuracy", "accuracy"), ("output_entropy", "output entropy")):

@@ -1,19 +1,18 @@
-"""Strategies that spend one budget on one dataset: rows of the arena for many studies."""
+"""Strategies that spend one budget on one dataset: rows of comparisons for many studies."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evgp.arena import MEASURES, Subject
-from evgp.arena.cell import Cell as Played
-from evgp.arena.looks import looks
-from evgp.metrics import area
+from evgp.comparison import MEASURES, DatasetSource
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.curves import draw_curve, is_wide, looks, plain_axes
+from evgp.comparison.rows import Record, Records, column, distinct, record_of, where
+from evgp.comparison.run import play as play_rounds
+from evgp.comparison.statistics import areas, mean_by
 from experiments import pinned
 from experiments.data import TITLES
-from experiments.rows import Record, Rows, column, distinct, mean_by, where
-from experiments.study import Cell, Settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,26 +49,27 @@ _SHORT = {
 }
 
 
-def play(*, dataset: str, strategy: str, seed: int, **terms: Any) -> list[Record]:
-    """One strategy through all rounds; `terms` are those of the arena, and sizes of the parts.
+def play(*, dataset: str, strategy: str, seed: int, **settings: Any) -> list[Record]:
+    """Run one strategy through all rounds; `settings` are those of the protocol and the sizes.
 
     With `last_only` among them, only what the whole budget leads to is measured.
     """
-    parts = {name: terms.pop(name) for name in ("pool", "test", "task") if name in terms}
-    last_only = bool(terms.pop("last_only", False))
-    played = Played(Subject(dataset, **parts), strategy, seed, pinned.terms(**terms))
-    made = played.play(last_only=last_only)
-    return [asdict(row) for row in made.rows]
+    parts = {name: settings.pop(name) for name in ("pool", "test", "task") if name in settings}
+    last_only = bool(settings.pop("last_only", False))
+    protocol = pinned.protocol(**settings)
+    source = DatasetSource(dataset, **parts)
+    played = play_rounds(source, strategy, seed, protocol, last_only=last_only)
+    return [record_of(row) for row in played.rows]
 
 
 def cells(settings: Settings) -> list[Cell]:
-    """Those of every contest of a study."""
+    """The cells of all contests of a study."""
     return [cell for one in settings["contests"] for cell in contest(**one)]
 
 
-def panels(rows: Rows) -> dict[str, list[Record]]:
-    """The rows of each contest by its title: the data, and the network where there are several."""
-    made: dict[str, list[Record]] = {}
+def panels(rows: Records) -> dict[str, list[Record]]:
+    """The rows of each contest by its title: the data, and the network if there are several."""
+    panels_by_title: dict[str, list[Record]] = {}
     networks = {_network(row) for row in rows}
     budgets = {(row["dataset"], _network(row), row["budget"]) for row in rows}
     twice = len(budgets) > len({key[:2] for key in budgets})
@@ -77,8 +77,8 @@ def panels(rows: Rows) -> dict[str, list[Record]]:
         title = TITLES[row["dataset"]]
         title += f", {_network(row)}" if len(networks) > 1 else ""
         title += f", {row['budget']} labels" if twice else ""
-        made.setdefault(title, []).append(row)
-    return made
+        panels_by_title.setdefault(title, []).append(row)
+    return panels_by_title
 
 
 def _network(row: Record) -> str:
@@ -88,12 +88,12 @@ def _network(row: Record) -> str:
 
 
 def contest(
-    datasets: Iterable[str], strategies: Iterable[str], seeds: int, **terms: Any
+    datasets: Iterable[str], strategies: Iterable[str], seeds: int, **settings: Any
 ) -> list[Cell]:
-    """Cells of every strategy on every dataset with every seed, seed by seed."""
+    """Cells of all strategies on all datasets, seed by seed."""
     names, ways = list(datasets), list(strategies)
     return [
-        Cell(_WORK, {"dataset": name, "strategy": way, "seed": seed, **terms})
+        Cell(_WORK, {"dataset": name, "strategy": way, "seed": seed, **settings})
         for seed in range(seeds)
         for name in names
         for way in ways
@@ -101,9 +101,9 @@ def contest(
 
 
 def curves(
-    panels: Mapping[str, Rows], metrics: Sequence[str], *, by: str = "labels", xlabel: str = ""
+    panels: Mapping[str, Records], metrics: Sequence[str], *, by: str = "labels", xlabel: str = ""
 ) -> "Figure":
-    """A column for each panel, a line of axes for each metric, a curve for each strategy."""
+    """Draw one column per panel, one row of axes per metric, one curve per strategy."""
     from matplotlib.figure import Figure
 
     size = (max(6.2, 3.3 * len(panels)), 2.7 * len(metrics) + 0.8)
@@ -131,52 +131,36 @@ def curves(
     return figure
 
 
-def _panel(axes: "Axes", rows: Rows, metric: str, ways: Sequence[str], by: str) -> None:
+def _panel(axes: "Axes", rows: Records, metric: str, ways: Sequence[str], by: str) -> None:
     styles = looks(ways)
     heights: list[float] = []
     for way in ways:
         look = styles[way]
         at, found = mean_by(where(rows, strategy=way), by, metric)
-        axes.plot(
-            at, found[:, 0], color=look.colour, linewidth=look.width * 0.7, marker=look.marker,
-            linestyle=(0, look.dashes) if look.dashes else "-", markersize=3.5,
-            label=NAMES.get(way, way),
+        mean, error = found.T
+        draw_curve(
+            axes, at, mean, look, band=(mean - error, mean + error), linewidth=look.width * 0.7,
+            markersize=3.5, label=NAMES.get(way, way),
         )  # fmt: skip
-        low, high = found[:, 0] - found[:, 1], found[:, 0] + found[:, 1]
-        axes.fill_between(at, low, high, color=look.colour, alpha=0.1, linewidth=0)
-        heights += [height for height in found[:, 0] if np.isfinite(height)]
-    if heights and min(heights) > 0 and max(heights) > 20 * min(heights):
+        heights += [height for height in mean if np.isfinite(height)]
+    if is_wide(heights):
         axes.set_yscale("log")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#ecece8", linewidth=0.8)
-    axes.set_axisbelow(True)
+    plain_axes(axes)
 
 
-def areas(rows: Rows, metric: str, strategy: str) -> dict[int, float]:
-    """Mean height of the learning curve of one strategy on one dataset, for each seed."""
-    made: dict[int, float] = {}
-    for seed in distinct(where(rows, strategy=strategy), "seed"):
-        some = sorted(where(rows, strategy=strategy, seed=seed), key=lambda row: int(row["labels"]))
-        heights = column(some, metric)
-        if not np.isfinite(heights).all():
-            continue
-        made[seed] = area(column(some, "labels"), heights) if len(some) > 1 else float(heights[0])
-    return made
-
-
-def standing(rows: Rows, metric: str) -> dict[str, tuple[float, float]]:
-    """Mean and deviation over seeds of each strategy's area, best first."""
+def standing(rows: Records, metric: str) -> dict[str, tuple[float, float]]:
+    """Mean and standard deviation over seeds of each strategy's area, best first."""
     lower = MEASURES[metric].lower
-    made = {}
+    means = {}
     for way in distinct(rows, "strategy"):
-        found = list(areas(rows, metric, way).values())
-        if found:
-            spread = float(np.std(found, ddof=1)) if len(found) > 1 else float("nan")
-            made[way] = (float(np.mean(found)), spread)
-    return dict(sorted(made.items(), key=lambda item: item[1][0] if lower else -item[1][0]))
+        heights = list(areas(rows, metric, way).values())
+        if heights:
+            spread = float(np.std(heights, ddof=1)) if len(heights) > 1 else float("nan")
+            means[way] = (float(np.mean(heights)), spread)
+    return dict(sorted(means.items(), key=lambda item: item[1][0] if lower else -item[1][0]))
 
 
-def averages(rows: Rows, metric: str) -> str:
+def averages(rows: Records, metric: str) -> str:
     """The standing in words, dataset by dataset."""
     parts = []
     for title, some in panels(rows).items():
@@ -193,7 +177,7 @@ def averages(rows: Rows, metric: str) -> str:
     return "; ".join(parts)
 
 
-def losses(found: Mapping[str, Rows]) -> str:
+def losses(found: Mapping[str, Records]) -> str:
     """The mean training loss of the rows of each dataset.
 
     >>> losses({"boston": [{"train_loss": 0.25}, {"train_loss": 0.35}]})

@@ -1,4 +1,4 @@
-"""What exchange adds to greedy picks, and how close both come to what no set could beat."""
+"""What exchange adds to greedy picks, and how close both come to the lower bound."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.rows import Record, Records, column, distinct, where
+from evgp.comparison.statistics import mean_and_error, mean_by
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
@@ -13,9 +16,8 @@ from evgp.posterior import ntkgp
 from evgp.search import Exact, Exchange
 from experiments import pinned
 from experiments.data import TITLES, dataset
-from experiments.rows import Record, Rows, column, distinct, mean_by, where
-from experiments.study import Cell, Claim, Settings, Study
-from experiments.verdicts import graded, over, percent, rule
+from experiments.study import Claim, Study
+from experiments.verdicts import graded, percent, rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +27,7 @@ _COLOURS = {"random": "#6b7080", "greedy": "#00785a", "exchange": "#3d4fd1"}
 
 
 def left(*, dataset_name: str, seed: int, pool: int, sizes: list[int]) -> list[Record]:
-    """The mean variance left by each way, and the least that any set of the size could leave."""
+    """The mean variance that each search leaves, and a lower bound for any set of that size."""
     x = dataset(dataset_name, seed, pool=pool).x
     kernel, made = NTK(mlp()), []
     prior = float(kernel.diag(x).mean())
@@ -61,7 +63,7 @@ def left(*, dataset_name: str, seed: int, pool: int, sizes: list[int]) -> list[R
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """Half by half."""
+    """Cells, one per random half of the data."""
     return [
         Cell(
             "evgp.studies.exchange_and_certificate:left",
@@ -73,8 +75,8 @@ def cells(settings: Settings) -> Sequence[Cell]:
     ]  # fmt: skip
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """The variance left by each way, above what no set could beat."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw the variance that each search leaves, relative to the lower bound."""
     from matplotlib.figure import Figure
 
     names = distinct(rows, "dataset")
@@ -96,11 +98,11 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     return {"exchange-and-certificate": figure}
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """Our own."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """Our own claims about exchange and the certificate."""
     most = max(distinct(rows, "labels"))
     ends = {name: where(rows, dataset=name, labels=most) for name in distinct(rows, "dataset")}
-    better = {name: over(less(some)) for name, some in ends.items()}
+    better = {name: mean_and_error(less(some)) for name, some in ends.items()}
     proved = column(where(rows, labels=most, way="greedy"), "certified")
     return [
         Claim(
@@ -129,8 +131,8 @@ def claims(rows: Rows) -> Sequence[Claim]:
     ]
 
 
-def less(rows: Rows) -> list[float]:
-    """For each seed, the logarithm of what greedy leaves over what exchange leaves."""
+def less(rows: Records) -> list[float]:
+    """Log ratio of the variances that greedy and exchange leave, for each seed."""
     made = []
     for seed in distinct(rows, "seed"):
         greedy, exchange = (
@@ -140,8 +142,8 @@ def less(rows: Rows) -> list[float]:
     return made
 
 
-def _share(rows: Rows, way: str) -> str:
-    mean, error = over(100 * column(where(rows, way=way), "certified"))
+def _share(rows: Records, way: str) -> str:
+    mean, error = mean_and_error(100 * column(where(rows, way=way), "certified"))
     return f"{mean:.1f} %" + (f" ± {error:.1f}" if np.isfinite(error) else "")
 
 

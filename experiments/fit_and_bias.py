@@ -1,4 +1,4 @@
-"""Does the criterion speak for the test error where the network suits the data?"""
+"""Does the criterion predict the test error if the network suits the data?"""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evgp import metrics
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.rows import Records, column, distinct, where
+from evgp.comparison.statistics import mean_and_error
 from experiments.data import TITLES
-from experiments.rows import Rows, column, distinct, where
 from experiments.sequential_selection import (
     LAPTOP,
     LESS,
@@ -19,10 +21,9 @@ from experiments.sequential_selection import (
     heights,
     overall,
 )
-from experiments.set_figures import scattered
-from experiments.sets import correlations, ways
-from experiments.study import Cell, Claim, Settings, Study, Verdict
-from experiments.verdicts import Gap, graded, hundredths, over, percent, rule
+from experiments.sets import correlations, scattered, ways
+from experiments.study import Claim, Study, Verdict
+from experiments.verdicts import Gap, graded, hundredths, percent, rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,12 +37,12 @@ _DATA = ["random-model", "boston", "kin8nm", "protein", "naval", "optdigits"]
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """Random sets and the path of EV-GP, on made-up data too."""
+    """Cells of random sets and of the picks of EV-GP, also on synthetic data."""
     return ways(strategies=["evgp", "random"], **settings)
 
 
-def points(rows: Rows) -> dict[str, tuple[list[float], list[float]]]:
-    """For each dataset and seed: Pearson of criterion and error; bias at the most labels."""
+def points(rows: Records) -> dict[str, tuple[list[float], list[float]]]:
+    """Pearson correlation of criterion and error, and the bias, by dataset and seed."""
     made = {}
     for name in distinct(rows, "dataset"):
         some = where(rows, dataset=name)
@@ -53,14 +54,14 @@ def points(rows: Rows) -> dict[str, tuple[list[float], list[float]]]:
     return made
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Correlation against bias; and what the correlations are of."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw correlation against bias, and the points behind the correlations."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.6, 3.6), layout="constrained")
     axes = figure.subplots()
     for name, found in points(rows).items():
-        correlated, bias = (over(one)[0] for one in found)
+        correlated, bias = (mean_and_error(one)[0] for one in found)
         axes.scatter(correlated, bias, color="#3d4fd1", s=30)
         axes.annotate(
             TITLES[name], (correlated, bias), xytext=(0, 6), textcoords="offset points", fontsize=8,
@@ -78,13 +79,13 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     }
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of suitable networks."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about suitable networks."""
     found = {name: pair for name, pair in points(rows).items() if pair[0]}
-    mean = {name: over(pair[0])[0] for name, pair in found.items()}
+    mean = {name: mean_and_error(pair[0])[0] for name, pair in found.items()}
     labels = max(distinct(rows, "labels"))
     right = [
-        (mean[a] < mean[b]) == (over(found[a][1])[0] < over(found[b][1])[0])
+        (mean[a] < mean[b]) == (mean_and_error(found[a][1])[0] < mean_and_error(found[b][1])[0])
         for a, b in combinations(found, 2)
     ]
     half = np.median(list(mean.values()))
@@ -98,8 +99,8 @@ def claims(rows: Rows) -> Sequence[Claim]:
             "Pearson of criterion and test MSE over random sets (negative, as the criterion is "
             f"minus a variance), and bias at {labels} labels: "
             + ", ".join(
-                f"{TITLES[name]} {hundredths(over(r))} and {hundredths(over(b))}"
-                for name, (r, b) in found.items()
+                f"{TITLES[name]} " + " and ".join(hundredths(mean_and_error(one)) for one in pair)
+                for name, pair in found.items()
             )
             + f". Of two datasets the one with the stronger correlation has the lower bias in "
             f"{sum(right)} of {len(right)} pairs{few}. Holds if in all, in part if in more than "
@@ -137,10 +138,10 @@ def claims(rows: Rows) -> Sequence[Claim]:
     ]
 
 
-def fallen(rows: Rows, metric: str) -> Gap:
-    """By how much picks lower a metric from the smallest to the largest size, as a logarithm."""
+def fallen(rows: Records, metric: str) -> Gap:
+    """Log of how much picks lower a metric from the smallest to the largest size."""
     found = np.log(heights(rows, "evgp", metric))
-    return over(found[:, 0] - found[:, -1])
+    return mean_and_error(found[:, 0] - found[:, -1])
 
 
 def _and(names: Sequence[str]) -> str:
@@ -148,7 +149,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def in_order(pairs: Sequence[bool]) -> Verdict:
-    """All pairs as told, or more than half of them."""
+    """Whether all pairs are in the expected order, or more than half of them."""
     if not pairs:
         return "not measured"
     if all(pairs):

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from evgp.comparison.rows import Records
 from experiments.contests import averages, cells, curves, panels
-from experiments.rows import Rows
 from experiments.study import Claim, Study
 from experiments.verdicts import Gap, graded, lead, little, percent, rule
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 WAYS = ("badge", "random+badge", "evgp+badge", "mlmoc", "random+mlmoc", "evgp+mlmoc")
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Accuracy by the number of labels."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw accuracy by the number of labels."""
     return {"initial-points": curves(panels(rows), ("accuracy", "output_entropy"))}
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of a random first batch."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about a random first batch."""
     gains = {
         (way, first): {
             title: lead(some, "accuracy", f"{first}+{way}", way)

@@ -9,13 +9,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evgp import metrics
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.rows import Record, Records, column, distinct, where
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
 from evgp.training import Recipe
 from experiments import pinned
-from experiments.rows import Record, Rows, column, distinct, where
-from experiments.study import Cell, Claim, Settings, Study
+from experiments.study import Claim, Study
 from experiments.verdicts import Gap, clear, short
 
 if TYPE_CHECKING:
@@ -29,12 +30,12 @@ PANELS = {
 
 
 def target(x: Float[Tensor, " ..."]) -> Float[Tensor, " ..."]:
-    """The function that is learnt: a wave with a slope."""
+    """The target function: a wave with a slope."""
     return torch.sin(2.2 * x) + 0.3 * x
 
 
 def curves(*, members: int, labels: int, width: int, steps: int, seed: int) -> list[Record]:
-    """Outputs of every member on a grid, before and after training on each set."""
+    """Outputs of all members on a grid, before and after training on each set."""
     grid = torch.linspace(-2, 2, 81, dtype=torch.float64)[:, None]
     truth = target(grid)
     network = mlp(2, width, w_std=1.5, b_std=0.3)
@@ -67,23 +68,23 @@ def curves(*, members: int, labels: int, width: int, steps: int, seed: int) -> l
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """All in one."""
+    """A single cell."""
     return [Cell("evgp.studies.initialisation_illustration:curves", dict(settings))]
 
 
-def lines(rows: Rows, panel: str) -> Float[np.ndarray, "e n"]:
+def lines(rows: Records, panel: str) -> Float[np.ndarray, "e n"]:
     """The outputs of each member on the grid."""
     some = [row for row in where(rows, panel=panel) if "member" in row]
     return np.stack([column(where(some, member=one), "output") for one in distinct(some, "member")])
 
 
 def spread(outputs: Float[np.ndarray, "e n"]) -> float:
-    """Variance over members, mean over the grid."""
+    """Variance over members, averaged over the grid."""
     return metrics.output_variance(torch.from_numpy(outputs)[:, :, None])
 
 
-def apart(rows: Rows) -> Gap:
-    """The logarithm of the variance after one set over that after the other; error by jackknife."""
+def apart(rows: Records) -> Gap:
+    """Log ratio of the variances after the two sets, with a jackknife error."""
     picked, clustered = (lines(rows, panel) for panel in ("picked", "clustered"))
     count = len(picked)
     without = np.array(
@@ -96,8 +97,8 @@ def apart(rows: Rows) -> Gap:
     return float(np.log(spread(clustered) / spread(picked))), float(error)
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Three panels, a line for each network."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw three panels with one line per network."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10.5, 3.2), layout="constrained")
@@ -127,8 +128,8 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     return {"initialisation-illustration": figure}
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper's first figure says."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper's first figure."""
     before, picked, clustered = (spread(lines(rows, panel)) for panel in PANELS)
     gap = apart(rows)
     return [

@@ -1,4 +1,4 @@
-"""Where picks lie: a map by predictive correlation, with the deviation at initialisation."""
+"""Where picks are: a map by predictive correlation, with the standard deviation."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,24 +9,26 @@ from jaxtyping import Float
 from scipy import stats
 from scipy.spatial import cKDTree
 
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.rows import Record, Records, column
+from evgp.comparison.statistics import mean_and_error
 from evgp.kernels import NNGP, NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
 from experiments import pinned
 from experiments.data import dataset
-from experiments.rows import Record, Rows, column
-from experiments.study import Cell, Claim, Settings, Study, verdict
-from experiments.verdicts import Gap, clear, over
+from experiments.study import Claim, Study, verdict
+from experiments.verdicts import Gap, clear
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Relative standard error of a deviation that is estimated from 50 networks.
+# Relative standard error of a standard deviation that is estimated from 50 networks.
 CHANCE = 1 / (2 * 49) ** 0.5
 
 
 def placed(*, dataset_name: str, seed: int, pool: int, budget: int) -> list[Record]:
-    """Every point of the pool: its place on the map, its deviation, and its rank if picked."""
+    """Position, standard deviation, and rank (if picked) of every point of the pool."""
     from sklearn.manifold import TSNE
 
     x = dataset(dataset_name, seed, pool=pool).x.double()
@@ -59,12 +61,12 @@ def placed(*, dataset_name: str, seed: int, pool: int, budget: int) -> list[Reco
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """All in one."""
+    """A single cell."""
     return [Cell("evgp.studies.map_of_picks:placed", dict(settings))]
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """The map: contours of the deviation, points, and crosses on the picks."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw the map: contours of the standard deviation, points, and crosses on the picks."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 5.2), layout="constrained")
@@ -73,7 +75,9 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     shades = axes.contourf(
         *_smoothed(np.column_stack([across, up]), deviation), levels=10, cmap="Blues"
     )
-    figure.colorbar(shades, ax=axes, label="deviation at initialisation, nearby", shrink=0.8)
+    figure.colorbar(
+        shades, ax=axes, label="standard deviation at initialisation, nearby", shrink=0.8
+    )
     axes.scatter(
         across, up, s=3, color="#23262e", linewidth=0, alpha=0.5, label="pool", rasterized=True
     )
@@ -91,7 +95,7 @@ def draw(rows: Rows) -> "dict[str, Figure]":
 def _smoothed(
     places: Float[np.ndarray, "n 2"], values: Float[np.ndarray, " n"]
 ) -> tuple[Any, Any, Any]:
-    """Values on a grid, each the median of the nearest points; hidden where there are none near."""
+    """Values on a grid, each the median of the nearest points; masked far from all points."""
     low, high = places.min(0), places.max(0)
     margin = 0.03 * (high - low)
     x, y = (np.linspace(low[i] - margin[i], high[i] + margin[i], 160) for i in (0, 1))
@@ -100,8 +104,8 @@ def _smoothed(
     return x, y, np.ma.masked_where(apart[..., 0] > margin.max(), np.median(values[near], -1))
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of its map."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about its map."""
     deviation = column(rows, "deviation")
     picks = [row for row in rows if "rank" in row]
     high, near = (placing(rows, picks, name) for name in ("deviation", "neighbours"))
@@ -109,37 +113,38 @@ def claims(rows: Rows) -> Sequence[Claim]:
     return [
         Claim(
             "The variance at initialisation differs between inputs.",
-            f"The largest deviation in the pool is {deviation.max() / deviation.min():.1f} times "
-            f"the smallest; their own deviation is {100 * varied:.0f} % of their mean. Holds if "
-            f"that is more than the {100 * CHANCE:.0f} % that 50 networks, as the paper drew them, "
-            "would show by chance were they all the same.",
+            "The largest standard deviation in the pool is "
+            f"{deviation.max() / deviation.min():.1f} times the smallest; they vary by "
+            f"{100 * varied:.0f} % of their mean. Holds if that is more than the "
+            f"{100 * CHANCE:.0f} % that 50 networks, as the paper drew them, would show by chance "
+            "were they all the same.",
             "holds" if varied > CHANCE else "does not hold",
         ),
         Claim(
             "Picks prefer regions of high variance, and balance it with regions of many points, "
             "rather than cover the space evenly.",
             "Mean percentile of the picks among the pool, ± standard error over picks, one seed; "
-            f"50 is no preference. By deviation: {high[0] + 50:.0f} ± {high[1]:.0f}; by how many "
-            f"points lie near: {near[0] + 50:.0f} ± {near[1]:.0f}. Holds if both are above 50 by "
-            "more than the standard error, in part if one is; that picks do not cover the space "
-            "evenly is not tested.",
+            f"50 is no preference. By standard deviation: {high[0] + 50:.0f} ± {high[1]:.0f}; by "
+            f"how many points lie near: {near[0] + 50:.0f} ± {near[1]:.0f}. Holds if both are "
+            "above 50 by more than the standard error, in part if one is; that picks do not cover "
+            "the space evenly is not tested.",
             verdict([clear(high), clear(near)]),
         ),
     ]
 
 
-def placing(rows: Rows, picks: Rows, name: str) -> Gap:
-    """The percentile of picks by a column, above 50; and its standard error over picks."""
+def placing(rows: Records, picks: Records, name: str) -> Gap:
+    """Mean percentile of the picks by a column, minus 50, and its standard error."""
     whole = column(rows, name)
-    return over(stats.percentileofscore(whole, row[name], "mean") - 50 for row in picks)
+    return mean_and_error(stats.percentileofscore(whole, row[name], "mean") - 50 for row in picks)
 
 
 _PAPER: dict[str, Any] = {"dataset_name": "optdigits", "seed": 0, "pool": 2810, "budget": 50}
 
 _DEPARTS = (
-    "Correlation and deviation are those of networks of infinite width, in closed form, where the "
-    "paper drew networks; 50 picks, as the paper does not say how many it shows. One seed, as in "
-    "the paper."
+    "Correlation and standard deviation are those of networks of infinite width, in closed form, "
+    "where the paper drew networks; 50 picks, as the paper does not say how many it shows. One "
+    "seed, as in the paper."
 )
 
 STUDY = Study(
@@ -147,7 +152,7 @@ STUDY = Study(
     title="A map of picks",
     paper="figure tsneeoloptdigits",
     shows="The pool of handwritten digits by t-SNE on predictive correlation, contours of the "
-    "deviation at initialisation, and the points that EV-GP picks.",
+    "standard deviation at initialisation, and the points that EV-GP picks.",
     scales={
         "paper": _PAPER,
         "laptop": _PAPER,

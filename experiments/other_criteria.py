@@ -1,10 +1,13 @@
-"""Other criteria than the mean variance: mutual information, percentiles, and thinner test sets."""
+"""Criteria other than the mean variance: mutual information, percentiles, thinned test sets."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.rows import Record, Records, column, distinct, where
+from evgp.comparison.statistics import mean_and_error, mean_by
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
@@ -13,11 +16,9 @@ from evgp.strategies import Thinned
 from experiments import pinned
 from experiments.contests import contest, curves, panels
 from experiments.data import TITLES, dataset
-from experiments.rows import Record, Rows, column, distinct, mean_by, where
 from experiments.sequential_selection import LAPTOP, LESS, MORE, PAPER, SMOKE, VARIANCE
-from experiments.set_figures import scattered
-from experiments.sets import TRAININGS, correlations, ways
-from experiments.study import Cell, Claim, Settings, Study, Verdict, verdict
+from experiments.sets import TRAININGS, correlations, scattered, ways
+from experiments.study import Claim, Study, Verdict, verdict
 from experiments.two_parts import (
     CENTRAL,
     READ,
@@ -32,7 +33,7 @@ from experiments.two_parts import (
     one_by_one,
     seconds,
 )
-from experiments.verdicts import HIGH, LARGE, Gap, clear, graded, hundredths, over, rule
+from experiments.verdicts import HIGH, LARGE, Gap, clear, graded, hundredths, rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,9 +45,9 @@ _DATA = ["protein", "kin8nm", "boston", "naval", "optdigits", "random-model"]
 def thinning(
     *, dataset_name: str, seed: int, pool: int, budget: int, points: list[int]
 ) -> list[Record]:
-    """What is left of the variance over all test points if picks look at some of them only."""
+    """Variance left over all test points if picks use only some of them."""
     data = dataset(dataset_name, seed, pool=pool)
-    made, kernel = [], NTK(mlp())
+    records, kernel = [], NTK(mlp())
     for count in [*points, len(data.x)]:
         strategy: Any = pinned.evgp(kernel)
         if count < len(data.x):
@@ -55,14 +56,14 @@ def thinning(
         picks = strategy(Pool(data.x), budget, generator=generator).indices
         x = data.x[torch.from_numpy(picks.copy())]
         left = ntkgp(kernel, x, torch.zeros(len(x)), data.x, noise=pinned.NOISE).variance
-        made.append(
+        records.append(
             {"dataset": dataset_name, "kind": "thin", "points": count, "left": float(left.mean())}
         )
-    return made
+    return records
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """Paths one by one; batches; and thinning."""
+    """Cells of single picks, of batches, and of thinning."""
     thin = settings["thin"]
     return [
         *ways(strategies=[*RAISED, "random"], **settings["sequential"]),
@@ -81,18 +82,18 @@ def cells(settings: Settings) -> Sequence[Cell]:
 _THIN = ("pool", "budget", "points")
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Each criterion against the variance, and paths; batches; thinning."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw each criterion against the variance, single picks, batches, and thinning."""
     pairs = [(raised, VARIANCE) for raised in RAISED.values()]
-    made = {"other-criteria": scattered(one_by_one(rows), pairs, RAISED, [*CENTRAL])}
+    figures = {"other-criteria": scattered(one_by_one(rows), pairs, RAISED, [*CENTRAL])}
     if batches(rows):
-        made["other-criteria-batch"] = curves(panels(batches(rows)), [*CENTRAL])
+        figures["other-criteria-batch"] = curves(panels(batches(rows)), [*CENTRAL])
     if where(rows, kind="thin"):
-        made["thinning"] = _draw_thin(where(rows, kind="thin"))
-    return made
+        figures["thinning"] = _draw_thin(where(rows, kind="thin"))
+    return figures
 
 
-def _draw_thin(rows: Rows) -> "Figure":
+def _draw_thin(rows: Records) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.6, 3.2), layout="constrained")
@@ -107,30 +108,28 @@ def _draw_thin(rows: Rows) -> "Figure":
     return figure
 
 
-def _more(rows: Rows) -> list[Record]:
-    """Percent more variance left than with all test points, of one dataset, for each seed."""
-    made = []
+def _more(rows: Records) -> list[Record]:
+    """How much more variance is left than with all test points, in percent, for each seed."""
+    records = []
     for seed in distinct(rows, "seed"):
         some = where(rows, seed=seed)
         whole = max(some, key=lambda row: int(row["points"]))["left"]
-        made += [{**row, "more": 100 * (row["left"] / whole - 1)} for row in some]
-    return made
+        records += [{**row, "more": 100 * (row["left"] / whole - 1)} for row in some]
+    return records
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of other criteria."""
-    batch, paths, thin = batches(rows), one_by_one(rows), where(rows, kind="thin")
-    mine = {name: where(paths, dataset=name) for name in distinct(paths, "dataset")}
-    worst = {
-        name: max(abs(row["more"]) for row in _more(where(thin, dataset=name)) if _enough(row))
-        for name in distinct([row for row in thin if _enough(row)], "dataset")
-    }
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about other criteria."""
+    return [
+        *_claims_of_leads(rows),
+        _claim_of_correlation(one_by_one(rows)),
+        _claim_of_instability(one_by_one(rows)),
+        _claim_of_thinning(where(rows, kind="thin")),
+    ]
+
+
+def _claims_of_leads(rows: Records) -> list[Claim]:
     slower = seconds(rows, "evgp-mi")
-    anew = {
-        _WORDS[raised]: float((column(some, "lr") < TRAININGS["descent"].lr).mean())
-        for way, raised in RAISED.items()
-        if (some := [row for row in where(paths, strategy=way) if "lr" in row])
-    }
     return [
         Claim(
             "100V performs poorly, sometimes worse than random.",
@@ -164,71 +163,90 @@ def claims(rows: Rows) -> Sequence[Claim]:
         Claim(
             "MI takes more computation.",
             f"Seconds to pick over those of EV, geometric mean: {factors(slower)}. {SHARED}. "
-            + rule("the logarithm is above zero", batch),
+            + rule("the logarithm is above zero", batches(rows)),
             graded([gap] for gap in slower.values()),
         ),
-        Claim(
-            "The criteria are correlated with the output variance of trained networks.",
-            "Spearman of what each lowers with the 90th percentile observed, over random sets ("
-            + ", ".join(TITLES[name] for name in mine)
-            + "): "
-            + "; ".join(
-                f"{words} " + ", ".join(hundredths(_agree(some, raised)) for some in mine.values())
-                for raised, words in _WORDS.items()
-            )
-            + ". "
-            + rule(f"it is {HIGH} for each of the four", paths),
-            graded(
-                [(mean - LARGE, error) for mean, error in (_agree(some, one) for one in _WORDS)]
-                for some in mine.values()
-            ),
-        ),
-        Claim(
-            "Some training sets of 100V are unstable in training.",
-            "Share of sets, one by one, with which training diverged and began anew with a smaller "
-            "step: "
-            + ", ".join(f"{words} {100 * share:.0f} %" for words, share in anew.items())
-            + ". Of batches it is not recorded. Holds if it is above zero and above that of the "
-            "other criteria; in part if above zero.",
-            _unstable(anew),
-        ),
-        Claim(
-            "The criterion may look at test points thinned by k-means++, which removes some bias "
-            "of the test data and represents the whole space better.",
-            "The paper thins without weights, so that sparse regions count for more; ours give "
-            "each point the weight of those nearest to it, so that the test data count as they "
-            "are. Whether the former is better is not tried. Percent more variance left over all "
-            "test points, at worst, where picks look at 500 or more of them: "
-            + (
-                ", ".join(f"{TITLES[name]} {value:.1f}" for name, value in sorted(worst.items()))
-                or "not run"
-            )
-            + ". That it is faster, as the paper has it, is not measured here. Holds if it is "
-            "below 3 everywhere, in part if somewhere.",
-            verdict([value < 3 for value in worst.values()]),
-        ),
     ]
+
+
+def _claim_of_correlation(paths: Records) -> Claim:
+    mine = {name: where(paths, dataset=name) for name in distinct(paths, "dataset")}
+    return Claim(
+        "The criteria are correlated with the output variance of trained networks.",
+        "Spearman of what each lowers with the 90th percentile observed, over random sets ("
+        + ", ".join(TITLES[name] for name in mine)
+        + "): "
+        + "; ".join(
+            f"{words} " + ", ".join(hundredths(_agree(some, raised)) for some in mine.values())
+            for raised, words in _WORDS.items()
+        )
+        + ". "
+        + rule(f"it is {HIGH} for each of the four", paths),
+        graded(
+            [(mean - LARGE, error) for mean, error in (_agree(some, one) for one in _WORDS)]
+            for some in mine.values()
+        ),
+    )
+
+
+def _claim_of_instability(paths: Records) -> Claim:
+    diverged = {
+        _WORDS[raised]: float((column(some, "lr") < TRAININGS["descent"].lr).mean())
+        for way, raised in RAISED.items()
+        if (some := [row for row in where(paths, strategy=way) if "lr" in row])
+    }
+    return Claim(
+        "Some training sets of 100V are unstable in training.",
+        "Share of sets, one by one, with which training diverged and began anew with a smaller "
+        "step: "
+        + ", ".join(f"{words} {100 * share:.0f} %" for words, share in diverged.items())
+        + ". Of batches it is not recorded. Holds if it is above zero and above that of the "
+        "other criteria; in part if above zero.",
+        _unstable(diverged),
+    )
+
+
+def _claim_of_thinning(thin: Records) -> Claim:
+    worst = {
+        name: max(abs(row["more"]) for row in _more(where(thin, dataset=name)) if _enough(row))
+        for name in distinct([row for row in thin if _enough(row)], "dataset")
+    }
+    return Claim(
+        "The criterion may look at test points thinned by k-means++, which removes some bias "
+        "of the test data and represents the whole space better.",
+        "The paper thins without weights, so that sparse regions count for more; ours give "
+        "each point the weight of those nearest to it, so that the test data count as they "
+        "are. Whether the former is better is not tried. Percent more variance left over all "
+        "test points, at worst, where picks look at 500 or more of them: "
+        + (
+            ", ".join(f"{TITLES[name]} {value:.1f}" for name, value in sorted(worst.items()))
+            or "not run"
+        )
+        + ". That it is faster, as the paper has it, is not measured here. Holds if it is "
+        "below 3 everywhere, in part if somewhere.",
+        verdict([value < 3 for value in worst.values()]),
+    )
 
 
 _WORDS = {"ev": "EV", "mi": "MI", "p90": "90V", "max": "100V"}
 
 
-def _unstable(anew: Mapping[str, float]) -> Verdict:
-    if not anew.get("100V"):
-        return "does not hold" if anew else "not measured"
-    others = [share for words, share in anew.items() if words != "100V"]
-    return "holds" if anew["100V"] > max(others, default=0.0) else "holds in part"
+def _unstable(diverged: Mapping[str, float]) -> Verdict:
+    if not diverged.get("100V"):
+        return "does not hold" if diverged else "not measured"
+    others = [share for words, share in diverged.items() if words != "100V"]
+    return "holds" if diverged["100V"] > max(others, default=0.0) else "holds in part"
 
 
-def _agree(rows: Rows, criterion: str) -> Gap:
-    return over(-one for one in correlations(rows, criterion, VARIANCE))
+def _agree(rows: Records, criterion: str) -> Gap:
+    return mean_and_error(-one for one in correlations(rows, criterion, VARIANCE))
 
 
 def _enough(row: Record) -> bool:
     return int(row["points"]) >= 500
 
 
-def _often(rows: Rows) -> list[bool]:
+def _often(rows: Records) -> list[bool]:
     good, best = (
         [
             gap

@@ -6,7 +6,7 @@ are given here, and the studies' data is scaled by their own loaders (`experimen
 
 from typing import Any
 
-from evgp.arena import Terms
+from evgp.comparison import Protocol
 from evgp.criteria import ExpectedVariance
 from evgp.kernels import Kernel
 from evgp.search import Exact, Greedy
@@ -18,10 +18,10 @@ SEARCH: dict[str, Any] = {"search": Exact(), "noise": NOISE}  # of a `Setting`
 
 
 def evgp(kernel: Kernel, search: Greedy = Exact()) -> EVGP:
-    """The strategy with every setting given."""
+    """The strategy with all its settings."""
     return EVGP(kernel, ExpectedVariance(), search, noise=NOISE)
 
 
-def terms(**given: Any) -> Terms:
-    """The terms of a contest with every setting of EV-GP given."""
-    return Terms(**given, search="exact", noise=NOISE)
+def protocol(**settings: Any) -> Protocol:
+    """The protocol of a contest with all settings of EV-GP."""
+    return Protocol(**settings, search="exact", noise=NOISE, scale="columns")

@@ -172,9 +172,9 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "chosen on few labels. On Naval three of the five seeds are worse with it.",
     },
     "map-of-picks": {
-        "Picks prefer regions": "Picks are where the deviation is high; but they prefer sparse "
-        "places to crowded ones (below 50 by more than the standard error). Whether they cover the "
-        "space evenly is not tested.",
+        "Picks prefer regions": "Picks are where the standard deviation is high; but they prefer "
+        "sparse places to crowded ones (below 50 by more than the standard error). Whether they "
+        "cover the space evenly is not tested.",
     },
     "exchange-and-certificate": {
         "Greedy picks reach": "It was reached each time; that it always is, nothing promises.",
@@ -183,7 +183,7 @@ REASONS: Mapping[str, Mapping[str, str]] = {
 
 
 def reason(study: str, claim: Claim) -> str:
-    """Why this claim does not hold in full; nothing where it does."""
+    """Why this claim does not hold in full; empty if it does."""
     if claim.verdict in ("holds", "not measured"):
         return ""
     known = REASONS.get(study, {})

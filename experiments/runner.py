@@ -1,46 +1,46 @@
-"""Run a study: the cells that are missing, in processes, then its table and figures."""
+"""Run a study: the missing cells, then its rows, its record and its figures.
 
+The folder of a study holds `rows.csv`, figures that are drawn from these rows alone, and the record
+of how they were made, `study.json`.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryFile
-from time import perf_counter, process_time, time
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 from warnings import warn
 
-from evgp._errors import DatasetError, DataWarning
-from evgp._machine import available_memory
-from evgp._processes import cores, in_processes, tell
-from evgp.datasets import atomic, locate, names
-from experiments import rows as table
-from experiments.named import study_named
-from experiments.pace import Watch, seconds_left, unwatched
-from experiments.record import (
-    ROWS,
-    check_scale,
-    checksum,
-    from_rows,
-    how_made,
-    read_record,
-    versions,
-    write_record,
-)
-from experiments.store import CELLS, Store
-from experiments.study import Cell, Scale, Study
+from evgp._reading import read_text
+from evgp.comparison.cells import CELLS, Cell, Finished, Store, Watch, run_cells
+from evgp.comparison.curves import STYLE, save_figure
+from evgp.comparison.rows import Record, Records, read_records, write_records
+from evgp.datasets import check_document, locate, names, signed, write_text
+from evgp.errors import DamagedFile, DamageWarning, DatasetError
+from experiments.study import SCALES, Claim, Scale, Study, store_in, study_named, work_named
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
+T = TypeVar("T")
 # Where recorded rows and figures are kept, in the folder of the repository.
 RESULTS = "experiments/results"
-_STYLE: Any = {"svg.hashsalt": "evgp", "font.size": 9.5, "axes.edgecolor": "#585d6b"}
+ROWS, RECORD = "rows.csv", "study.json"
+_DIGITS = 9  # of numbers in rows.csv
 _BYTES = 3 << 30  # about what a cell may need: a kernel of 10,000 points and networks
+_NEEDED = {
+    "study": str, "scale": str, "departures": str, "command": str, "versions": dict,
+    "cells": int, "finished": int, "cell_seconds": int | float, "cores": int | str,
+}  # fmt: skip
+_KNOWN_SINCE = {
+    "rows": int, "checksum": str, "jobs": int, "cpu_seconds": int | float,
+    "clock_seconds": int | float, "taken_over": dict, "drawn_with": str,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What a run left: where, how much of it, and what the rows say of the paper's claims."""
+    """The result of a run: its folder, the number of cells, and their total time."""
 
     study: Study
     folder: Path
@@ -56,7 +56,7 @@ def reproduce(
     jobs: int | None = None,
     draw_only: bool = False,
     command: str = "",
-    watch: Watch = unwatched,
+    watch: Watch = lambda done, total, left: None,
 ) -> Reproduced:
     """Run a study of the paper by name, and write its rows and figures to a folder of its own.
 
@@ -67,16 +67,16 @@ def reproduce(
     """
     study = study_named(name)
     folder = Path(out) / study.name
-    for one in () if draw_only else (folder, Path(out) / CELLS):
-        _try(one)
+    for place in () if draw_only else (folder, Path(out) / CELLS):
+        _check_writable(place)
     check_scale(folder, scale, draw_only=draw_only)
-    store, cells = Store(Path(out)), list(study.cells(study.scales[scale]))
+    store, cells = store_in(Path(out)), list(study.cells(study.scales[scale]))
     for damage in store.damage(cells):
-        warn(f"{damage}; it is {'left out' if draw_only else 'run again'}", DataWarning, 2)
+        done = "left out" if draw_only else "run again"
+        warn(f"{damage.path} was damaged ({damage.why}) and is {done}", DamageWarning, 2)
     left = store.missing(cells)
     if not draw_only:
-        most = 1 if study.alone else jobs or cores()
-        _run(store, cells, left, most=most, watch=watch)
+        _run(store, cells, left, jobs=1 if study.alone else jobs, watch=watch)
     if len(left) < len(cells) or not draw_only:
         _publish(study, scale, store, cells, "" if draw_only or not left else command)
     draw(study, folder)
@@ -84,8 +84,8 @@ def reproduce(
     return Reproduced(study, folder, finished, store.seconds(cells))
 
 
-def _try(folder: Path) -> None:
-    """Refuse a folder that cannot be written before anything runs for it."""
+def _check_writable(folder: Path) -> None:
+    """Raise if a folder cannot be written, before anything runs."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):
@@ -97,88 +97,44 @@ def _try(folder: Path) -> None:
         ) from error
 
 
-def _run(store: Store, cells: list[Cell], left: list[Cell], *, most: int, watch: Watch) -> None:
-    """The cells that are left, in as many processes as there is room for, at most so many."""
+def _run(
+    store: Store, cells: list[Cell], left: list[Cell], *, jobs: int | None, watch: Watch
+) -> None:
     for data in sorted({data_of(cell) for cell in left} & {*names()}):
-        locate(data)  # what is missing is told before anything runs
-    count = min(most, len(left), max(1, available_memory() // _BYTES))
-    took = {id(cell): found.seconds for cell in cells if (found := store.found(cell))}
-    before = [(cell, took[id(cell)]) for cell in cells if id(cell) in took]
+        locate(data)  # a missing file is reported before anything runs
+    run_cells(store, cells, jobs=jobs, memory=_BYTES, find=work_named, watch=watch)
 
-    def heard(more: int) -> None:
-        waiting = [cell for cell in left if id(cell) not in took]
-        took.update({id(cell): one.seconds for cell in waiting if (one := store.found(cell))})
-        now = [(cell, took[id(cell)]) for cell in left if id(cell) in took]
-        waiting = [cell for cell in left if id(cell) not in took]
-        watch(len(took), len(cells), seconds_left(now, before, waiting, count))
 
-    heard(0)
-    if count > 1:
-        in_processes(_elsewhere, [(store, cell, count) for cell in left], count, heard)
-    else:
-        for cell in left:
-            _work(store, cell, 1)
-            heard(1)
+def data_of(cell: Cell) -> str:
+    """The name of the dataset of a cell; synthetic data has a name too."""
+    return str(cell.settings.get("dataset") or cell.settings.get("dataset_name") or "")
 
 
 def draw(study: Study, folder: Path) -> None:
-    """Every figure of a study as PNG and SVG, from its rows alone."""
+    """Draw all figures of a study as PNG and SVG, from its rows alone."""
     from matplotlib import rc_context
 
-    with rc_context(_STYLE):
+    with rc_context(STYLE):
         for name, figure in from_rows(study.draw, folder).items():
-            _save(figure, folder, name)
+            save_figure(figure, folder, name, dpi=140)
     record = read_record(folder)
     if record is not None:
         write_record(folder, {**record, "drawn_with": drawn_with()})
 
 
 def drawn_with() -> str:
-    """What decides the bytes of a figure, beside its rows."""
+    """What determines the bytes of a figure, apart from its rows."""
     return f"matplotlib {version('matplotlib')}"
 
 
-def _save(figure: "Figure", folder: Path, name: str) -> None:
-    for kind, dated in (("png", "Software"), ("svg", "Date")):
-        with atomic(folder / f"{name}.{kind}") as part:
-            figure.savefig(part, format=kind, dpi=140, metadata={dated: None})
-
-
-def data_of(cell: Cell) -> str:
-    """The dataset that a cell works on; made-up data has a name too."""
-    return str(cell.settings.get("dataset") or cell.settings.get("dataset_name") or "")
-
-
-def _elsewhere(store: Store, cell: Cell, count: int) -> None:
-    """In a process of its own."""
-    _work(store, cell, count)
-    tell()
-
-
-def _work(store: Store, cell: Cell, count: int) -> None:
-    module, function = cell.work.split(":")
-    module = module.replace("evgp.studies.", "experiments.")  # as cells were recorded first
-    begun, busy = perf_counter(), process_time()
-    rows = getattr(import_module(module), function)(**cell.settings)
-    seconds = perf_counter() - begun
-    made = {
-        "ended": round(time(), 2),
-        "cpu_seconds": round(process_time() - busy, 2),
-        "jobs": count,
-        "cores": cores(),
-        "versions": versions(),
-    }
-    store.add(cell, rows, seconds, made)
-
-
 def _publish(study: Study, scale: Scale, store: Store, cells: list[Cell], command: str) -> None:
-    """The rows of what is finished, and how they came to be; without a command, as they did."""
+    """Write the rows of finished cells, and how they were made."""
     folder = store.folder / study.name
     folder.mkdir(parents=True, exist_ok=True)
     former = read_record(folder) or {}
     if former.get("scale") != scale:
         former = {}
-    found = [one for one in map(store.found, cells) if one is not None]
+    finished = [found for found in map(store.found, cells) if found is not None]
     rows = store.rows(cells)
     document = {
         "study": study.name,
@@ -187,11 +143,11 @@ def _publish(study: Study, scale: Scale, store: Store, cells: list[Cell], comman
         "departures": _departures(study, scale),
         "command": command or former.get("command", ""),
         "cells": len(cells),
-        "finished": len(found),
+        "finished": len(finished),
         "rows": len(rows),
-        **how_made(found, former),
+        **how_made(finished, former),
     }
-    table.write(folder / ROWS, rows)
+    write_records(folder / ROWS, rows, digits=_DIGITS)
     write_record(folder, {**document, "checksum": checksum(folder)})
 
 
@@ -199,3 +155,161 @@ def _departures(study: Study, scale: Scale) -> str:
     if scale == "smoke":
         return "its sizes only show that it runs; what comes out says nothing of the paper."
     return study.departures if scale == "laptop" else study.paper_departures
+
+
+def how_made(finished: Sequence[Finished], former: Mapping[str, Any]) -> dict[str, Any]:
+    """What cells say of how they were made, and where none does, what was known before.
+
+    Seconds on the clock are those in which a cell was running, so runs that were resumed add up.
+    """
+    every = [cell.made for cell in finished]
+    runs = [made for made in every if "versions" in made]
+    commands = [made["by"] for made in every if "by" in made]
+    complete = len(runs) == len(finished)
+    known = [*([former] if former and not complete else []), *runs]
+    packages = {name: None for made in known for name in made["versions"]}
+    cores = _all([made["cores"] for made in known]) or "unknown"
+    return {
+        "cell_seconds": round(sum(cell.seconds for cell in finished)),
+        "cpu_seconds": round(sum(made["cpu_seconds"] for made in runs)) if complete else None,
+        "clock_seconds": round(_covered(finished)) if complete else None,
+        "jobs": max(made["jobs"] for made in runs) if complete else None,
+        "cores": int(cores) if cores.isdecimal() else cores,
+        "versions": {
+            name: _all([made["versions"].get(name, "") for made in known]) for name in packages
+        },
+        "taken_over": {name: commands.count(name) for name in dict.fromkeys(commands)} or None,
+    }
+
+
+def _all(values: Sequence[object]) -> str:
+    """Every value once.
+
+    >>> _all([2, 2, "2, 4"])
+    '2, 4'
+    """
+    each = (part for value in values for part in str(value).split(", "))
+    return ", ".join(dict.fromkeys(filter(None, each)))
+
+
+def _covered(finished: Sequence[Finished]) -> float:
+    covered, until = 0.0, 0.0
+    for begun, ended in sorted(
+        (cell.made["ended"] - cell.seconds, cell.made["ended"]) for cell in finished
+    ):
+        covered += max(0.0, ended - max(begun, until))
+        until = max(until, ended)
+    return covered
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """How the rows of a folder were made; None if there are none."""
+    path = folder / RECORD
+    if not path.exists():
+        return None
+    try:
+        record = json.loads(read_text(path))
+    except DatasetError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise _broken(path, f"a file that is broken ({error})") from error
+    if not isinstance(record, dict):
+        raise _broken(path, "something else")
+    kinds = {**_NEEDED, **{name: kind for name, kind in _KNOWN_SINCE.items() if name in record}}
+    for name, kind in kinds.items():
+        if not isinstance(record.get(name), kind):
+            raise _broken(path, f"{name}: {record.get(name)!r}")
+    if record["scale"] not in SCALES or record["study"] != folder.name:
+        raise _broken(path, f"one of {record['study']!r} at scale {record['scale']!r}")
+    try:
+        return check_document(path, record, (*kinds, *_KNOWN_SINCE, "settings"))
+    except DamagedFile as error:
+        raise _broken(path, f"one that was altered ({error.why})") from error
+
+
+def write_record(folder: Path, document: Mapping[str, Any]) -> None:
+    """Write the record, completely or not at all; unknown values are left out."""
+    known = {name: value for name, value in document.items() if value is not None}
+    write_text(folder / RECORD, json.dumps(signed(known), indent=2) + "\n")
+
+
+def check_scale(folder: Path, scale: Scale, *, draw_only: bool = False) -> None:
+    """Raise if this scale may not replace the record; only smoke runs may be replaced."""
+    record = read_record(folder)
+    if draw_only and record is not None and record["scale"] != scale:
+        raise DatasetError(
+            f"{folder}: expected a record of scale {scale} to draw, got one of {record['scale']}; "
+            f"say --scale {record['scale']}"
+        )
+    if record is not None and record["scale"] not in ("smoke", scale):
+        raise DatasetError(
+            f"{folder}: expected no record of another scale than {scale}, got one of "
+            f"{record['scale']}; keep it, and give another folder with --out"
+        )
+
+
+def rows_of(folder: Path) -> list[Record]:
+    """The rows of a folder; raises if they do not match its record."""
+    path = folder / ROWS
+    if not path.exists():
+        raise DatasetError(f"{path}: expected the rows of a study, got no file; run it")
+    try:
+        rows = read_records(path)
+    except DamagedFile as error:
+        raise DatasetError(
+            f"{path}: expected the rows of a study, but {error.why}; write them again with --draw"
+        ) from error
+    record = read_record(folder)
+    counted = len(rows) if record is None else record.get("rows", len(rows))
+    if not rows or counted != len(rows):
+        raise DatasetError(
+            f"{path}: expected {counted or 'some'} rows as {RECORD} counts them, got {len(rows)}; "
+            "write them again with --draw"
+        )
+    if record is not None and record.get("checksum", current := checksum(folder)) != current:
+        raise DatasetError(
+            f"{path}: expected the rows that {RECORD} was written with, got some that were "
+            "altered; restore them, or write them again with --draw"
+        )
+    return rows
+
+
+def checksum(folder: Path) -> str:
+    """The checksum of the rows of a folder, independent of line endings."""
+    text = read_text(folder / ROWS).replace("\r\n", "\n").replace("\r", "\n")
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def claims_of(study: Study, folder: Path) -> Sequence[Claim]:
+    """The claims of the paper, checked with the rows of a folder."""
+    return from_rows(study.claims, folder)
+
+
+def from_rows(make: Callable[[Records], T], folder: Path) -> T:
+    """Apply a function to the rows of a folder, which may not be those of a study."""
+    rows = rows_of(folder)
+    try:
+        return make(rows)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise DatasetError(
+            f"{folder / ROWS}: expected rows as the study writes them, got some that it cannot use "
+            f"({type(error).__name__}: {error}); write them again with --draw"
+        ) from error
+
+
+def _broken(path: Path, what: str) -> DatasetError:
+    return DatasetError(
+        f"{path}: expected the record of a study, got {what}; remove it and run the study again, "
+        "finished cells are kept"
+    )
+
+
+def spoken(seconds: float) -> str:
+    """Format a duration.
+
+    >>> [spoken(one) for one in (42.3, 1450, 13_000)]
+    ['42 s', '24 min', '3.6 h']
+    """
+    if seconds < 119.5:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7170 else f"{seconds / 3600:.1f} h"

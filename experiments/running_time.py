@@ -1,4 +1,4 @@
-"""Seconds to pick n points, beside the paper's tables."""
+"""Seconds to pick n points, compared with the paper's tables."""
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from evgp.arena.looks import looks
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.curves import looks
+from evgp.comparison.rows import Record, Records, column, distinct, where
 from evgp.kernels import EmpiricalNTK, Sketch
 from evgp.loop import run
 from evgp.pool import Pool
@@ -15,8 +17,7 @@ from evgp.selection import pick
 from experiments import pinned
 from experiments.contests import MLMOC, NAMES
 from experiments.data import TITLES, dataset
-from experiments.rows import Record, Rows, column, distinct, where
-from experiments.study import Cell, Claim, Settings, Study, verdict
+from experiments.study import Claim, Study, verdict
 from experiments.verdicts import at_most_in_part
 
 if TYPE_CHECKING:
@@ -42,34 +43,34 @@ def timed(
     *, dataset_name: str, strategy: str, seed: int, budget: int, batch: int, network: str,
     **sizes: Any,
 ) -> list[Record]:  # fmt: skip
-    """Rounds of one strategy without training what comes after: seconds from the start."""
+    """Time the rounds of one strategy, without training afterwards: seconds from the start."""
     data = dataset(dataset_name, seed, pool=sizes["pool"], test=10, task=sizes.get("task"))
-    told = {name: sizes[name] for name in ("steps", "width") if name in sizes}
-    terms = pinned.terms(budget=budget, batch=batch, network=network, **told)
-    way = terms.strategy(strategy, data, seed)
-    made: list[Record] = []
+    training = {name: sizes[name] for name in ("steps", "width") if name in sizes}
+    protocol = pinned.protocol(budget=budget, batch=batch, network=network, **training)
+    way, count = protocol.strategy(strategy, data, seed), protocol.rounds
+    rows: list[Record] = []
     begun = perf_counter()
-    for one in run(Pool(data.x), way, lambda rows: data.y[rows], terms.rounds, batch, seed=seed):
-        made.append(
+    for played in run(Pool(data.x), way, lambda picks: data.y[picks], count, batch, seed=seed):
+        rows.append(
             {
                 "dataset": dataset_name,
-                "labels": len(one.pool.labelled),
+                "labels": len(played.pool.labelled),
                 "seconds": perf_counter() - begun,
                 "threads": torch.get_num_threads(),
             }
         )
-    return made
+    return rows
 
 
 def sketched(
     *, dataset_name: str, seed: int, budget: int, batch: int, network: str, features: int,
     pool: int, **_: Any,
 ) -> list[Record]:  # fmt: skip
-    """Random features of the gradients of all points, then picks on these: seconds to n of them."""
+    """Time random features of all gradients, then picks: seconds to n picks."""
     data = dataset(dataset_name, seed, pool=pool, test=10)
-    terms = pinned.terms(budget=budget, batch=batch, network=network)
+    protocol = pinned.protocol(budget=budget, batch=batch, network=network)
     begun = perf_counter()
-    kernel = EmpiricalNTK(terms.setting(data, seed).recipe.network, seed=seed)
+    kernel = EmpiricalNTK(protocol.setting(data, seed).recipe.network, seed=seed)
     found = Sketch(kernel, features, seed).phi(data.x)
     passed = perf_counter() - begun
     made: list[Record] = []
@@ -81,7 +82,7 @@ def sketched(
             features="raw",
             greedy="exact",
             noise=pinned.NOISE,
-            standardise=False,
+            scale=None,
             seed=seed,
         )
         seconds = passed + perf_counter() - begun
@@ -90,7 +91,7 @@ def sketched(
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """Every strategy of every group, seed by seed.
+    """Cells of all strategies of all groups, seed by seed.
 
     EV-GP picks for all rounds at once where they make no difference, so that it is asked for each
     number of picks `apart`.
@@ -116,8 +117,8 @@ def _steps(one: dict[str, Any]) -> range:
     return range(one["batch"], one["budget"] + 1, one["batch"])
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Seconds by the number of picks, ours beside the paper's."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw seconds by the number of picks, ours and the paper's."""
     from matplotlib.figure import Figure
 
     names, styles = distinct(rows, "dataset"), looks(distinct(rows, "strategy"))
@@ -150,8 +151,8 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     return {"running-time": figure}
 
 
-def table(rows: Rows) -> str:
-    """The paper's two tables with ours beside them, in Markdown."""
+def table(rows: Records) -> str:
+    """The paper's two tables and ours, in Markdown."""
     lines = []
     for name in distinct(rows, "dataset"):
         some = where(rows, dataset=name)
@@ -180,8 +181,8 @@ def _line(found: Mapping[int, float], counts: Sequence[int]) -> str:
     )
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of running time."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about running time."""
     made = []
     for name in distinct(rows, "dataset"):
         some = where(rows, dataset=name)
@@ -222,8 +223,8 @@ def claims(rows: Rows) -> Sequence[Claim]:
     return made
 
 
-def beside(rows: Rows, ours: str, theirs: Sequence[str]) -> dict[str, tuple[int, float, float]]:
-    """The most picks that both came to, and the seconds of either, for each that was run."""
+def beside(rows: Records, ours: str, theirs: Sequence[str]) -> dict[str, tuple[int, float, float]]:
+    """The largest number of picks that both reached, and the seconds of each."""
     mine = _seconds(where(rows, strategy=ours))
     rivals = {way: _seconds(where(rows, strategy=way)) for way in theirs}
     return {
@@ -243,13 +244,13 @@ def _pairs(found: Mapping[str, tuple[int, float, float]]) -> str:
     )
 
 
-def _pool(rows: Rows, name: str) -> str:
+def _pool(rows: Records, name: str) -> str:
     pools = distinct(where(rows, strategy="evgp"), "pool")
     whole = "" if pools == [_POOLS.get(name)] else f" in place of {_POOLS.get(name, 0):,}"
     return f"a pool of {', '.join(f'{pool:,}' for pool in pools)}{whole if name in _POOLS else ''}"
 
 
-def _seconds(rows: Rows) -> dict[int, float]:
+def _seconds(rows: Records) -> dict[int, float]:
     return {
         n: float(np.mean(column(where(rows, labels=n), "seconds")))
         for n in distinct(rows, "labels")

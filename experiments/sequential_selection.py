@@ -1,4 +1,4 @@
-"""Points picked one by one: the criterion beside the variance and error of trained networks."""
+"""Points picked one by one: the criterion, and the variance and error of trained networks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,13 +7,14 @@ import numpy as np
 from jaxtyping import Float
 
 from evgp import metrics
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.rows import Record, Records, column, distinct, where
+from evgp.comparison.statistics import mean_and_error, mean_by
 from experiments.contests import losses
 from experiments.data import TITLES
-from experiments.rows import Record, Rows, column, distinct, mean_by, where
-from experiments.set_figures import clouds, scattered
-from experiments.sets import TRAININGS, by, correlations, ways
-from experiments.study import Cell, Claim, Settings, Study
-from experiments.verdicts import HIGH, LARGE, Gap, graded, hundredths, over, rule, short
+from experiments.sets import TRAININGS, by, clouds, correlations, scattered, ways
+from experiments.study import Claim, Study
+from experiments.verdicts import HIGH, LARGE, Gap, graded, hundredths, rule, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +23,7 @@ VARIANCE = "output_variance_p90"
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """Random sets, and the path of EV-GP; then random sets for networks trained in other ways."""
+    """Cells of random sets and of the picks of EV-GP; then random sets with other training."""
     told = {name: value for name, value in settings.items() if name != "also"}
     return [
         *ways(strategies=["evgp", "random"], **told),
@@ -37,8 +38,8 @@ def cells(settings: Settings) -> Sequence[Cell]:
     ]
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """The paper's three columns for each dataset; and random sets, trained in other ways."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw the paper's three columns for each dataset, and random sets with other training."""
     usual = by("descent", rows)
     made = {
         "sequential-selection": scattered(
@@ -63,8 +64,8 @@ _WHY = {
 }
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of points picked one by one."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about points picked one by one."""
     tried, kernel, rows = rows, by("adam", rows), by("descent", rows)
     names = distinct(rows, "dataset")
     mine = {name: where(rows, dataset=name) for name in names}
@@ -81,7 +82,7 @@ def claims(rows: Rows) -> Sequence[Claim]:
             + _otherwise(tried)
             + rule(f"both, without their sign, are {HIGH}", rows),
             graded(
-                [(-mean - LARGE, error) for mean, error in map(over, _both(some))]
+                [(-mean - LARGE, error) for mean, error in map(mean_and_error, _both(some))]
                 for some in mine.values()
             ),
         ),
@@ -89,7 +90,9 @@ def claims(rows: Rows) -> Sequence[Claim]:
             "Sets of picks lie mostly at the bottom right: large criterion, low variance.",
             "Share of EV-GP's sets with a larger criterion and a lower variance than the medians "
             f"of all random sets: {_shares(mine, corner)}. " + rule("it is above a half", rows),
-            graded([over(share - 0.5 for share in corner(some))] for some in mine.values()),
+            graded(
+                [mean_and_error(share - 0.5 for share in corner(some))] for some in mine.values()
+            ),
         ),
         Claim(
             "Picking by the criterion progressively reduces the output variance.",
@@ -123,7 +126,7 @@ def claims(rows: Rows) -> Sequence[Claim]:
     ]
 
 
-def heights(rows: Rows, strategy: str, metric: str) -> Float[np.ndarray, "s z"]:
+def heights(rows: Records, strategy: str, metric: str) -> Float[np.ndarray, "s z"]:
     """The mean of a metric over sets, for each seed and each size."""
     some = where(rows, strategy=strategy)
     return np.array(
@@ -134,40 +137,40 @@ def heights(rows: Rows, strategy: str, metric: str) -> Float[np.ndarray, "s z"]:
     )
 
 
-def steps(rows: Rows, metric: str) -> list[Gap]:
-    """By how much picks lower a metric from each size to the next, as a logarithm."""
-    return [over(-one) for one in np.diff(np.log(heights(rows, "evgp", metric))).T]
+def steps(rows: Records, metric: str) -> list[Gap]:
+    """Log of how much picks lower a metric from each size to the next."""
+    return [mean_and_error(-one) for one in np.diff(np.log(heights(rows, "evgp", metric))).T]
 
 
-def against_random(rows: Rows, metric: str) -> list[Gap]:
-    """By how much picks are below the mean of random sets of each size, as a logarithm."""
+def against_random(rows: Records, metric: str) -> list[Gap]:
+    """Log ratio of the mean of random sets to the picks, for each size."""
     ours, theirs = (heights(rows, way, metric) for way in ("evgp", "random"))
-    return [over(one) for one in np.log(theirs / ours).T]
+    return [mean_and_error(one) for one in np.log(theirs / ours).T]
 
 
-def overall(rows: Rows, metric: str, ours: str = "evgp", theirs: str = "random") -> Gap:
-    """By how much one way is below another, as a logarithm, mean over sizes."""
+def overall(rows: Records, metric: str, ours: str = "evgp", theirs: str = "random") -> Gap:
+    """Log ratio of two ways, averaged over sizes."""
     seeds = set.intersection(
         *({*distinct(where(rows, strategy=w), "seed")} for w in (ours, theirs))
     )
     some = where(rows, seed=tuple(seeds))
     mine, other = (heights(some, way, metric) for way in (ours, theirs))
-    return over(np.log(other / mine).mean(1) if some else [])
+    return mean_and_error(np.log(other / mine).mean(1) if some else [])
 
 
-def falling(rows: Rows, metric: str) -> list[float]:
-    """At which share of the steps a metric of the picks falls, for each seed."""
+def falling(rows: Records, metric: str) -> list[float]:
+    """Share of the steps at which a metric of the picks falls, for each seed."""
     return [float(one.mean()) for one in np.diff(heights(rows, "evgp", metric)) < 0]
 
 
-def below(rows: Rows, metric: str) -> list[float]:
-    """At which share of the sizes picks are below the mean of random sets, for each seed."""
+def below(rows: Records, metric: str) -> list[float]:
+    """Share of the sizes at which picks are below the mean of random sets, for each seed."""
     ours, theirs = (heights(rows, way, metric) for way in ("evgp", "random"))
     return [float(one.mean()) for one in ours < theirs]
 
 
-def corner(rows: Rows) -> list[float]:
-    """Which share of the sets of picks is right of and below the median random set, by seed."""
+def corner(rows: Records) -> list[float]:
+    """Share of the picked sets to the right of and below the median random set, by seed."""
     made = []
     for seed in distinct(rows, "seed"):
         random = where(rows, seed=seed, strategy="random")
@@ -178,56 +181,57 @@ def corner(rows: Rows) -> list[float]:
     return made
 
 
-def ends(rows: Rows, strategy: str, metric: str) -> float:
-    """What a metric is at the largest size over what it is at the smallest, geometric mean."""
+def ends(rows: Records, strategy: str, metric: str) -> float:
+    """Ratio of a metric at the largest size to that at the smallest, geometric mean."""
     found = heights(rows, strategy, metric)
     return float(np.exp(np.log(found[:, -1] / found[:, 0]).mean()))
 
 
-def _both(rows: Rows) -> tuple[list[float], list[float]]:
-    """Spearman and Pearson of the criterion and what is observed, by seed."""
+def _both(rows: Records) -> tuple[list[float], list[float]]:
+    """Spearman and Pearson correlations of the criterion and the observations, by seed."""
     return (
         correlations(rows, "ev", VARIANCE),
         correlations(rows, "ev", VARIANCE, metrics.pearson),
     )
 
 
-def _pairs(found: Mapping[str, Rows]) -> str:
+def _pairs(found: Mapping[str, Records]) -> str:
     return ", ".join(
-        f"{TITLES[name]} {' and '.join(hundredths(over(one)) for one in _both(some))}"
+        f"{TITLES[name]} {' and '.join(hundredths(mean_and_error(one)) for one in _both(some))}"
         for name, some in found.items()
     )
 
 
-def _otherwise(rows: Rows) -> str:
-    """What random sets of some datasets show if networks are trained in yet other ways."""
+def _otherwise(rows: Records) -> str:
+    """The results of random sets with other training, on some datasets."""
     parts = []
     for training in _WHY:
         for name in distinct(by(training, rows), "dataset"):
             some, usual = (where(by(one, rows), dataset=name) for one in (training, "descent"))
             parts.append(
-                f"{TITLES[name]} {' and '.join(hundredths(over(one)) for one in _both(some))} "
-                f"({TRAININGS[training].words}; the variance is {short(_size(some, usual))} times "
-                "that above, with the largest sets "
+                f"{TITLES[name]} "
+                + " and ".join(hundredths(mean_and_error(one)) for one in _both(some))
+                + f" ({TRAININGS[training].words}; the variance is "
+                f"{short(_size(some, usual))} times that above, with the largest sets "
                 f"{short(ends(some, 'random', VARIANCE))} times that with the smallest, above "
                 f"{short(ends(usual, 'random', VARIANCE))} times)"
             )
     return f"To find out why, some were trained in other ways: {', '.join(parts)}. " * bool(parts)
 
 
-def _size(rows: Rows, beside: Rows) -> float:
-    """The variance over random sets beside that of others, geometric mean over sizes and seeds."""
+def _size(rows: Records, beside: Records) -> float:
+    """Ratio of the variances over two kinds of random sets, geometric mean."""
     ours, theirs = (heights(some, "random", VARIANCE) for some in (rows, beside))
     return float(np.exp(np.log(ours / theirs).mean()))
 
 
-def _shares(found: Mapping[str, Rows], share: Callable[[Rows], list[float]]) -> str:
+def _shares(found: Mapping[str, Records], share: Callable[[Records], list[float]]) -> str:
     return ", ".join(
         f"{TITLES[name]} {100 * np.mean(share(some)):.0f} %" for name, some in found.items()
     )
 
 
-def _ratios(found: Mapping[str, Rows], metric: str) -> str:
+def _ratios(found: Mapping[str, Records], metric: str) -> str:
     return ", ".join(
         f"{TITLES[name]} {short(ends(some, 'evgp', metric))} "
         f"({short(ends(some, 'random', metric))})"

@@ -1,9 +1,9 @@
-"""Training sets, random or picked: what criteria say of each, and what trained networks do."""
+"""Training sets, random or picked: their criteria, their trained networks, and figures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,18 +12,22 @@ from torch import Tensor
 
 from evgp import metrics
 from evgp._linalg import safe_cholesky
+from evgp.comparison.cells import Cell
+from evgp.comparison.curves import draw_curve, looks
+from evgp.comparison.rows import Record, Records, column, distinct, where
+from evgp.comparison.statistics import mean_by
 from evgp.datasets import Dataset
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.pool import Pool
-from evgp.selection.checks import thinned
+from evgp.selection.features import thinned
 from evgp.strategies import Setting, strategy_named
 from evgp.training import Recipe
 from experiments import pinned
-from experiments.data import dataset
-from experiments.rows import Record, Rows, column, distinct, where
-from experiments.study import Cell
+from experiments.contests import NAMES
+from experiments.data import TITLES, dataset
 
+WORDS = {"output_variance_p90": "variance, 90th percentile", "mse": "test MSE"}
 CRITERIA = {  # as they are raised
     "ev": "EV: minus the mean variance",
     "mi": "MI: mutual information",
@@ -36,7 +40,7 @@ _TEST, _JOINT = 10_000, 1000  # test points of pools that have more; of mutual i
 
 @dataclass(frozen=True)
 class Training:
-    """An optimiser and its step; Xavier's initialisation or the parametrisation of the kernel."""
+    """An optimiser, its step size, and the initialisation: Xavier's or that of the kernel."""
 
     words: str
     optimiser: str
@@ -60,7 +64,7 @@ TRAININGS = {
 
 @dataclass(frozen=True)
 class Ground:
-    """A dataset with its kernel: where sets are valued and networks trained."""
+    """A dataset with its kernel, on which sets are scored and networks trained."""
 
     dataset: str
     seed: int
@@ -83,7 +87,7 @@ class Ground:
 
     @cached_property
     def joint(self) -> Int[Tensor, " j"]:
-        """Those of mutual information, which is about all of them at once."""
+        """The test points of mutual information, which uses all of them jointly."""
         return self._thinned(_JOINT)
 
     def _thinned(self, most: int) -> Int[Tensor, " m"]:
@@ -96,7 +100,7 @@ class Ground:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """How networks are trained: one of `TRAININGS`, each for the same time."""
+        """The recipe of one of `TRAININGS`, each with the same training time."""
         way = TRAININGS[self.training]
         network = mlp(width=self.width)
         settings = {"optimiser": way.optimiser, "lr": way.lr, "steps": self.steps * way.slower}
@@ -105,7 +109,7 @@ class Ground:
         )
 
     def values(self, rows: Int[Tensor, " l"]) -> dict[str, float]:
-        """What every criterion says of a set, the pool being the test points; more is better."""
+        """The value of every criterion for a set, with the pool as test points; more is better."""
         points = torch.unique(torch.cat([rows, self.looked_at, self.joint]))
         whole = len(points) == len(self.data.x)
         matrix = self.kernel if whole else NTK(mlp())(self.data.x[points].double())
@@ -128,21 +132,21 @@ class Ground:
         }
 
     def trained(self, rows: Int[Tensor, " l"]) -> dict[str, float]:
-        """What networks trained on a set do at the test points."""
+        """Metrics, at the test points, of networks trained on a set."""
         data = self.data
-        made = self.recipe(data.x[rows], data.y[rows], members=self.members, seed=self.seed)
-        outputs = made.predict(data.x_test)
+        ensemble = self.recipe(data.x[rows], data.y[rows], members=self.members, seed=self.seed)
+        outputs = ensemble.predict(data.x_test)
         return {
             "mse": metrics.mse(outputs, data.y_test),
             "output_variance": metrics.output_variance(outputs),
             "output_variance_p90": metrics.output_variance(outputs, 90),
             "bias": metrics.bias(outputs, data.y_test),
-            "train_loss": float(made.losses.mean()),
-            "lr": made.lr,
+            "train_loss": float(ensemble.losses.mean()),
+            "lr": ensemble.lr,
         }
 
     def sets(self, how: str, sizes: Sequence[int], draws: int) -> Iterator[Int[Tensor, " l"]]:
-        """Random sets of each size, or the beginnings of what a strategy picks."""
+        """Random sets of each size, or prefixes of the picks of a strategy."""
         x = self.data.x
         if how == "random":
             generator = torch.Generator().manual_seed(self.seed)
@@ -159,12 +163,12 @@ class Ground:
             yield torch.from_numpy(picks[:size].copy())
 
 
-def tried(*, strategy: str, sizes: list[int], draws: int, **ground: Any) -> list[Record]:
-    """Value and train every set of one way to make them."""
-    made = Ground(**ground)
+def tried(*, strategy: str, sizes: list[int], draws: int, **settings: Any) -> list[Record]:
+    """Score and train all sets of one kind."""
+    ground = Ground(**settings)
     return [
-        {"labels": len(rows), **made.values(rows), **made.trained(rows)}
-        for rows in made.sets(strategy, sizes, draws)
+        {"labels": len(rows), **ground.values(rows), **ground.trained(rows)}
+        for rows in ground.sets(strategy, sizes, draws)
     ]
 
 
@@ -172,7 +176,7 @@ def ways(
     datasets: Sequence[str], strategies: Sequence[str], *, seeds: int, random: dict[str, Any],
     **path: Any,
 ) -> list[Cell]:  # fmt: skip
-    """Cells of random sets (`random` says sizes and draws) and of the paths of strategies."""
+    """Cells of random sets (with the sizes and draws of `random`) and of strategies."""
     return [
         Cell(
             "evgp.studies.sets:tried",
@@ -185,28 +189,28 @@ def ways(
     ]
 
 
-def by(training: str, rows: Rows) -> list[Record]:
-    """Only rows of networks that were trained this way."""
+def by(training: str, rows: Records) -> list[Record]:
+    """Only the rows of networks with this training."""
     return [row for row in rows if row.get("training", "descent") == training]
 
 
 def correlations(
-    rows: Rows, criterion: str, metric: str, how: Any = metrics.spearman
+    rows: Records, criterion: str, metric: str, how: Any = metrics.spearman
 ) -> list[float]:
-    """Of a criterion with a metric over random sets, for each seed."""
-    made = []
+    """Correlation of a criterion and a metric over random sets, for each seed."""
+    values = []
     for seed in distinct(rows, "seed"):
         some = where(rows, seed=seed, strategy="random")
         pair = column(some, criterion), column(some, metric)
         if len(some) > 2 and all(np.ptp(one) > 0 for one in pair):
-            made.append(float(how(*pair)))
-    return made
+            values.append(float(how(*pair)))
+    return values
 
 
-def correlation(rows: Rows, criterion: str, metric: str, how: Any = metrics.spearman) -> float:
-    """The same, mean over seeds."""
-    made = correlations(rows, criterion, metric, how)
-    return float(np.mean(made)) if made else float("nan")
+def correlation(rows: Records, criterion: str, metric: str, how: Any = metrics.spearman) -> float:
+    """Correlation of a criterion and a metric, averaged over seeds."""
+    values = correlations(rows, criterion, metric, how)
+    return float(np.mean(values)) if values else float("nan")
 
 
 def _explained(
@@ -219,3 +223,129 @@ def _explained(
 def _half_logdet(matrix: Float[Tensor, "n n"], noise: float) -> float:
     noisy = matrix + noise * torch.eye(len(matrix), dtype=torch.float64)
     return float(safe_cholesky(noisy).diagonal().log().sum())
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+
+def scattered(
+    rows: Records,
+    pairs: Sequence[tuple[str, str]],
+    strategies: dict[str, str],
+    grows: Sequence[str],
+) -> "Figure":
+    """Draw one row per dataset: criterion against metric for each pair, then metrics by size.
+
+    `strategies` are the paths to draw, with the criterion that each one raises.
+    """
+    from matplotlib.figure import Figure
+
+    names = distinct(rows, "dataset")
+    wide = len(pairs) + len(grows)
+    figure = Figure(figsize=(3.0 * wide, 2.6 * len(names) + 0.4), layout="constrained")
+    grid = figure.subplots(len(names), wide, squeeze=False)
+    styles = looks([*strategies, "random"])
+    for line, name in zip(grid, names, strict=True):
+        mine = where(rows, dataset=name)
+        for axes, (criterion, metric) in zip(line, pairs, strict=False):
+            _cloud(axes, mine, criterion, metric)
+            for way, raised in strategies.items():
+                if raised == criterion:
+                    path = where(mine, strategy=way, seed=0)
+                    axes.plot(
+                        column(path, criterion), column(path, metric), "o-", ms=3, lw=1.2,
+                        color=styles[way].colour,
+                    )  # fmt: skip
+        for axes, metric in zip(line[len(pairs) :], grows, strict=True):
+            _growth(axes, mine, metric, ["random", *strategies])
+        for axes in line:
+            axes.spines[["top", "right"]].set_visible(False)
+        said = line[0].get_title()
+        line[0].set_title(f"{TITLES[name]}: {said}" if said else TITLES[name], fontsize=9)
+    handles, words = grid[0, -1].get_legend_handles_labels()
+    columns = 6 if wide > 2 else 3
+    figure.legend(
+        handles, words, loc="outside lower center", ncols=columns, frameon=False,
+        title=_bands(rows, [*strategies, "random"]), title_fontsize=8.5,
+    )  # fmt: skip
+    return figure
+
+
+def _bands(rows: Records, ways: Sequence[str]) -> str:
+    """A description of the bands: the standard deviation over the sets of a size."""
+    most = {way: max(map(len, _sizes(where(rows, strategy=way))), default=0) for way in ways}
+    drawn = {way: sets for way, sets in most.items() if sets > 1}
+    picked = {sets for way, sets in drawn.items() if way != "random"}
+    parts = [f"{sets} of picks" for sets in sorted(picked)]
+    parts += [f"{drawn['random']} random ones"] if "random" in drawn else []
+    return f"bands: the deviation over sets, {' and '.join(parts)}" if parts else ""
+
+
+def _sizes(rows: list[Record]) -> list[list[Record]]:
+    """The sets of each dataset and size."""
+    return [
+        where(some, labels=size)
+        for name in distinct(rows, "dataset")
+        for some in [where(rows, dataset=name)]
+        for size in distinct(some, "labels")
+    ]
+
+
+def clouds(panels: Mapping[str, list[Record]], criterion: str, metric: str) -> "Figure":
+    """Criterion against metric over random sets, for each panel by its title."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3.0 * len(panels), 2.9), layout="constrained")
+    grid = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (title, rows) in zip(grid, panels.items(), strict=True):
+        _cloud(axes, rows, criterion, metric)
+        axes.set_title(f"{title}\n{axes.get_title()}", fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+        if axes is not grid[0]:
+            axes.set_ylabel("")
+    return figure
+
+
+def _cloud(axes: "Axes", rows: list[Record], criterion: str, metric: str) -> None:
+    some = where(rows, strategy="random")
+    axes.scatter(column(some, criterion), column(some, metric), s=9, color="#9a9fae", linewidth=0)
+    sp = correlation(rows, criterion, metric)
+    pr = correlation(rows, criterion, metric, metrics.pearson)
+    axes.set_title(f"Spearman {sp:.2f}, Pearson {pr:.2f}", fontsize=9)
+    axes.set(xlabel=CRITERIA[criterion], ylabel=WORDS[metric], yscale="log")
+    plain_ticks(axes.yaxis)
+
+
+def _growth(axes: "Axes", rows: list[Record], metric: str, ways: Sequence[str]) -> None:
+    styles = looks(ways)
+    for way in ways:
+        some, look = where(rows, strategy=way), styles[way]
+        labels, found = mean_by(some, "labels", metric)
+        spread = [column(where(some, labels=one), metric) for one in labels]
+        mean, band = found[:, 0], None
+        if max(map(len, spread)) > 1:
+            wide = [one.std(ddof=1) if len(one) > 1 else 0.0 for one in spread]
+            low = [max(m - w, min(one)) for m, w, one in zip(mean, wide, spread, strict=True)]
+            band = low, mean + wide
+        draw_curve(
+            axes, labels, mean, look, band=band, shade=0.15, linewidth=look.width * 0.7,
+            markersize=3.5, label=NAMES.get(way, way),
+        )  # fmt: skip
+    axes.set(xlabel="labels", ylabel=WORDS[metric], yscale="log")
+    plain_ticks(axes.yaxis)
+
+
+def plain_ticks(axis: "Axis") -> None:
+    """Put a few plain numbers on a logarithmic axis, however short it is."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    if high < 8 * low:
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    else:
+        axis.set_major_locator(LogLocator(subs=(1, 3) if high < 200 * low else (1,), numticks=6))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())

@@ -1,10 +1,14 @@
-"""What a study is: cells that can run alone, figures and claims that are made of their rows."""
+"""Studies: cells that run independently, and figures and claims made from their rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from experiments.rows import Rows
+from evgp.comparison.cells import Cell, Settings, Store, Work, function_named
+from evgp.comparison.rows import Records
+from evgp.errors import DatasetError, UnknownName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -12,21 +16,6 @@ if TYPE_CHECKING:
 Scale: TypeAlias = Literal["smoke", "laptop", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
 Verdict: TypeAlias = Literal["holds", "holds in part", "does not hold", "not measured"]
-Settings: TypeAlias = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A piece of work by the name of its function, with all that decides what comes out.
-
-    Studies that ask for the same cell share it.
-
-    >>> Cell("evgp.studies.contests:play", {"seed": 1}).settings
-    {'seed': 1}
-    """
-
-    work: str
-    settings: Settings
 
 
 @dataclass(frozen=True)
@@ -67,8 +56,95 @@ class Study:
     scales: Mapping[Scale, Settings]
     departures: str
     cells: Callable[[Settings], Sequence[Cell]]
-    draw: Callable[[Rows], "Mapping[str, Figure]"]
-    claims: Callable[[Rows], Sequence[Claim]]
-    table: Callable[[Rows], str] | None = None
+    draw: Callable[[Records], "Mapping[str, Figure]"]
+    claims: Callable[[Records], Sequence[Claim]]
+    table: Callable[[Records], str] | None = None
     alone: bool = False
     paper_departures: str = ""
+
+
+# In the order of the paper; modules next to this one, each with a STUDY of the same name.
+NAMES = (
+    "initialisation-illustration",
+    "variance-correlation",
+    "sequential-selection",
+    "batch-regression",
+    "fit-and-bias",
+    "other-criteria",
+    "approximations",
+    "classification-mlp",
+    "classification-convolutions",
+    "batchbald",
+    "batch-size",
+    "running-time",
+    "width",
+    "initial-points",
+    "model-selection",
+    "map-of-picks",
+    "exchange-and-certificate",
+)
+
+
+def study_named(name: str) -> Study:
+    """The study with this name.
+
+    >>> study_named("model-selection").title
+    'Which network: chosen without training'
+    """
+    if name not in NAMES:
+        raise UnknownName.of(DatasetError)("a study", name, NAMES, "or worth")
+    study = import_module(f"experiments.{name.replace('-', '_')}").STUDY
+    assert isinstance(study, Study)
+    return study
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of the rows of a function, for cells with these settings.
+
+    >>> Change("evgp.studies.contests:play", {"strategy": "badge"}).concerns(
+    ...     Cell("evgp.studies.contests:play", {"strategy": "random"})
+    ... )
+    False
+    """
+
+    work: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def concerns(self, cell: Cell) -> bool:
+        """Whether the rows of this cell changed."""
+        settings = cell.settings
+        return self.work == cell.work and all(
+            name in settings and settings[name] == value for name, value in self.settings.items()
+        )
+
+
+# A cell's name holds what is asked for, not the code that does it, nor defaults that it does not
+# state. So whoever changes what comes out adds a line here, and takes none away.
+CHANGES: tuple[Change, ...] = (
+    Change("evgp.studies.contests:play", {"strategy": "batchbald"}),  # 100 masks, not 10 networks
+    Change("evgp.studies.other_criteria:thinning"),  # each point kept stands for those around it
+)
+
+
+def version(cell: Cell) -> int:
+    """Version of the rows of this cell: 1, plus the number of changes.
+
+    >>> version(Cell("a:b", {"seed": 0}))
+    1
+    """
+    return 1 + sum(one.concerns(cell) for one in CHANGES)
+
+
+def store_in(folder: Path) -> Store:
+    """The finished cells of all studies of a folder."""
+    return Store(folder, version)
+
+
+def work_named(work: str) -> Work:
+    """The function of a cell; the first cells were recorded when studies were in the package.
+
+    >>> work_named("evgp.studies.contests:play").__module__
+    'experiments.contests'
+    """
+    return function_named(work.replace("evgp.studies.", "experiments."))

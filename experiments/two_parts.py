@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from evgp.comparison.rows import Record, Records, column, distinct, where
+from evgp.comparison.statistics import mean_and_error
 from experiments.contests import panels
 from experiments.data import TITLES
-from experiments.rows import Record, Rows, column, distinct, where
 from experiments.sequential_selection import VARIANCE, overall
-from experiments.verdicts import Gap, clear, lead, over, percent
+from experiments.verdicts import Gap, clear, lead, percent
 
 CENTRAL = {VARIANCE: "output variance (90th percentile)", "mse": "test MSE"}
 READ = "in percent of the larger of the two, ± standard error over seeds, below zero if behind"
@@ -16,18 +17,20 @@ RULE = "By both metrics, by more than a standard error, in batches and one by on
 SHARED = "Cells shared the cores with others, so that seconds are rough"
 
 
-def one_by_one(rows: Rows) -> list[Record]:
-    """Rows of the sequential part."""
+def one_by_one(rows: Records) -> list[Record]:
+    """Rows of points picked one by one."""
     return [row for row in rows if "ev" in row]
 
 
-def batches(rows: Rows) -> list[Record]:
-    """Rows of the batch part."""
+def batches(rows: Records) -> list[Record]:
+    """Rows of points picked in batches."""
     return [row for row in rows if "batch" in row]
 
 
-def gaps(rows: Rows, metric: str, ours: str, theirs: str) -> tuple[dict[str, Gap], dict[str, Gap]]:
-    """How far one is below another, in batches and one by one, on each dataset that has both."""
+def gaps(
+    rows: Records, metric: str, ours: str, theirs: str
+) -> tuple[dict[str, Gap], dict[str, Gap]]:
+    """Differences of two strategies, in batches and one by one, on datasets with both."""
     paths = {TITLES[name]: where(one_by_one(rows), dataset=name) for name in _names(rows)}
     return (
         {
@@ -43,16 +46,16 @@ def gaps(rows: Rows, metric: str, ours: str, theirs: str) -> tuple[dict[str, Gap
     )
 
 
-def _names(rows: Rows) -> list[str]:
+def _names(rows: Records) -> list[str]:
     return distinct(one_by_one(rows), "dataset")
 
 
-def _has(rows: Rows, *ways: str) -> bool:
+def _has(rows: Records, *ways: str) -> bool:
     return {*ways} <= {*distinct(rows, "strategy")}
 
 
-def ahead(rows: Rows, ours: str, theirs: str) -> list[bool]:
-    """Whether one is clearly below another by each metric, in batches and one by one."""
+def ahead(rows: Records, ours: str, theirs: str) -> list[bool]:
+    """Whether one strategy is clearly better by each metric, in batches and one by one."""
     return [
         clear(gap)
         for metric in CENTRAL
@@ -61,8 +64,8 @@ def ahead(rows: Rows, ours: str, theirs: str) -> list[bool]:
     ]
 
 
-def beside(rows: Rows, ours: str, theirs: str) -> str:
-    """The lead of one on another by each metric, in batches and one by one."""
+def beside(rows: Records, ours: str, theirs: str) -> str:
+    """The lead of one strategy over another by each metric, in batches and one by one."""
     return "; ".join(
         f"{words}, in batches {_listed(batch)}, one by one {_listed(alone)}"
         for metric, words in CENTRAL.items()
@@ -74,9 +77,9 @@ def _listed(found: dict[str, Gap]) -> str:
     return ", ".join(f"{title} {percent(gap)}" for title, gap in found.items()) or "not run"
 
 
-def seconds(rows: Rows, way: str, other: str = "evgp") -> dict[str, Gap]:
-    """By which factor one takes longer to pick than another, as a logarithm, paired by seeds."""
-    made = {}
+def seconds(rows: Records, way: str, other: str = "evgp") -> dict[str, Gap]:
+    """Log ratio of the times that two strategies take to pick, paired by seeds."""
+    factors_by_title = {}
     for title, some in panels(batches(rows)).items():
         took = [
             {one: _sum(where(some, strategy=each, seed=one)) for one in distinct(some, "seed")}
@@ -85,16 +88,16 @@ def seconds(rows: Rows, way: str, other: str = "evgp") -> dict[str, Gap]:
         both = [(took[0][one], took[1][one]) for one in took[0]]
         pairs = [pair for pair in both if min(pair) > 0]
         if pairs:
-            made[title] = over(float(np.log(a / b)) for a, b in pairs)
-    return made
+            factors_by_title[title] = mean_and_error(float(np.log(a / b)) for a, b in pairs)
+    return factors_by_title
 
 
-def _sum(rows: Rows) -> float:
+def _sum(rows: Records) -> float:
     return float(column(rows, "pick_seconds").sum())
 
 
 def factors(found: dict[str, Gap]) -> str:
-    """Geometric means, with the logarithm that verdicts look at."""
+    """Geometric means, and the logarithms that verdicts use."""
     return ", ".join(
         f"{title} {np.exp(mean):.2f} (logarithm {mean:+.2f}"
         + (f" ± {error:.2f})" if np.isfinite(error) else ")")
@@ -103,5 +106,5 @@ def factors(found: dict[str, Gap]) -> str:
 
 
 def any_of(found: Sequence[bool]) -> list[bool]:
-    """One outcome of many: whether one is so; none of none."""
+    """Whether any of several outcomes is true; None if there are none."""
     return [any(found)] if found else []

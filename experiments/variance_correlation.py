@@ -1,4 +1,4 @@
-"""Does the variance that kernels predict show up in trained networks, point by point?"""
+"""Do trained networks have the variance that kernels predict, point by point?"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,18 +9,20 @@ from jaxtyping import Float
 
 from evgp import metrics
 from evgp.audits import audit
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.rows import Record, Records, column, distinct, where
+from evgp.comparison.statistics import mean_and_error
 from evgp.kernels import NTK
 from evgp.nets import mlp
 from evgp.posterior import sntkgp
 from evgp.selection.features import inducing_points
-from evgp.training import Recipe, by_the_paper
+from evgp.training import Recipe, paper_recipe
 from experiments import pinned
 from experiments.contests import losses
 from experiments.data import TITLES, dataset
-from experiments.rows import Record, Rows, column, distinct, where
-from experiments.set_figures import plain_ticks
-from experiments.study import Cell, Claim, Settings, Study
-from experiments.verdicts import HIGH, LARGE, Gap, graded, hundredths, over, rule, short
+from experiments.sets import plain_ticks
+from experiments.study import Claim, Study
+from experiments.verdicts import HIGH, LARGE, Gap, graded, hundredths, rule, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,18 +38,18 @@ _COLOURS = ("#c7cbe8", "#8b96dd", "#3d4fd1")
 def subset(
     *, dataset_name: str, seed: int, size: int, points: int, training: str, **how: Any
 ) -> list[Record]:
-    """Networks trained on a random subset of the pool: what they do at some test points."""
+    """Train networks on a random subset of the pool, and measure them at some test points."""
     data = dataset(dataset_name, seed)
     rows = torch.randperm(len(data.x), generator=torch.Generator().manual_seed(1000 * seed + size))
     x, y, test = data.x[rows[:size]], data.y[rows[:size]], data.x_test[:points]
     network = mlp(width=how["width"])
     recipe = (
-        by_the_paper(network.standard("xavier"))
+        paper_recipe(network.standard("xavier"))
         if training == "descent"
         else Recipe(network, {"optimiser": "adam", "lr": 0.01}, gentler=3)
     )
-    made = recipe(x, y, members=how["members"], seed=seed, steps=how["steps"])
-    observed = metrics.variances(made.predict(test))
+    ensemble = recipe(x, y, members=how["members"], seed=seed, steps=how["steps"])
+    observed = metrics.variances(ensemble.predict(test))
     predicted = audit(x, test, network, noise=pinned.NOISE, standardise=False)
     inducing = inducing_points(data.x, min(how["inducing"], len(data.x)), "kmeans", seed=seed)
     sparse = sntkgp(NTK(network), x, torch.zeros(size), test, inducing, noise=pinned.NOISE).variance
@@ -59,14 +61,14 @@ def subset(
             "sparse": float(sparse[i]),
             "trained": float(predicted.deviation[i] ** 2),
             "observed": float(observed[i]),
-            "train_loss": float(made.losses.mean()),
+            "train_loss": float(ensemble.losses.mean()),
         }
         for i in range(len(test))
     ]
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """Seed by seed, the paper's training first."""
+    """Cells, seed by seed, with the paper's training first."""
     names = ("points", "width", "members", "inducing")
     return [
         Cell(
@@ -87,7 +89,7 @@ def cells(settings: Settings) -> Sequence[Cell]:
     ]
 
 
-def subsets(rows: Rows) -> dict[int, list[list[Record]]]:
+def subsets(rows: Records) -> dict[int, list[list[Record]]]:
     """The rows of each subset, by seed."""
     return {
         seed: [where(rows, seed=seed, size=size) for size in distinct(rows, "size")]
@@ -95,16 +97,16 @@ def subsets(rows: Rows) -> dict[int, list[list[Record]]]:
     }
 
 
-def correlation(rows: Rows, predicted: str, how: Any = metrics.pearson) -> Gap:
-    """Of predicted and observed variance over points: mean over the subsets of each seed."""
-    return over(
+def correlation(rows: Records, predicted: str, how: Any = metrics.pearson) -> Gap:
+    """Correlation of predicted and observed variance, averaged over the subsets of each seed."""
+    return mean_and_error(
         np.mean([how(column(some, predicted), column(some, "observed")) for some in found])
         for found in subsets(rows).values()
     )
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Observed against predicted variance, a panel for each dataset and prediction."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw observed against predicted variance, one panel per dataset and prediction."""
     return {
         f"variance-{training}": _draw(where(rows, training=training), words)
         for training, words in TRAINED.items()
@@ -112,7 +114,7 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     }
 
 
-def _draw(rows: Rows, words: str) -> "Figure":
+def _draw(rows: Records, words: str) -> "Figure":
     from matplotlib.figure import Figure
 
     names, sizes = distinct(rows, "dataset"), distinct(rows, "size")
@@ -149,9 +151,13 @@ def _draw(rows: Rows, words: str) -> "Figure":
     return figure
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of its figures of correlation."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about these correlations."""
     paper, adam = where(rows, training="descent"), where(rows, training="adam")
+    return [*_claims_of_points(rows, paper, adam), *_claims_of_sizes(rows, paper, adam)]
+
+
+def _claims_of_points(rows: Records, paper: Records, adam: Records) -> list[Claim]:
     names = distinct(paper, "dataset")
     mine = {name: where(paper, dataset=name) for name in names}
     return [
@@ -184,8 +190,15 @@ def claims(rows: Rows) -> Sequence[Claim]:
             + ". "
             + rule("the first factor is smaller (what surrounds the prediction is narrower than "
                    "what is observed)", rows),
-            graded([over(_factors(some) @ [-1.0, 1.0])] for some in mine.values()),
+            graded([mean_and_error(_factors(some) @ [-1.0, 1.0])] for some in mine.values()),
         ),
+    ]  # fmt: skip
+
+
+def _claims_of_sizes(rows: Records, paper: Records, adam: Records) -> list[Claim]:
+    names = distinct(paper, "dataset")
+    mine = {name: where(paper, dataset=name) for name in names}
+    return [
         Claim(
             "Summed over points, as in the criterion, prediction and observation agree better "
             "than point by point.",
@@ -209,19 +222,19 @@ def claims(rows: Rows) -> Sequence[Claim]:
             + f". Pearson and Spearman of the closed form: {_listed(adam, 'trained')}. "
             + rule("the first is closer to 1 as a ratio", rows),
             graded(
-                [over(_closer(found) for found in subsets(where(adam, dataset=name)).values())]
+                [mean_and_error(map(_closer, subsets(where(adam, dataset=name)).values()))]
                 for name in names
             ),
         ),
     ]  # fmt: skip
 
 
-def _high(rows: Rows, predicted: str) -> list[Gap]:
+def _high(rows: Records, predicted: str) -> list[Gap]:
     found = [correlation(rows, predicted, how) for how in (metrics.pearson, metrics.spearman)]
     return [(mean - LARGE, error) for mean, error in found]
 
 
-def _listed(rows: Rows, predicted: str) -> str:
+def _listed(rows: Records, predicted: str) -> str:
     return ", ".join(
         f"{TITLES[name]} {hundredths(correlation(some, predicted))} and "
         f"{hundredths(correlation(some, predicted, metrics.spearman))}"
@@ -230,20 +243,20 @@ def _listed(rows: Rows, predicted: str) -> str:
     )
 
 
-def span(rows: Rows) -> Float[np.ndarray, "2 2"]:
-    """5th and 95th percentile of observed over predicted variance, and of the observed alone."""
+def span(rows: Records) -> Float[np.ndarray, "2 2"]:
+    """5th and 95th percentiles of observed over predicted, and of observed variance."""
     observed = column(rows, "observed")
     ends = np.percentile([observed / column(rows, "ntkgp"), observed], [5, 95], axis=1)
     return np.asarray(ends.T, dtype=np.float64)
 
 
-def _factors(rows: Rows) -> Float[np.ndarray, "s 2"]:
-    """For each seed the logarithms of the factors between the ends of the two spans."""
+def _factors(rows: Records) -> Float[np.ndarray, "s 2"]:
+    """Log ratios of the ends of the two ranges, for each seed."""
     seeds = distinct(rows, "seed")
     return np.array([np.diff(np.log(span(where(rows, seed=one))))[:, 0] for one in seeds])
 
 
-def _confined(name: str, rows: Rows) -> str:
+def _confined(name: str, rows: Records) -> str:
     low, high = span(rows)[0]
     ratio, alone = np.exp(_factors(rows).mean(0))
     return (
@@ -251,15 +264,15 @@ def _confined(name: str, rows: Rows) -> str:
     )
 
 
-def _summed(rows: Rows) -> float:
-    """Pearson of the means over points, a pair for each subset."""
+def _summed(rows: Records) -> float:
+    """Pearson correlation over subsets of the means over points."""
     each = [one for found in subsets(rows).values() for one in found]
     means = [[column(some, key).mean() for some in each] for key in ("ntkgp", "observed")]
     flat = len(each) < 3 or not min(map(np.ptp, means)) > 0
     return float("nan") if flat else float(metrics.pearson(*means))
 
 
-def _beside(rows: Rows) -> str:
+def _beside(rows: Records) -> str:
     return ", ".join(
         f"{TITLES[name]} {_summed(some):.2f} beside {correlation(some, 'ntkgp')[0]:.2f}"
         for name in distinct(rows, "dataset")
@@ -267,22 +280,22 @@ def _beside(rows: Rows) -> str:
     )
 
 
-def _off(rows: Rows, predicted: str) -> float:
+def _off(rows: Records, predicted: str) -> float:
     """The logarithm of observed over predicted mean variance."""
     return float(np.log(column(rows, "observed").mean() / column(rows, predicted).mean()))
 
 
-def _size(rows: Rows, predicted: str) -> float:
+def _size(rows: Records, predicted: str) -> float:
     each = [one for found in subsets(rows).values() for one in found]
     return float(np.exp(np.mean([_off(one, predicted) for one in each])))
 
 
-def _closer(found: Sequence[Rows]) -> float:
+def _closer(found: Sequence[Records]) -> float:
     return float(np.mean([abs(_off(one, "ntkgp")) - abs(_off(one, "trained")) for one in found]))
 
 
-def _explained(rows: Rows) -> str:
-    """Whether subsets with a larger training loss are those of a lower correlation."""
+def _explained(rows: Records) -> str:
+    """Whether subsets with a larger training loss have a lower correlation."""
     each = [
         one
         for name in distinct(rows, "dataset")

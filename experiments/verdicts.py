@@ -1,13 +1,14 @@
-"""When a sentence of the paper holds: differences over seeds beside their standard errors."""
+"""When a claim of the paper holds: differences over seeds and their standard errors."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
-from evgp.arena import MEASURES
-from experiments.contests import NAMES, areas, averages, panels
-from experiments.rows import Rows, distinct
+from evgp.comparison import MEASURES
+from evgp.comparison.rows import Records, distinct
+from evgp.comparison.statistics import areas, mean_and_error
+from experiments.contests import NAMES, averages, panels
 from experiments.study import Verdict
 
 # A mean over seeds, above zero where the sentence is right, and its standard error.
@@ -19,21 +20,8 @@ LARGE = 0.5
 HIGH = "above 0.5 (Cohen's large)"
 
 
-def over(values: Iterable[float]) -> Gap:
-    """The mean of one value for each seed, and its standard error; one value has none.
-
-    >>> over([1.0, 3.0])
-    (2.0, 1.0)
-    """
-    found = np.array(list(values), dtype=np.float64)
-    if not len(found):
-        return float("nan"), float("nan")
-    error = found.std(ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.nan
-    return float(found.mean()), float(error)
-
-
 def clear(gap: Gap) -> bool:
-    """Above zero by more than its standard error; one seed cannot show it.
+    """Whether a difference exceeds its standard error; never with one seed.
 
     >>> clear((2.0, 1.0)), clear((2.0, float("nan")))
     (True, False)
@@ -56,7 +44,7 @@ def graded(datasets: Iterable[Sequence[Gap]]) -> Verdict:
     return "holds in part" if some else "does not hold"
 
 
-def rule(what: str, rows: Rows, *, each: str = "dataset") -> str:
+def rule(what: str, rows: Records, *, each: str = "dataset") -> str:
     """The rule of `graded` in words, for the page; one seed can show the second half alone.
 
     >>> rule("it falls", [{"seed": 0}])
@@ -71,7 +59,7 @@ def rule(what: str, rows: Rows, *, each: str = "dataset") -> str:
 
 
 def little(pairs: Iterable[tuple[Gap, Gap]]) -> Verdict:
-    """A change is little if it is less than a quarter of another beside it, signs left aside.
+    """A change is small if it is less than a quarter of another, in absolute values.
 
     On every dataset; in part if less than half on some, the most that one seed can show.
 
@@ -99,30 +87,30 @@ def at_most_in_part(found: Verdict) -> Verdict:
     return "holds in part" if found == "holds" else found
 
 
-def lead(rows: Rows, metric: str, ours: str, theirs: str) -> Gap:
-    """How far one strategy's curve is better than another's, as a logarithm, paired by seeds.
+def lead(rows: Records, metric: str, ours: str, theirs: str) -> Gap:
+    """Log ratio of two strategies' curves, paired by seeds; positive if the first is better.
 
-    Logarithms, so that a seed with large values does not speak for all.
+    Logarithms keep a seed with large values from dominating.
     """
     first, second = areas(rows, metric, ours), areas(rows, metric, theirs)
     both = [(first[seed], second[seed]) for seed in first if seed in second]
     if not all(min(pair) > 0 for pair in both):
         return float("nan"), float("nan")
     sign = 1.0 if MEASURES[metric].lower else -1.0
-    return over(sign * float(np.log(b / a)) for a, b in both)
+    return mean_and_error(sign * float(np.log(b / a)) for a, b in both)
 
 
-def leads(rows: Rows, metric: str, ours: str, others: Sequence[str]) -> dict[str, Gap]:
-    """The lead over each of the others that is among the rows; none where ours is not."""
+def leads(rows: Records, metric: str, ours: str, others: Sequence[str]) -> dict[str, Gap]:
+    """The lead over each of the other strategies among the rows."""
     ways = distinct(rows, "strategy")
     there = [way for way in others if way in ways] if ours in ways else []
     return {way: lead(rows, metric, ours, way) for way in there}
 
 
 def outperforms(
-    rows: Rows, metrics: Sequence[str], others: Sequence[str], ours: str = "evgp"
+    rows: Records, metrics: Sequence[str], others: Sequence[str], ours: str = "evgp"
 ) -> Verdict:
-    """Ahead of each of the others, by each metric, on every dataset."""
+    """Whether ours is ahead of all others, by each metric, on every dataset."""
     return graded(
         [gap for metric in metrics for gap in leads(some, metric, ours, others).values()]
         for some in panels(rows).values()
@@ -143,8 +131,8 @@ def sometimes(gaps: Sequence[Gap]) -> Verdict:
     return "holds in part" if any(mean > 0 for mean, _ in known) else "does not hold"
 
 
-def least_clear(rows: Rows, metric: str, others: Sequence[str], ours: str = "evgp") -> str:
-    """On each dataset the rival of which the lead is least clear, and that lead in percent."""
+def least_clear(rows: Records, metric: str, others: Sequence[str], ours: str = "evgp") -> str:
+    """The rival with the least clear lead on each dataset, and that lead in percent."""
     parts = []
     for title, some in panels(rows).items():
         found = leads(some, metric, ours, others)
@@ -154,8 +142,8 @@ def least_clear(rows: Rows, metric: str, others: Sequence[str], ours: str = "evg
     return ", ".join(parts)
 
 
-def compared(rows: Rows, metric: str, others: Sequence[str], more: str = "") -> str:
-    """What rows say of EV-GP outperforming others, and when that is so, in words."""
+def compared(rows: Records, metric: str, others: Sequence[str], more: str = "") -> str:
+    """Whether EV-GP outperforms the others, and the rule for it, in words."""
     return (
         f"mean over the curve: {averages(rows, metric)}. Lead on the rival on whom it is least "
         "clear, in percent of the larger of the two, ± standard error over seeds, paired: "
@@ -164,8 +152,8 @@ def compared(rows: Rows, metric: str, others: Sequence[str], more: str = "") -> 
     )
 
 
-def between(rows: Rows, metric: str, ours: str, theirs: str) -> str:
-    """The lead of one strategy on another on each dataset that has both."""
+def between(rows: Records, metric: str, ours: str, theirs: str) -> str:
+    """The lead of one strategy over another on each dataset with both."""
     found = {
         title: lead(some, metric, ours, theirs)
         for title, some in panels(rows).items()
@@ -198,7 +186,7 @@ def signed(gap: Gap) -> str:
 
 
 def short(value: float) -> str:
-    """Two digits, and no powers of ten.
+    """Format with two digits, without powers of ten.
 
     >>> short(0.0123), short(363.4)
     ('0.012', '363')

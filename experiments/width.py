@@ -1,4 +1,4 @@
-"""How wide must networks be: those whose kernel picks, and those that are trained?"""
+"""How wide must networks be, for picking and for training?"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -7,16 +7,18 @@ import numpy as np
 import torch
 
 from evgp import metrics
-from evgp.arena import MEASURES
+from evgp.comparison import MEASURES
+from evgp.comparison.cells import Cell, Settings
+from evgp.comparison.rows import Record, Records, distinct, where
+from evgp.comparison.statistics import mean_and_error, mean_by
 from evgp.kernels import EmpiricalNTK
 from evgp.nets import mlp
 from evgp.pool import Pool
-from evgp.training import by_the_paper
+from evgp.training import paper_recipe
 from experiments import pinned
 from experiments.data import dataset
-from experiments.rows import Record, Rows, distinct, mean_by, where
-from experiments.study import Cell, Claim, Settings, Study, Verdict
-from experiments.verdicts import Gap, clear, little, over, signed
+from experiments.study import Claim, Study, Verdict
+from experiments.verdicts import Gap, clear, little, signed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +31,7 @@ def chosen_and_trained(
     *, dataset_name: str, seed: int, select: int, widths: list[int], budget: int, batch: int,
     task: str = "classification", **sizes: Any,
 ) -> list[Record]:  # fmt: skip
-    """Picks by the empirical kernel of one width; networks of every width trained on them."""
+    """Pick with the empirical kernel of one width; train networks of all widths on the picks."""
     data = dataset(dataset_name, seed, pool=sizes["pool"], test=sizes["test"], task=task)
     pool = Pool(data.x)
     for turn in range(budget // batch):
@@ -42,7 +44,7 @@ def chosen_and_trained(
     known = pool.labelled
     made = []
     for width in widths:
-        recipe = by_the_paper(
+        recipe = paper_recipe(
             mlp(3, width, outputs=data.classes).standard("xavier"), classes=data.classes
         )
         steps = sizes["epochs"] * int(np.ceil(len(known) / 32))
@@ -62,7 +64,7 @@ def chosen_and_trained(
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
-    """Seed by seed, a cell for each width that picks."""
+    """Cells, seed by seed, one per width used for picking."""
     shared = {k: v for k, v in settings.items() if k != "seeds"}
     return [
         Cell("evgp.studies.width:chosen_and_trained", {"seed": seed, "select": width, **shared})
@@ -71,8 +73,8 @@ def cells(settings: Settings) -> Sequence[Cell]:
     ]
 
 
-def draw(rows: Rows) -> "dict[str, Figure]":
-    """Entropy and accuracy by the width that picks, a line for each width that is trained."""
+def draw(rows: Records) -> "dict[str, Figure]":
+    """Draw entropy and accuracy by the picking width, one line per trained width."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.4, 3.3), layout="constrained")
@@ -98,8 +100,8 @@ def draw(rows: Rows) -> "dict[str, Figure]":
     return {"width": figure}
 
 
-def claims(rows: Rows) -> Sequence[Claim]:
-    """What the paper says of widths."""
+def claims(rows: Records) -> Sequence[Claim]:
+    """The claims of the paper about widths."""
     each = (
         "Mean over seeds and over the other width, by width "
         + ", ".join(map(str, sorted(distinct(rows, "select"))))
@@ -136,16 +138,16 @@ def claims(rows: Rows) -> Sequence[Claim]:
     ]
 
 
-def change(rows: Rows, by: str, metric: str) -> Gap:
-    """From the smallest to the largest width, mean over the other one, paired by seeds."""
+def change(rows: Records, by: str, metric: str) -> Gap:
+    """Change from the smallest to the largest width, averaged over the other, paired by seeds."""
     made = []
     for seed in distinct(rows, "seed"):
         _, found = mean_by(where(rows, seed=seed), by, metric)
         made.append(float(found[-1, 0] - found[0, 0]))
-    return over(made)
+    return mean_and_error(made)
 
 
-def improves(rows: Rows, by: str, metric: str) -> Verdict:
+def improves(rows: Records, by: str, metric: str) -> Verdict:
     """With every doubling, and from the smallest to the largest clearly; or only the latter."""
     sign = -1.0 if MEASURES[metric].lower else 1.0
     mean, error = change(rows, by, metric)
@@ -157,7 +159,7 @@ def improves(rows: Rows, by: str, metric: str) -> Verdict:
     return "holds" if (sign * np.diff(found[:, 0]) > 0).all() else "holds in part"
 
 
-def means_by(rows: Rows, by: str, metric: str) -> str:
+def means_by(rows: Records, by: str, metric: str) -> str:
     """The mean for each width, and the whole change."""
     _, found = mean_by(rows, by, metric)
     means = ", ".join(f"{mean:.4f}" for mean in found[:, 0])

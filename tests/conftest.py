@@ -3,18 +3,19 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Generator
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 import pytest
 import torch
-from jaxtyping import install_import_hook
+from hypothesis import settings
 
-# The option of pytest takes one package only.
-install_import_hook(
-    "experiments", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
-)
+from tests import messages
+from tests.annotations import check_annotations
+
+check_annotations()
 
 QUIET = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
@@ -25,8 +26,70 @@ _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 if _BESIDE.is_dir():
     os.environ.setdefault("EVGP_DATA", str(_BESIDE))
 
-# Small products gain nothing from threads, and lose much on a busy machine.
+# Small products gain nothing from threads, and lose much on a busy machine; nor do processes that
+# tests start, and the workers of xdist.
 torch.set_num_threads(1)
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+# The fast tests try fewer examples of each law than `make test-slow` does.
+FEW = 25
+settings.register_profile("busy", deadline=None)  # a busy machine is not a failure
+settings.load_profile("busy")
+settings.register_profile("fast", max_examples=FEW, deadline=None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if "not slow" in config.getoption("markexpr"):
+        settings.load_profile("fast")
+
+
+def examples(count: int) -> int:
+    """How many examples of a law are tried, where all tests run; the fast ones try fewer."""
+    return min(count, FEW) if settings.default.max_examples == FEW else count
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-messages", action="store_true", help="write tests/messages.txt")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compared_messages(request, tmp_path_factory) -> None:
+    messages.configure(
+        request.config.getoption("--update-messages"), tmp_path_factory.getbasetemp()
+    )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory) -> None:
+    """Vectors of tests are not kept in the user's cache."""
+    os.environ["EVGP_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    # Of a test that was asked for by one of its cases, the others are not seen.
+    if not any("[" in asked for asked in item.config.args):
+        messages.BOOK.collected.add(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    return (yield from messages.running(item))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands its messages to the session that started it, which writes all at once."""
+    book, config = messages.BOOK, session.config
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["messages"] = book.said, book.finished, sorted(book.collected)
+    elif config.getoption("--update-messages"):
+        book.save()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node) -> None:
+    """What a worker handed over; nothing, if it died."""
+    messages.BOOK.take(*getattr(node, "workeroutput", {}).get("messages", ({}, [], [])))
 
 
 def data_folder() -> Path | None:

@@ -1,11 +1,11 @@
-"""Real servers on this machine, and clients that do not keep to the rules."""
+"""Real servers on this machine, and clients that break the rules."""
 
 import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
 
-from evgp.web.listen import bound, server_of
+from evgp.labelling.web.server import listen, make_server
 
 SOON = 2.0  # seconds: a moment, on a machine that is busy with other tests
 
@@ -13,8 +13,8 @@ SOON = 2.0  # seconds: a moment, on a machine that is busy with other tests
 @contextmanager
 def served(app, port=0):
     """A server in a thread of this process; gives its port."""
-    listening = bound("127.0.0.1", port)
-    server = server_of(app)
+    listening = listen("127.0.0.1", port)
+    server = make_server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

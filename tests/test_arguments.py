@@ -4,15 +4,14 @@ In a process of its own: the checks of types that the tests add would refuse the
 """
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 
 from evgp import _checks
-from evgp._errors import NotNumbers, PoolError
+from evgp.errors import NotNumbers, PoolError
+from tests.forked import python
 
 SCRIPT = """
 import json, sys, warnings
@@ -47,12 +46,17 @@ calls = {
     "run": lambda: list(evgp.run(None, Random(), len, 1, 1)),
     "hybrid": lambda: Hybrid(Random(), 3, 2),
     "seed": lambda: KMeansPlusPlus(seed=2.0),
-    "terms": lambda: evgp.Terms(lr="a"),
+    "protocol": lambda: evgp.comparison.Protocol(lr="a"),
+    "learners": lambda: evgp.comparison.Protocol(learners=(3,)),
+    "budgets": lambda: evgp.comparison.Protocol(budgets=10),
+    "budgets a": lambda: evgp.comparison.Protocol(budgets="10"),
     "compare": lambda: evgp.compare(3, "random", out="nowhere"),
-    "kernel": lambda: evgp.ntkgp(None, x, x[:, 0], x),
+    "kernel": lambda: evgp.posterior.ntkgp(None, x, x[:, 0], x),
     "percentile": lambda: evgp.Percentile("a"),
     "w_std": lambda: evgp.mlp(w_std=1e-200),
-    "shards uint8": lambda: evgp.pick(x, 2, features="raw", greedy=evgp.Sharded(np.uint8(3))).gains,
+    "shards uint8": lambda: evgp.pick(
+        x, 2, features="raw", greedy=evgp.search.Sharded(np.uint8(3))
+    ).gains,
     "seed 0-d": lambda: len(KMeansPlusPlus(seed=np.array(3))(pool, 2, generator=torch.Generator())),
     "embed": lambda: len(
         CoreSet(embed=torch.nn.Linear(2, 1))(pool, 2, generator=torch.Generator())
@@ -69,7 +73,7 @@ calls = {
     "steps large": lambda: evgp.train(evgp.mlp(), x, x[:, 0], steps=2**63),
     "momentum None": lambda: evgp.train(evgp.mlp(), x, x[:, 0], momentum=None),
     "memory large": lambda: evgp.train(evgp.mlp(), x, x[:, 0], memory=10**30),
-    "settings": lambda: evgp.Recipe(evgp.mlp(), {"rate": 1}),
+    "settings": lambda: evgp.training.Recipe(evgp.mlp(), {"rate": 1}),
     "dataset": lambda: evgp.datasets.load([]),
     "selector": lambda: EVGPSelector(2).fit([[1], [2, 3]]),
     "selector complex": lambda: EVGPSelector(2).fit(x * 1j),
@@ -78,13 +82,14 @@ calls = {
 three, half, net = np.uint8(3), np.float32(0.5), evgp.mlp()
 settings = {
     evgp.Percentile(half): "r",
-    evgp.Stochastic(three): "sample",
-    evgp.Exchange(three): "passes",
-    evgp.Sharded(three): "shards",
-    evgp.TwoRounds(three): "shards",
+    evgp.search.Stochastic(three): "sample",
+    evgp.search.Exchange(three): "passes",
+    evgp.search.Sharded(three): "shards",
+    evgp.search.TwoRounds(three): "shards",
     evgp.EVGP(evgp.NTK(net), noise=half): "noise",
-    evgp.LeakyRelu(half): "slope",
-    evgp.Terms(np.uint8(40), depth=three, noise=half, steps=three): "budget depth noise steps",
+    evgp.nets.LeakyRelu(half): "slope",
+    evgp.comparison.Protocol(np.uint8(40), depth=three, noise=half, steps=three):
+        "budget depth noise steps",
     Thinned(Random(), three, three): "points seed",
     Hybrid(Random(), Random(), three): "after",
     evgp.cnn(three): "outputs",
@@ -94,7 +99,7 @@ calls["types"] = lambda: {
     type(getattr(one, name)).__name__ for one, names in settings.items() for name in names.split()
 } == {"int", "float"}
 calls["types of a kernel"] = lambda: evgp.EmpiricalNTK(net, output=three, draws=three, seed=three)
-calls["types of a recipe"] = lambda: evgp.Recipe(net, epochs=three, gentler=three)
+calls["types of a recipe"] = lambda: evgp.training.Recipe(net, epochs=three, gentler=three)
 calls["plain types"] = lambda: evgp.Percentile(90)
 found = {}
 for name, call in calls.items():
@@ -110,9 +115,8 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def said() -> dict[str, str]:
-    made = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120, check=True
-    )
+    made = python(SCRIPT)
+    assert made.returncode == 0, made.stderr
     return json.loads(made.stdout.splitlines()[-1])
 
 
@@ -139,10 +143,13 @@ def said() -> dict[str, str]:
         ("folds", "expected folds as an integer from 2 to 1000000, got 'a'"),
         ("audit", "expected numbers in x_test, got None; encode words and dates first"),
         ("run", "expected a Pool, got NoneType"),
-        ("hybrid", "expected then as a strategy, such as evgp.strategies.Random(), got 3"),
+        ("hybrid", "expected then as a strategy, such as evgp.strategies.Random(); got 3"),
         ("seed", "expected seed as an integer from 0 to 4294967295, got 2.0"),
-        ("terms", "expected lr > 0 and finite, got 'a'"),
-        ("compare", "expected data such as a name, a Subject, or a list of them, got 3"),
+        ("protocol", "expected lr > 0 and finite, got 'a'"),
+        ("learners", "expected learners as a list of texts, got (3,)"),
+        ("budgets", "expected budgets such as a list of numbers of labels, got 10"),
+        ("budgets a", "expected each of budgets as an integer from 1, got '1'"),
+        ("compare", "expected data such as a name, a DatasetSource, or a list of them; got 3"),
         ("kernel", "expected a kernel as an object with __call__"),
         ("percentile", "expected a percentile >= 0 and <= 100, got 'a'"),
         ("w_std", "expected w_std >= 1e-06 and <= 1e+06, got 1e-200"),
@@ -155,7 +162,7 @@ def said() -> dict[str, str]:
         ("hybrid None", "expected a Selection from first, got None"),
         (
             "oracle class",
-            "expected an oracle, a function that is given rows and returns their labels; got type",
+            "expected an oracle, a function that takes rows and returns their labels; got type",
         ),
         ("storage None", "expected storage torch.float32 or torch.float64, got None"),
         ("lr large", "expected lr > 0 and <= 1e+30, got 1e+300"),
@@ -164,8 +171,8 @@ def said() -> dict[str, str]:
         ("memory large", "expected memory as an integer from 1 to 1000000000000000000, in bytes"),
         ("settings", "expected settings of evgp.train, got 'rate'"),
         ("dataset", "expected the name of a dataset as text, got []"),
-        ("selector", "expected rows of numbers as X; scikit-learn says: setting an array"),
-        ("selector complex", "expected rows of numbers as X; scikit-learn says: Complex data not"),
+        ("selector", "expected rows of numbers as X; setting an array"),
+        ("selector complex", "expected rows of numbers as X; Complex data not"),
         ("modal", "expected X as rows of equal length"),
         ("types", "True"),
         ("types of a kernel", "output=3, draws=3, seed=3, "),

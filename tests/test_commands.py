@@ -19,10 +19,9 @@ from PIL import Image
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from evgp.campaign import Campaign
 from evgp.cli.main import app
-from evgp.datasets.bundled import main as bundled
-from evgp.datasets.bundled import write_digits
+from evgp.datasets.demo import write_digits
+from evgp.labelling.campaign import Campaign
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -42,9 +41,11 @@ NOT_RUN = {
     "evgp compare prices.csv --label price --strategies evgp,farthest,random --network tiny": "a "
     "package of yours; tests of entry points install one",
     "evgp pick pool.csv -k 100 --kernel gauss": "the same",
+    "evgp pick photos/ -k 100 --embed torchvision:resnet18@resnet18.pth -o picks.csv "
+    "--report report.html": "weights from elsewhere; tests/embedders has others",
     "evgp pick pool.csv -k 100 --kernel my_package.kernels:Gauss": "the same",
 }
-# What talks to Label Studio, or to a shell; tests/integrations/label_studio has the former run.
+# What talks to Label Studio, or to a shell; tests/labelling/label_studio has the former run.
 ELSEWHERE = {
     "evgp campaign push texts -k 50",
     "evgp campaign pull texts",
@@ -55,7 +56,7 @@ ELSEWHERE = {
 # Pages that make every file they use: they begin in an empty folder.
 FROM_NOTHING = {
     "audit.md", "budget.md", "campaign.md", "choose.md", "images.md", "label-studio.md",
-    "own-model.md", "scale.md", "start.md",
+    "own-model.md", "scale.md", "start.md", "tables.md", "text.md",
 }  # fmt: skip
 # What makes a command quick and changes nothing else; of two values the later one counts.
 SMALL = {
@@ -153,7 +154,7 @@ def test_the_first_page_shows_what_comes(tmp_path, monkeypatch) -> None:
     assert {line for line in made.stderr.splitlines() if line} <= {*block}
     with Path("picks.csv").open(newline="") as stream:
         picks = [
-            [row["rank"], row["id"], f"{float(row['gain']):.4g}",
+            [row["rank"], row["image"], f"{float(row['gain']):.4g}",
              f"{float(row['variance_left']):.4g}"]
             for row in csv.DictReader(stream)
         ]  # fmt: skip
@@ -178,9 +179,6 @@ def test_commands_of_a_page_do_what_they_say(page: Path, tmp_path, monkeypatch) 
         if program == "printf":
             subprocess.run(one.command, shell=True, check=True)
             continue
-        if arguments[:2] == ["-m", "evgp.datasets.bundled"]:
-            assert bundled(arguments[2:]) == 0, one
-            continue
         if program == "python":
             subprocess.run([sys.executable, *arguments], check=True)
             continue
@@ -193,6 +191,8 @@ def test_commands_of_a_page_do_what_they_say(page: Path, tmp_path, monkeypatch) 
 def quicker(arguments: list[str]) -> list[str]:
     """What is added to a command so that it takes a moment."""
     added = SMALL.get(arguments[0], "").split()
+    if "--budgets" in arguments:  # which replace the budget and its batches
+        return ["--budgets", "4,8", "--seeds", "2", "--jobs", "1"]
     if arguments[0] in ("pick", "plan") and "-k" in arguments:
         added += ["-k", "5"]
     return added + (TRAINED.split() if "--train" in arguments else [])
@@ -257,6 +257,9 @@ def prepare(page: Path) -> None:
     write_digits(Path("digits.csv"))
     Path("pool").mkdir()
     parquet.write_table(pa.table({"a": x[:, 0], "b": x[:, 1]}), "pool/one.parquet")
+    vectors = random.normal(size=(60, 8)).astype(np.float32)
+    columns = {"key": [f"doc-{i}" for i in range(60)], "body_embedding": list(vectors)}
+    parquet.write_table(pa.table(columns), "pool.parquet")
     np.save("embeddings.npy", random.normal(size=(60, 8)).astype(np.float32))
     pictures(random)
 

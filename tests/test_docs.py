@@ -9,8 +9,9 @@ import pytest
 
 import evgp
 from evgp.cli import _options
+from evgp.criteria import CRITERIA
 from evgp.nets import ACTIVATIONS
-from evgp.selection.checks import CRITERIA, GREEDIES
+from evgp.search import GREEDIES
 from tests.test_rooms import ROOMS
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +51,16 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert not lost, f"{name(page)} links to what is not there: {', '.join(lost)}"
 
 
+def test_every_path_in_the_table_for_contributors_exists() -> None:
+    text = prose(ROOT / "CONTRIBUTING.md")
+    paths = {
+        path for path in re.findall(r"`([\w./-]+)`", text) if re.search(r"/|\.(py|md|txt)$", path)
+    }
+    bases = (ROOT / "src" / "evgp", ROOT / "src", ROOT)
+    lost = [path for path in paths if not any((base / path).exists() for base in bases)]
+    assert len(paths) > 20 and not lost, f"not there: {lost}"
+
+
 def test_every_page_is_linked_from_the_front() -> None:
     front = (ROOT / "README.md", ROOT / "docs" / "start.md")
     reached = {
@@ -84,7 +95,7 @@ def test_the_command_offers_every_name() -> None:
 
 
 def test_the_tests_that_the_theory_names_exist() -> None:
-    claims = (ROOT / "tests" / "test_theory_claims.py").read_text(encoding="utf-8")
+    claims = (ROOT / "tests" / "theory" / "test_claims.py").read_text(encoding="utf-8")
     tests = re.findall(r"^def (test_\w+)", claims, flags=re.MULTILINE)
     text = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:\.\.\.|test_)\w[\w.]*)`", text)

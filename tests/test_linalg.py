@@ -60,6 +60,6 @@ def test_arrays_that_torch_cannot_share_come_in_as_copies() -> None:
 def test_tensors_made_without_gradients_have_kernels() -> None:
     expected = NTK(mlp())(X)
     with torch.inference_mode():
-        made = X * 1
-        assert torch.equal(NTK(mlp())(made), expected)
-    assert torch.equal(NTK(mlp())(made), expected)
+        result = X * 1
+        assert torch.equal(NTK(mlp())(result), expected)
+    assert torch.equal(NTK(mlp())(result), expected)

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from evgp import EVGP, NTK, EmpiricalNTK, Pool, Selection, mlp, run
-from evgp._errors import PoolError
+from evgp.errors import PoolError
 from evgp.kernels import Inducing, Sketch, is_random, redrawn
 from evgp.search import Exchange
 from evgp.strategies import CoreSet, Hybrid, KMeansPlusPlus, MaxVariance, Random
+from tests.messages import refused
 
 X = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 Y = X.sum(1)
@@ -46,12 +47,12 @@ AHEAD = [
 @pytest.mark.parametrize("strategy", AHEAD, ids=lambda one: type(one).__name__)
 def test_ahead_is_what_single_rounds_would_pick(strategy) -> None:
     assert strategy.ahead
-    made = [row for one in run(Pool(X), strategy, oracle, 3, 4) for row in one.selection.indices]
-    assert len(set(made)) == 12
+    results = [row for one in run(Pool(X), strategy, oracle, 3, 4) for row in one.selection.indices]
+    assert len(set(results)) == 12
     if isinstance(strategy, Random):
         return  # other draws, of the same law
-    rest, pool = made[4:], Pool(X)
-    pool = pool.reveal(torch.tensor(made[:4]), Y[made[:4]])
+    rest, pool = results[4:], Pool(X)
+    pool = pool.reveal(torch.tensor(results[:4]), Y[results[:4]])
     assert strategy(pool, 8, generator=torch.Generator()).indices.tolist() == rest
 
 
@@ -65,11 +66,11 @@ def test_whole_numbers_among_the_first_labels_cut_nothing_off_later_ones() -> No
 
 def test_rounds_see_the_labels_of_those_before() -> None:
     seen = Seen()
-    made = list(run(Pool(X), seen, oracle, 3, 5))
+    result = list(run(Pool(X), seen, oracle, 3, 5))
     assert [len(one.labelled) for one in seen.pools] == [0, 5, 10]
     assert torch.equal(seen.pools[2].y, Y[:10])
-    assert torch.equal(made[-1].pool.y, Y[made[-1].pool.labelled])
-    assert [one.number for one in made] == [0, 1, 2]
+    assert torch.equal(result[-1].pool.y, Y[result[-1].pool.labelled])
+    assert [one.number for one in result] == [0, 1, 2]
 
 
 def test_a_pool_with_labels_goes_on_and_outside_labels_stay_last() -> None:
@@ -103,7 +104,10 @@ def test_an_empirical_kernel_is_fresh_in_each_round() -> None:
 
 def test_same_seed_same_rounds() -> None:
     one, two, other = (
-        [tuple(made.selection.indices) for made in run(Pool(X), Random(), oracle, 3, 3, seed=seed)]
+        [
+            tuple(result.selection.indices)
+            for result in run(Pool(X), Random(), oracle, 3, 3, seed=seed)
+        ]
         for seed in (1, 1, 2)
     )
     assert one == two != other
@@ -120,66 +124,66 @@ def test_a_hybrid_may_change_within_a_batch() -> None:
     for other in (then, Seen()):
         warm = Hybrid(first, other, after=4)
         pool = Pool(X, labelled=torch.tensor([1]), y=Y[1:2])
-        made = warm(pool, 7, generator=torch.Generator().manual_seed(0)).indices
-        assert len(set(made.tolist()) | {1}) == 8
-        assert made[:3].tolist() == first(pool, 3, generator=torch.Generator()).indices.tolist()
+        result = warm(pool, 7, generator=torch.Generator().manual_seed(0)).indices
+        assert len(set(result.tolist()) | {1}) == 8
+        assert result[:3].tolist() == first(pool, 3, generator=torch.Generator()).indices.tolist()
     assert len(other.pools[0].y) == 1
-    known = pool.reveal(torch.tensor(made[:3]), Y[made[:3]])
+    known = pool.reveal(torch.tensor(result[:3]), Y[result[:3]])
     warm = Hybrid(first, then, after=4)(pool, 7, generator=torch.Generator())
     assert warm.indices[3:].tolist() == then(known, 4, generator=torch.Generator()).indices.tolist()
 
 
 @pytest.mark.parametrize(
-    ("change", "match"),
+    "change",
     [
-        ({"rounds": 9, "k": 5}, "budget of at most 40.*45 in all"),
-        ({"rounds": 0}, "rounds as an integer"),
-        ({"k": 0}, "k as an integer"),
-        ({"oracle": lambda rows: Y[rows][:-1]}, "4 labels from the oracle"),
-        ({"oracle": lambda rows: Y[rows] * torch.nan}, "finite labels"),
-        ({"oracle": lambda rows: ["cat"] * len(rows)}, "numbers as labels.*'cat'"),
-        ({"oracle": lambda rows: [None] * len(rows)}, "numbers as labels.*None"),
-        ({"pool": Pool(X, labelled=torch.tensor([3]))}, "labels y of the points"),
-        ({"pool": Pool(X, labelled=torch.tensor([3]), y=Y[3:4, None])}, r"shape \(1,\), as those"),
-        ({"strategy": "random"}, "a strategy, such as .*got 'random'"),
-        ({"strategy": Random}, "a strategy, such as"),
-        ({"strategy": picking([0, 1])}, "4 different rows"),
-        ({"strategy": picking([0, 0, 1, 2])}, "4 different rows"),
-        ({"strategy": picking([0, 1, 2, 99])}, "4 different rows"),
-        ({"oracle": {0: 1.0}}, "an oracle, a function.*got dict"),
-        ({"pool": X}, "expected a Pool, got Tensor"),
-        ({"seed": -1}, "seed as an integer"),
+        {"rounds": 9, "k": 5},
+        {"rounds": 0},
+        {"k": 0},
+        {"oracle": lambda rows: Y[rows][:-1]},
+        {"oracle": lambda rows: Y[rows] * torch.nan},
+        {"oracle": lambda rows: ["cat"] * len(rows)},
+        {"oracle": lambda rows: [None] * len(rows)},
+        {"pool": Pool(X, labelled=torch.tensor([3]))},
+        {"pool": Pool(X, labelled=torch.tensor([3]), y=Y[3:4, None])},
+        {"strategy": "random"},
+        {"strategy": Random},
+        {"strategy": picking([0, 1])},
+        {"strategy": picking([0, 0, 1, 2])},
+        {"strategy": picking([0, 1, 2, 99])},
+        {"oracle": {0: 1.0}},
+        {"pool": X},
+        {"seed": -1},
     ],
 )
-def test_what_cannot_run_is_refused(change, match) -> None:
+def test_what_cannot_run_is_refused(change) -> None:
     given = {"pool": Pool(X), "strategy": Random(), "oracle": oracle, "rounds": 2, "k": 4, **change}
-    with pytest.raises(PoolError, match=match):
+    with refused(PoolError):
         list(unwrap(run)(**given))
 
 
 @pytest.mark.parametrize(
-    ("given", "match"),
+    "given",
     [
-        ({"labelled": [1]}, "labelled as a torch tensor, got list"),
-        ({"labelled": torch.tensor([1]), "y": np.zeros(1)}, "y as a torch tensor, got ndarray"),
-        ({"labelled": torch.tensor([1.0])}, "labelled as row numbers, got float32"),
-        ({"labelled": torch.arange(40) < 3}, "labelled as row numbers, got bool"),
-        ({"x_labelled": X[:, :2]}, r"shape \(3,\) in x_labelled, as in x; got \(2,\)"),
-        ({"x_test": X[:, :2]}, "in x_test"),
+        {"labelled": [1]},
+        {"labelled": torch.tensor([1]), "y": np.zeros(1)},
+        {"labelled": torch.tensor([1.0])},
+        {"labelled": torch.arange(40) < 3},
+        {"x_labelled": X[:, :2]},
+        {"x_test": X[:, :2]},
     ],
 )
-def test_pools_are_checked(given, match) -> None:
+def test_pools_are_checked(given) -> None:
     pool = object.__new__(Pool)  # annotations are checked too in tests, and would come first
     for name, value in {"x": X, **Pool(X).__dict__, **given}.items():
         object.__setattr__(pool, name, value)
-    with pytest.raises(PoolError, match=match):
+    with refused(PoolError):
         unwrap(Pool.__post_init__)(pool)
 
 
 def test_pool_labels_are_checked() -> None:
-    with pytest.raises(PoolError, match="as many labels in y"):
+    with refused(PoolError):
         Pool(X, labelled=torch.tensor([1, 2]), y=torch.zeros(3))
-    with pytest.raises(PoolError, match="got some that have one"):
+    with refused(PoolError):
         Pool(X, labelled=torch.tensor([1]), y=torch.zeros(1)).reveal(
             torch.tensor([1]), torch.zeros(1)
         )
@@ -191,5 +195,5 @@ def test_a_hybrid_within_a_batch_takes_no_copies_of_what_waits_for_labels() -> N
     for then in (EVGP(EmpiricalNTK(mlp(1, 16))), EVGP(KERNEL, greedy=Exchange())):
         warm = Hybrid(Seen(), then, after=3)
         points = x if isinstance(then.kernel, EmpiricalNTK) else x.double()
-        made = warm(Pool(points), 5, generator=torch.Generator().manual_seed(0)).indices
-        assert sorted(row % 5 for row in made.tolist()) == [0, 1, 2, 3, 4]
+        result = warm(Pool(points), 5, generator=torch.Generator().manual_seed(0)).indices
+        assert sorted(row % 5 for row in result.tolist()) == [0, 1, 2, 3, 4]

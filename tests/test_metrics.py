@@ -10,6 +10,7 @@ from scipy import special, stats
 from sklearn import metrics as sklearn_metrics
 
 from evgp import EvgpError, metrics
+from tests.messages import refused
 
 RNG = np.random.default_rng(0)
 OUTPUTS = RNG.normal(size=(7, 40, 3))
@@ -98,31 +99,24 @@ def test_torch_and_numpy_agree() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    "wrong",
     [
-        (lambda: metrics.mse(OUTPUTS, TARGETS[:, :2]), "targets of shape"),
-        (lambda: metrics.accuracy(OUTPUTS, LABELS + 1), "labels from 0 to 2"),
-        (lambda: metrics.disagreement(OUTPUTS[:1]), "two members"),
-        (lambda: metrics.mse(OUTPUTS * np.nan, TARGETS), "finite outputs"),
-        (lambda: metrics.mse(OUTPUTS, TARGETS * np.nan), "finite targets"),
-        (lambda: metrics.bias(OUTPUTS, TARGETS * np.inf), "finite targets"),
-        (lambda: metrics.output_variance(OUTPUTS, 101), "a percentile >= 0 and <= 100, got"),
-        (lambda: metrics.calibration_error(OUTPUTS, LABELS, 0), "bins as an integer from 1"),
-        (
-            lambda: unwrap(metrics.calibration_error)(OUTPUTS, LABELS, np.nan),
-            "bins as an integer from 1",
-        ),
-        (
-            lambda: unwrap(metrics.calibration_error)(OUTPUTS, LABELS, np.inf),
-            "bins as an integer from 1",
-        ),
-        (lambda: metrics.pearson([1.0, 1.0], [1.0, 2.0]), "needs spread"),
-        (lambda: metrics.pearson([1.0], [1.0, 2.0]), "one length"),
-        (lambda: metrics.area([2, 1], [0.0, 1.0]), "growing"),
-        (lambda: metrics.area([1], [0.0]), "two at least"),
+        lambda: metrics.mse(OUTPUTS, TARGETS[:, :2]),
+        lambda: metrics.accuracy(OUTPUTS, LABELS + 1),
+        lambda: metrics.disagreement(OUTPUTS[:1]),
+        lambda: metrics.mse(OUTPUTS * np.nan, TARGETS),
+        lambda: metrics.mse(OUTPUTS, TARGETS * np.nan),
+        lambda: metrics.bias(OUTPUTS, TARGETS * np.inf),
+        lambda: metrics.output_variance(OUTPUTS, 101),
+        lambda: metrics.calibration_error(OUTPUTS, LABELS, 0),
+        lambda: unwrap(metrics.calibration_error)(OUTPUTS, LABELS, np.nan),
+        lambda: unwrap(metrics.calibration_error)(OUTPUTS, LABELS, np.inf),
+        lambda: metrics.pearson([1.0, 1.0], [1.0, 2.0]),
+        lambda: metrics.pearson([1.0], [1.0, 2.0]),
+        lambda: metrics.area([2, 1], [0.0, 1.0]),
+        lambda: metrics.area([1], [0.0]),
     ],
 )
-def test_bad_input_is_one_sentence(wrong, said) -> None:
-    with pytest.raises(EvgpError, match=said) as caught:
+def test_bad_input_is_a_one_line_error(wrong) -> None:
+    with refused(EvgpError):
         wrong()
-    assert "\n" not in str(caught.value)

@@ -1,7 +1,6 @@
 """Strategies, networks and kernels of an installed package, by entry point and by place."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,14 +15,15 @@ from sklearn.gaussian_process.kernels import RBF
 from typer.testing import CliRunner
 
 import evgp
-from evgp._errors import NetworkError, PluginError, PoolError
 from evgp._plugins import plugin, plugin_names
 from evgp.cli.main import app
+from evgp.errors import NetworkError, PluginError, PoolError
 from evgp.kernels import kernel_named
 from evgp.nets import network_named
 from evgp.strategies import Random, Setting, strategy_named
 from evgp.testing import check_strategy
 from evgp.training import Recipe
+from tests.messages import refused
 
 CODE = '''
 """A package of somebody else's."""
@@ -140,16 +140,6 @@ def table(tmp_path):
     return path
 
 
-def command(folder, *arguments, cwd):
-    """The real command, in a process of its own."""
-    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, "-m", "evgp.cli.main", *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-        cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-
-
 def test_names_are_listed_and_nothing_is_loaded(installed) -> None:
     assert plugin_names("networks") == ["broken", "drawn", "seven", "small"]
     assert "somebody" not in sys.modules
@@ -157,12 +147,12 @@ def test_names_are_listed_and_nothing_is_loaded(installed) -> None:
 
 
 def test_a_strategy_by_name_obeys_the_laws(installed) -> None:
-    made = strategy_named("last", SETTING)
-    check_strategy(made, evgp.Pool(torch.from_numpy(X)), 4)
+    strategy = strategy_named("last", SETTING)
+    check_strategy(strategy, evgp.Pool(torch.from_numpy(X)), 4)
     generator = torch.Generator()
-    assert made(evgp.Pool(SETTING.x), 3, generator=generator).indices.tolist() == [29, 28, 27]
-    assert strategy_named("somebody:last", SETTING) == made
-    assert strategy_named("last:2+random", SETTING).first == made
+    assert strategy(evgp.Pool(SETTING.x), 3, generator=generator).indices.tolist() == [29, 28, 27]
+    assert strategy_named("somebody:last", SETTING) == strategy
+    assert strategy_named("last:2+random", SETTING).first == strategy
 
 
 def test_our_own_names_stay_ours(installed) -> None:
@@ -170,10 +160,10 @@ def test_our_own_names_stay_ours(installed) -> None:
 
 
 def test_a_network_by_name(installed) -> None:
-    made = evgp.pick(X, 4, network=network_named("small")).indices
-    assert made.tolist() == evgp.pick(X, 4, network="small").indices.tolist()
+    result = evgp.pick(X, 4, network=network_named("small")).indices
+    assert result.tolist() == evgp.pick(X, 4, network="small").indices.tolist()
     assert (
-        made.tolist() == evgp.pick(X, 4, network=network_named("somebody:small")).indices.tolist()
+        result.tolist() == evgp.pick(X, 4, network=network_named("somebody:small")).indices.tolist()
     )
     assert isinstance(network_named("drawn"), torch.nn.Linear)
 
@@ -191,19 +181,19 @@ def test_loading_leaves_the_random_state_and_is_the_same_each_time(installed) ->
 
 def test_a_kernel_by_name_leaves_the_variance_of_another_gaussian_process(installed) -> None:
     x = (X - X.mean(0)) / X.std(0)
-    made = evgp.pick(X, 5, kernel="gauss")
+    selection = evgp.pick(X, 5, kernel="gauss")
     other = GaussianProcessRegressor(RBF(1.0), alpha=1e-6, optimizer=None)
-    other.fit(x[made.indices], np.zeros(5))
+    other.fit(x[selection.indices], np.zeros(5))
     left = other.predict(x, return_std=True)[1] ** 2
-    assert made.variance_left[-1] == pytest.approx(left.mean(), rel=1e-6)
+    assert selection.variance_left[-1] == pytest.approx(left.mean(), rel=1e-6)
 
 
 def test_a_kernel_by_name_is_that_of_its_place(installed) -> None:
-    made = kernel_named("gauss", NET)
+    kernel = kernel_named("gauss", NET)
     names = ("gauss", "somebody:Gauss", "wide")
     gauss, same, wide = (evgp.pick(X, 4, kernel=name) for name in names)
     assert gauss.indices.tolist() == same.indices.tolist()
-    assert gauss.variance_left.tolist() == evgp.pick(X, 4, kernel=made).variance_left.tolist()
+    assert gauss.variance_left.tolist() == evgp.pick(X, 4, kernel=kernel).variance_left.tolist()
     assert wide.variance_left[-1] < gauss.variance_left[-1]
     assert gauss.settings["network"] == "Gauss(length=1.0)"
     assert evgp.plan((30, 2), 4, kernel="gauss").fits
@@ -212,51 +202,50 @@ def test_a_kernel_by_name_is_that_of_its_place(installed) -> None:
 def test_nngp_is_a_kernel_by_name() -> None:
     one, other = evgp.pick(X, 4, kernel="nngp"), evgp.pick(X, 4, kernel=evgp.NNGP(evgp.mlp()))
     assert one.variance_left.tolist() == other.variance_left.tolist()
-    with pytest.raises(NetworkError, match="expected an mlp for the kernel 'nngp'"):
+    with refused(NetworkError):
         evgp.pick(X, 4, kernel="nngp", network=torch.nn.Linear(2, 1))
 
 
 @pytest.mark.parametrize(
-    ("call", "match"),
+    "call",
     [
-        (lambda: strategy_named("lats", SETTING), "among evgp, .*, last, .*did you mean last"),
-        (lambda: strategy_named("broken", SETTING), "broken stopped: RuntimeError: not today"),
-        (lambda: strategy_named("seven", SETTING), "a strategy at seven.*got int"),
-        (lambda: strategy_named("gone", SETTING), "somebody:nowhere, as somebody says; "),
-        (lambda: strategy_named("lost", SETTING), "lost of evgp.strategies at somebody_else"),
-        (lambda: network_named("smal"), "among mlp, .*, small, wrn"),
-        (lambda: network_named("broken"), "broken stopped: RuntimeError: not today"),
-        (lambda: network_named("seven"), "seven as a function"),
-        (lambda: kernel_named("guass", NET), "among ntk, nngp, broken, gauss, .*got 'guass'"),
-        (lambda: kernel_named("broken", NET), "broken stopped: RuntimeError: not today"),
-        (lambda: kernel_named("somebody:leaves", NET), "somebody:leaves stopped: SystemExit: 3"),
-        (lambda: kernel_named("seven", NET), "a kernel at seven.*got int"),
-        (lambda: kernel_named("somebody:Last", NET), "a kernel at somebody:Last.*got Last"),
-        (lambda: kernel_named(":", NET), "expected a kernel among"),
-        (lambda: kernel_named("nowhere.to:be", NET), "a kernel at nowhere.to:be, got none"),
+        lambda: strategy_named("lats", SETTING),
+        lambda: strategy_named("broken", SETTING),
+        lambda: strategy_named("seven", SETTING),
+        lambda: strategy_named("gone", SETTING),
+        lambda: strategy_named("lost", SETTING),
+        lambda: network_named("smal"),
+        lambda: network_named("broken"),
+        lambda: network_named("seven"),
+        lambda: kernel_named("guass", NET),
+        lambda: kernel_named("broken", NET),
+        lambda: kernel_named("somebody:leaves", NET),
+        lambda: kernel_named("seven", NET),
+        lambda: kernel_named("somebody:Last", NET),
+        lambda: kernel_named(":", NET),
+        lambda: kernel_named("nowhere.to:be", NET),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_in_a_sentence(installed, call, match) -> None:
-    with pytest.raises((PoolError, NetworkError, PluginError), match=match) as told:
+def test_the_error_says_what_is_wrong(installed, call) -> None:
+    with refused((PoolError, NetworkError, PluginError)):
         call()
-    assert "\n" not in str(told.value)
 
 
 def test_two_packages_with_one_name(installed) -> None:
     install(installed, "rival", "[evgp.kernels]\ngauss = rival:Gauss\n")
-    with pytest.raises(PluginError, match=r"one package to offer gauss .* of rival"):
+    with refused(PluginError):
         kernel_named("gauss", NET)
     assert kernel_named("somebody:Gauss", NET).length == 1.0
 
 
-def test_the_command_takes_a_kernel(installed, table, tmp_path) -> None:
-    asked = ("pick", table, "-k", 4, "--drop", "y", "--kernel", "gauss", "--json", "-q")
-    ran = command(installed, *asked, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
-    wanted = evgp.pick(np.round(X, 6), 4, kernel="gauss")
-    assert [pick["index"] for pick in found["picks"]] == wanted.indices.tolist()
-    assert found["settings"]["network"] == "kernel gauss"
+def test_the_command_takes_a_kernel(installed, table) -> None:
+    asked = ("pick", str(table), "-k", "4", "--drop", "y", "--kernel", "gauss", "--json", "-q")
+    ran = CliRunner().invoke(app, asked)
+    assert ran.exit_code == 0, ran.stderr
+    data = json.loads(ran.stdout)
+    selection = evgp.pick(np.round(X, 6), 4, kernel="gauss")
+    assert [pick["index"] for pick in data["picks"]] == selection.indices.tolist()
+    assert data["settings"]["network"] == "kernel gauss"
 
 
 @pytest.mark.parametrize("option", [("--network", "small"), ("--kernel", "somebody:Gauss")])
@@ -271,8 +260,8 @@ def test_the_command_compares_strategies_in_processes(installed, table, tmp_path
     asked = ("compare", table, "--label", "y", "--strategies", "last,random", "--budget", 4, "-q",
              "--batch", 2, "--seeds", 2, "--members", 2, "--steps", 3, "--width", 8, "--jobs", 2,
              "--network", "small", "--out", out, "--json")  # fmt: skip
-    ran = command(installed, *asked, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
+    ran = CliRunner().invoke(app, [*map(str, asked)])
+    assert ran.exit_code == 0, ran.stderr
     assert {json.loads(cell.read_text())["rows"][0]["strategy"] for cell in
             (out / "cells").glob("*.json")} == {"last", "random"}  # fmt: skip
 
@@ -286,7 +275,7 @@ def test_the_command_compares_strategies_in_processes(installed, table, tmp_path
         (("--network", "broken"), "not today"),
     ],
 )
-def test_the_command_tells_what_is_wrong(installed, table, options, match) -> None:
+def test_the_command_says_what_is_wrong(installed, table, options, match) -> None:
     ran = CliRunner().invoke(app, ["pick", str(table), "-k", "3", *map(str, options)])
     assert isinstance(ran.exception, SystemExit) and ran.exit_code == 1
     assert match in " ".join(ran.stderr.split())

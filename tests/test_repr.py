@@ -83,12 +83,12 @@ def test_any_selection_can_be_shown(given_parts) -> None:
 
 
 def test_a_selection_shows_ten_picks_variances_and_the_certificate() -> None:
-    made = evgp.pick(X, 12)
-    seen = Seen(made._repr_html_())
+    selection = evgp.pick(X, 12)
+    seen = Seen(selection._repr_html_())
     assert seen.rows[0] == ["rank", "row", "gain", "variance left"]
-    assert [int(row[1]) for row in seen.rows[1:]] == list(made[:10])
-    before, after = made.start_variance, made.variance_left[-1]
-    share = np.floor(1000 * made.certificate.share[-1]) / 10
+    assert [int(row[1]) for row in seen.rows[1:]] == list(selection[:10])
+    before, after = selection.start_variance, selection.variance_left[-1]
+    share = np.floor(1000 * selection.certificate.share[-1]) / 10
     assert seen.prose == [
         "12 picks of 40 rows",
         "… and 2 more.",
@@ -102,17 +102,17 @@ def test_a_selection_shows_ten_picks_variances_and_the_certificate() -> None:
 
 
 def test_a_promise_is_never_rounded_up() -> None:
-    made = Selection(
+    result = Selection(
         np.array([1]), np.ones(1), certificate=evgp.Certificate(np.zeros(1), np.array([0.9999]), {})
     )
-    assert "at least 99.9 % of" in repr(made) and "At least 99.9 % of" in made._repr_html_()
+    assert "at least 99.9 % of" in repr(result) and "At least 99.9 % of" in result._repr_html_()
 
 
 def test_a_certificate_shows_what_is_needed() -> None:
-    made = evgp.pick(X, 4).certificate
-    rows = Seen(made._repr_html_()).rows
+    result = evgp.pick(X, 4).certificate
+    rows = Seen(result._repr_html_()).rows
     assert rows[0] == ["variance removed", "labels, at least", "labels, at most"]
-    for (share, needed), row in zip(sorted(made.needed.items()), rows[1:], strict=True):
+    for (share, needed), row in zip(sorted(result.needed.items()), rows[1:], strict=True):
         most = "more than 4" if needed.at_most is None else str(needed.at_most)
         assert row == [f"{share:.0%}", str(needed.at_least), most]
 
@@ -130,13 +130,13 @@ def test_a_plan_says_whether_it_fits_and_what_to_do() -> None:
 
 @pytest.mark.filterwarnings("ignore::evgp.EvgpWarning")
 def test_an_audit_and_a_choice_are_shown() -> None:
-    found = evgp.audit(X[:15], X[15:], pool=X + 0.1, k=3)
-    seen = Seen(found._repr_html_())
-    assert [int(row[0]) for row in seen.rows[1:]] == found.at_risk(10).tolist()
-    rows = ", ".join(map(str, found.further))
+    findings = evgp.audit(X[:15], X[15:], pool=X + 0.1, k=3)
+    seen = Seen(findings._repr_html_())
+    assert [int(row[0]) for row in seen.rows[1:]] == findings.at_risk(10).tolist()
+    rows = ", ".join(map(str, findings.further))
     assert seen.prose[-1] == f"Labels that would help most: rows {rows} of the pool."
     networks = {f"net-{depth}<b>": evgp.mlp(depth) for depth in range(1, 4)}
-    made = evgp.choose(networks, X, X[:, 0], folds=5)
-    seen = Seen(made._repr_html_())
-    assert seen.prose[0] == f"Chosen: {made.chosen.name}"
-    assert [row[0] for row in seen.rows[1:]] == [one.name for one in made.ranked]
+    choice = evgp.choose(networks, X, X[:, 0], folds=5)
+    seen = Seen(choice._repr_html_())
+    assert seen.prose[0] == f"Chosen: {choice.chosen.name}"
+    assert [row[0] for row in seen.rows[1:]] == [one.name for one in choice.ranked]

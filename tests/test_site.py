@@ -50,3 +50,11 @@ def test_formulas_are_drawn(site: Path) -> None:
     assert "$" not in re.sub(r"<script.*?</script>", "", words, flags=re.DOTALL)
     left = re.findall(r"<m[ion][^>]*>\\[a-zA-Z]+<", page)
     assert not left, f"commands that are shown and not drawn: {left}"
+
+
+def test_code_is_highlighted_and_has_no_marks_of_the_tests(site: Path) -> None:
+    for name in ("python", "start", "adapters", "scale"):
+        page = (site / f"{name}.html").read_text(encoding="utf-8")
+        source = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        assert page.count('<div class="highlight">') == len(re.findall(r"^```\w", source, re.M))
+        assert "not run by the tests" not in page

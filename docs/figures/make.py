@@ -1,6 +1,6 @@
-"""The pictures of the README and the docs, drawn from bundled data and recorded rows.
+"""Draw the figures of the README and the docs from bundled data and recorded rows.
 
-Run by `make figures`.
+Run it with `make figures`.
 """
 
 import csv
@@ -24,7 +24,7 @@ RECORDS = HERE.parent.parent / "benchmarks" / "results"
 
 
 def main() -> None:
-    """All of them."""
+    """Draw all figures."""
     matplotlib.use("Agg")
     torch.set_num_threads(2)
     digits()
@@ -33,30 +33,30 @@ def main() -> None:
 
 
 def digits() -> None:
-    """The budget curve and the map of forty picks among 1,797 digits."""
+    """Budget curve and map of forty picks from 1,797 digits."""
     pool = load_digits()
     selection = evgp.pick(pool.data, k=40)
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(12, 4.8), width_ratios=(1, 1.5), layout="constrained"
     )
     _budget(left, pool.data, selection)
-    left.set_title("what 40 labels settle, before any exists", fontsize=11, loc="left")
+    left.set_title("variance left by 40 labels, known before labelling", fontsize=11, loc="left")
     _map(right, pool, selection)
-    right.set_title("which 40 of 1,797 digits, and in which order", fontsize=11, loc="left")
+    right.set_title("which 40 of 1,797 digits to label, in order", fontsize=11, loc="left")
     _save(figure, "digits")
     print(selection)
 
 
 def budget() -> None:
-    """The budget curve of 150 picks."""
+    """Budget curve of 150 picks."""
     pool = load_digits().data
     figure, axes = plt.subplots(figsize=(7.5, 4), layout="constrained")
-    _budget(axes, pool, evgp.pick(pool, k=150, greedy="exact"))
+    _budget(axes, pool, evgp.pick(pool, k=150))
     _save(figure, "budget")
 
 
 def _budget(axes: plt.Axes, x: np.ndarray, made: evgp.Selection) -> None:
-    """Shares of the variance that are left: by random rows, by the picks, and the floor."""
+    """Share of the variance left by random rows and by the picks, and the lower bound."""
     labels, prior = np.arange(len(made) + 1), made.prior_variance
     drawn = _random(x, len(made)) / prior
     axes.fill_between(labels, drawn.min(0), drawn.max(0), color=CHANCE, alpha=0.35, linewidth=0)
@@ -68,8 +68,8 @@ def _budget(axes: plt.Axes, x: np.ndarray, made: evgp.Selection) -> None:
     at = len(made) * 45 // 100
     for line, gap, words, colour in (
         (drawn.max(0), 0.03, "random rows, twenty draws", "#6b6f7b"),
-        (ours, 0.025, "these picks", OURS),
-        (floor, -0.16, "no choice gets below this", FLOOR),
+        (ours, -0.07, "these picks", OURS),
+        (floor, -0.16, "lower bound for any choice", FLOOR),
     ):
         axes.text(at, line[at] + gap, words, color=colour, fontsize=10)
     axes.set(xlim=(0, len(made)), ylim=(0, 1), xlabel="labels", ylabel="share of the variance left")
@@ -78,9 +78,8 @@ def _budget(axes: plt.Axes, x: np.ndarray, made: evgp.Selection) -> None:
 
 
 def _random(x: np.ndarray, k: int, draws: int = 20) -> np.ndarray:
-    """Mean variance that the first rows of random orders leave: draws x (k + 1)."""
-    scaled = (x - x.mean(0)) / np.where(x.std(0) > 0, x.std(0), 1)
-    kernel = evgp.NTK(evgp.mlp())(scaled)
+    """Mean variance left by the first rows of random orders: draws x (k + 1)."""
+    kernel = evgp.NTK(evgp.mlp())(evgp.read_pool(x).in_memory).double().numpy()  # scaled as in pick
     prior = kernel.diagonal().mean()
     made = []
     for seed in range(draws):
@@ -92,7 +91,7 @@ def _random(x: np.ndarray, k: int, draws: int = 20) -> np.ndarray:
 
 
 def _map(axes: plt.Axes, pool: Bunch, made: evgp.Selection) -> None:
-    """Near digits are near; colours are the labels, which nobody knew; picks are pictures."""
+    """t-SNE map of the pool, coloured by the unused labels, with the picks as pictures."""
     place = TSNE(init="pca", perplexity=40, random_state=0).fit_transform(pool.data)
     axes.scatter(*place.T, c=pool.target, cmap="tab10", s=7, alpha=0.45, linewidths=0)
     for rank, row in reversed(list(enumerate(made.indices, 1))):
@@ -109,19 +108,19 @@ def _map(axes: plt.Axes, pool: Bunch, made: evgp.Selection) -> None:
     axes.margins(0.03)
     axes.spines[:].set_visible(False)
     axes.text(
-        0.5, -0.02, "colours: what each digit is, which evgp was not told",
+        0.5, -0.02, "colours show the labels, which evgp does not use",
         transform=axes.transAxes, ha="center", va="top", fontsize=9, color="#6b6f7b",
     )  # fmt: skip
 
 
 def _save(figure: plt.Figure, name: str) -> None:
-    # Without dates, so that the same run gives the same file.
+    # No metadata, so that the same run gives the same file.
     figure.savefig(HERE / f"{name}.png", dpi=150, metadata={"Software": None})
     print(HERE / f"{name}.png")
 
 
 def empirical() -> None:
-    """What picks with a finite network's kernel leave, against its width, on two pools."""
+    """Variance left by picks with the kernel of a finite network, by its width, on two pools."""
     with (RECORDS / "quality.csv").open(newline="") as file:
         every = [row for row in csv.DictReader(file) if row["study"] == "width"]
     figure, both = plt.subplots(1, 2, figsize=(9.5, 3.6), layout="constrained")

@@ -1,111 +1,146 @@
 """Which points to label, in which order, before a single label or training run exists.
 
-Names are loaded when they are first asked for, so that `evgp --help` does not wait for torch.
+The names that most programs need are here; everything else that is public is in its room, such as
+`evgp.search.Exact`. Both are imported on first use, so that `evgp --help` does not wait for torch.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from evgp import _moved
+
 if TYPE_CHECKING:
+    from evgp import architectures as architectures
+    from evgp import audits as audits
+    from evgp import comparison as comparison
+    from evgp import criteria as criteria
     from evgp import datasets as datasets
+    from evgp import doctor as doctor
+    from evgp import errors as errors
+    from evgp import integrations as integrations
+    from evgp import kernels as kernels
+    from evgp import labelling as labelling
+    from evgp import loop as loop
     from evgp import metrics as metrics
+    from evgp import nets as nets
+    from evgp import pool as pool
+    from evgp import posterior as posterior
+    from evgp import report as report
+    from evgp import search as search
+    from evgp import selection as selection
     from evgp import strategies as strategies
+    from evgp import testing as testing
     from evgp import theory as theory
-    from evgp._errors import EvgpError as EvgpError
-    from evgp._errors import EvgpWarning as EvgpWarning
-    from evgp.architectures import Choice as Choice
-    from evgp.architectures import candidates as candidates
+    from evgp import training as training
     from evgp.architectures import choose as choose
-    from evgp.arena import Subject as Subject
-    from evgp.arena import Terms as Terms
-    from evgp.arena import compare as compare
-    from evgp.audits import Audit as Audit
-    from evgp.audits import Confirmation as Confirmation
     from evgp.audits import audit as audit
-    from evgp.audits import confirm as confirm
+    from evgp.comparison import compare as compare
     from evgp.criteria import ExpectedVariance as ExpectedVariance
     from evgp.criteria import MutualInformation as MutualInformation
     from evgp.criteria import Percentile as Percentile
     from evgp.datasets import PoolData as PoolData
     from evgp.datasets import open_pool as open_pool
     from evgp.datasets import read_pool as read_pool
-    from evgp.datasets import subset as subset
+    from evgp.errors import EvgpError as EvgpError
+    from evgp.errors import EvgpWarning as EvgpWarning
     from evgp.kernels import NNGP as NNGP
     from evgp.kernels import NTK as NTK
     from evgp.kernels import EmpiricalNTK as EmpiricalNTK
-    from evgp.loop import Round as Round
     from evgp.loop import run as run
-    from evgp.nets import Finite as Finite
-    from evgp.nets import LeakyRelu as LeakyRelu
     from evgp.nets import Network as Network
     from evgp.nets import cnn as cnn
     from evgp.nets import mlp as mlp
     from evgp.nets import resnet18 as resnet18
-    from evgp.nets import wide_resnet as wide_resnet
-    from evgp.nets import without_batchnorm as without_batchnorm
     from evgp.pool import Certificate as Certificate
     from evgp.pool import Pool as Pool
     from evgp.pool import Selection as Selection
-    from evgp.posterior import Prediction as Prediction
-    from evgp.posterior import ntkgp as ntkgp
-    from evgp.posterior import trained as trained
-    from evgp.search import Exact as Exact
-    from evgp.search import Exchange as Exchange
-    from evgp.search import Lazy as Lazy
-    from evgp.search import Sharded as Sharded
-    from evgp.search import Stochastic as Stochastic
-    from evgp.search import TwoRounds as TwoRounds
     from evgp.selection import Plan as Plan
-    from evgp.selection import Request as Request
+    from evgp.selection import paper as paper
     from evgp.selection import pick as pick
     from evgp.selection import plan as plan
     from evgp.strategies import EVGP as EVGP
-    from evgp.training import Ensemble as Ensemble
-    from evgp.training import Recipe as Recipe
     from evgp.training import train as train
 
 __version__ = "0.1.0"
 
-_ROOMS = {
-    "_errors": ("EvgpError", "EvgpWarning"),
-    "architectures": ("Choice", "candidates", "choose"),
-    "arena": ("Subject", "Terms", "compare"),
-    "audits": ("Audit", "Confirmation", "audit", "confirm"),
+_NAMES = {
+    "errors": ("EvgpError", "EvgpWarning"),
+    "architectures": ("choose",),
+    "comparison": ("compare",),
+    "audits": ("audit",),
     "criteria": ("ExpectedVariance", "MutualInformation", "Percentile"),
-    "datasets": ("PoolData", "open_pool", "read_pool", "subset"),
-    "training": ("Ensemble", "Recipe", "train"),
-    "search": ("Exact", "Exchange", "Lazy", "Sharded", "Stochastic", "TwoRounds"),
+    "datasets": ("PoolData", "open_pool", "read_pool"),
     "kernels": ("EmpiricalNTK", "NNGP", "NTK"),
-    "loop": ("Round", "run"),
-    "nets": (
-        "Finite",
-        "LeakyRelu",
-        "Network",
-        "cnn",
-        "mlp",
-        "resnet18",
-        "wide_resnet",
-        "without_batchnorm",
-    ),
+    "loop": ("run",),
+    "nets": ("Network", "cnn", "mlp", "resnet18"),
     "pool": ("Certificate", "Pool", "Selection"),
-    "posterior": ("Prediction", "ntkgp", "trained"),
-    "selection": ("Plan", "Request", "pick", "plan"),
+    "selection": ("Plan", "paper", "pick", "plan"),
     "strategies": ("EVGP",),
+    "training": ("train",),
 }
-_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
-_WHOLE = ("datasets", "metrics", "strategies", "theory")  # rooms that are public as they are
-__all__ = sorted((*_WHERE, *_WHOLE))  # noqa: PLE0605  every name above, once
+_ROOMS = (
+    "architectures",
+    "comparison",
+    "audits",
+    "criteria",
+    "datasets",
+    "doctor",
+    "errors",
+    "integrations",
+    "kernels",
+    "labelling",
+    "loop",
+    "metrics",
+    "nets",
+    "pool",
+    "posterior",
+    "report",
+    "search",
+    "selection",
+    "strategies",
+    "testing",
+    "theory",
+    "training",
+)
+_MOVED = {  # were here in version 0.1; to be removed after 0.2
+    "architectures": ("Choice", "candidates"),
+    "audits": ("Audit", "Confirmation", "confirm"),
+    "datasets": ("subset",),
+    "loop": ("Round",),
+    "nets": ("Finite", "LeakyRelu", "wide_resnet", "without_batchnorm"),
+    "posterior": ("Prediction", "ntkgp", "trained"),
+    "search": ("Exact", "Exchange", "Lazy", "Sharded", "Stochastic", "TwoRounds"),
+    "selection": ("Request",),
+    "training": ("Ensemble", "Recipe"),
+}
+# In evgp.comparison; to be removed after 0.2.
+_RENAMED = {"Subject": "DatasetSource", "Terms": "Protocol"}
+_ROOM_OF = {name: room for room, names in _NAMES.items() for name in names}
+_NEW_ROOM_OF = {name: room for room, names in _MOVED.items() for name in names}
+__all__ = sorted((*_ROOM_OF, *_ROOMS))  # noqa: PLE0605  every name above, once
+
+_moved.install()
 
 
-if not TYPE_CHECKING:  # which would see a name in every typo
+if not TYPE_CHECKING:  # a type checker would otherwise accept any misspelt name
 
     def __getattr__(name: str) -> object:
-        if name in _WHOLE:
+        if name in _ROOMS or f"evgp.{name}" in _moved.ROOMS:
             return import_module(f"evgp.{name}")
-        if name not in _WHERE:
-            raise AttributeError(f"module 'evgp' has no attribute {name!r}")
-        return getattr(import_module(f"evgp.{_WHERE[name]}"), name)
+        if name in _ROOM_OF:
+            return getattr(import_module(f"evgp.{_ROOM_OF[name]}"), name)
+        if name in _NEW_ROOM_OF or name in _RENAMED:
+            room, now = _NEW_ROOM_OF.get(name, "comparison"), _RENAMED.get(name, name)
+            warnings.warn(
+                f"evgp.{name} is now evgp.{room}.{now}; the old name will be removed in the next "
+                "release.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return getattr(import_module(f"evgp.{room}"), now)
+        raise AttributeError(f"module 'evgp' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

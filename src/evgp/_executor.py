@@ -1,4 +1,4 @@
-"""Where pieces of work run, here or wherever an executor sends them, and who hears of them."""
+"""Executors, which run pieces of work here or elsewhere, and callbacks for progress."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from itertools import count
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
-Progress = Callable[[str, int, int], None]  # a stage, how much of it is done, and of how much
+Progress = Callable[[str, int, int], None]  # stage, done, total
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 def counted(progress: Progress, stage: str, total: int) -> Callable[[], None]:
-    """A function that tells, each time it is called, that one more of `total` is done.
+    """A function that reports, each time it is called, that one more of `total` is done.
 
     >>> each = counted(print, "reading", 2)
     >>> each(), each()
@@ -28,7 +28,7 @@ def counted(progress: Progress, stage: str, total: int) -> Callable[[], None]:
 
 @runtime_checkable
 class Executor(Protocol):
-    """Runs pure functions; what it is given and gives back can be pickled."""
+    """Runs pure functions; arguments and results can be pickled."""
 
     def run(
         self,
@@ -37,17 +37,17 @@ class Executor(Protocol):
         names: Sequence[str],
         each: Callable[[], object] = lambda: None,
     ) -> list[T]:
-        """The answers to all calls, in their order; `each` is called after each answer.
+        """The results of all calls, in order; `each` is called after each result.
 
-        `names` say what each call is about: for errors, and to send calls of one name to the place
-        that saw the last one.
+        `names` identify the calls: for errors, and to send calls with the same name to the same
+        worker.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Here:
-    """In this process, one after another.
+    """Runs the calls in this process, one after another.
 
     >>> Here().run(pow, [(2, 3), (3, 2)], ["one", "two"])
     [8, 9]
@@ -60,9 +60,9 @@ class Here:
         names: Sequence[str],
         each: Callable[[], object] = lambda: None,
     ) -> list[T]:
-        """The answers to all calls, in their order."""
-        made = []
+        """The results of all calls, in order."""
+        results = []
         for call in calls:
-            made.append(work(*call))
+            results.append(work(*call))
             each()
-        return made
+        return results

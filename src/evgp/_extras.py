@@ -1,4 +1,4 @@
-"""The optional parts: what each is for, which packages it needs, and how to install it."""
+"""Optional dependencies: what each extra is for, which packages it needs, how to install it."""
 
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 @dataclass(frozen=True)
 class Extra:
-    """What `pip install "evgp[name]"` adds: the names to import, and what they are for."""
+    """An extra installed by `pip install "evgp[name]"`: its modules, and what they are for."""
 
     name: str
     modules: tuple[str, ...]
@@ -14,11 +14,11 @@ class Extra:
 
     @property
     def install(self) -> str:
-        """The line that installs it."""
+        """The command that installs this extra."""
         return f'pip install "evgp[{self.name}]"'
 
     def absent(self) -> tuple[str, ...]:
-        """Those of its packages that are not installed; none is imported to find out."""
+        """Return the modules that are not installed, without importing any."""
         return tuple(module for module in self.modules if find_spec(module) is None)
 
 
@@ -28,6 +28,8 @@ EXTRAS = {
         Extra("web", ("fastapi", "uvicorn"), "the page on which people label: evgp campaign serve"),
         Extra("dask", ("dask", "distributed"), "pools on several machines: --dask"),
         Extra("weights", ("safetensors",), "weights from safetensors files: --weights"),
+        Extra("excel", ("openpyxl",), "Excel workbooks as pools and for picks: .xlsx"),
+        Extra("text", ("sentence_transformers",), "texts by a language model: --embed"),
         Extra("fast", ("numba",), "picks in feature space by compiled code"),
         Extra(
             "label-studio",
@@ -44,7 +46,7 @@ EXTRAS = {
 
 
 def lacking(name: str) -> str:
-    """What to tell a user who needs an extra that is not there.
+    """Return the message for a user who needs an extra that is not installed.
 
     >>> lacking("weights")
     'expected safetensors, which is not installed; do `pip install "evgp[weights]"`'

@@ -1,4 +1,4 @@
-"""Linear algebra that knows no point: tiles, safe factorisation, arrays in and out."""
+"""Linear algebra: tiles, safe factorisation, sums in pairs, arrays in and out."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -11,10 +11,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evgp._checks import Error, numbers
-from evgp._errors import NotPositiveDefinite, NumericalWarning, PoolError
 from evgp._typing import AnyArray, Array
+from evgp.errors import NotPositiveDefinite, NumericalWarning, PoolError
 
-# Jitter is a fraction of the mean diagonal, so that the scale of a kernel changes nothing.
+# Jitter is a fraction of the mean diagonal, so that the scale of a kernel does not matter.
 JITTER = 1e-10
 _TRIES = 6
 # Sums over rows run over blocks of this many, whatever the shards, chunks or threads.
@@ -37,7 +37,7 @@ def as_tensor(x: Array, name: str = "the inputs", *, error: Error = PoolError) -
 
 
 def like(example: AnyArray, result: Tensor) -> AnyArray:
-    """The result as NumPy where the example was NumPy."""
+    """The result as a NumPy array if the example is one."""
     if isinstance(example, Tensor):
         return result
     return result.numpy()
@@ -55,7 +55,7 @@ def tiles(n: int, m: int, rows: int = 512, columns: int = 1024) -> Iterator[tupl
 
 
 def mirror_(a: Float[Tensor, "n n"], step: int = 1024) -> None:
-    """Copy what stands above the diagonal to what stands below it, block by block."""
+    """Copy the part above the diagonal to the part below it, block by block."""
     for start in range(0, len(a), step):
         stop = start + step
         block = a[start:stop, start:stop]
@@ -68,8 +68,8 @@ def safe_cholesky(
 ) -> Float[Tensor, "l l"]:
     r"""Lower Cholesky factor of a matrix plus noise, with jitter raised tenfold until it succeeds.
 
-    Jitter starts at $10^{-10}$ of the mean diagonal and warns with the value used. The matrix stays
-    as it is: a kernel may have lent it.
+    Jitter starts at $10^{-10}$ of the mean diagonal; a warning has its value. The matrix is not
+    changed: it may belong to a kernel.
 
     >>> safe_cholesky(torch.eye(2, dtype=torch.float64), noise=3.0).tolist()
     [[2.0, 0.0], [0.0, 2.0]]
@@ -108,11 +108,11 @@ def safe_cholesky(
 def standardised(
     values: Float[Tensor, " n *d"], by: Float[Tensor, " m *d"] | None = None
 ) -> Float[Tensor, " n *d"]:
-    """Columns with mean 0 and deviation 1, in float64; of other values `by` theirs.
+    """Columns scaled to mean 0 and standard deviation 1 (those of `by`, if given), in float64.
 
     A column is divided by a power of two near its largest magnitude first, so that no square
-    over- or underflows. One whose deviation is below 1e-12 of that magnitude counts as constant and
-    becomes zeros. What lies more than 1e308 deviations away becomes infinite.
+    over- or underflows. One whose standard deviation is below 1e-12 of that magnitude counts as
+    constant and becomes zeros. Values more than 1e308 standard deviations away become infinite.
 
     >>> x = torch.tensor([[2.0**900, 5.0], [3 * 2.0**900, 5.0]], dtype=torch.float64)
     >>> standardised(x).tolist()
@@ -125,15 +125,15 @@ def standardised(
     unit = torch.as_tensor(np.ldexp(1.0, exponent - 1), dtype=torch.float64)
     inside = known / unit
     mean = inside.mean(0)
-    mean = mean + (inside - mean).mean(0)  # what the first pass rounded off
-    deviation = (inside - mean).square().mean(0).sqrt()
-    constant = deviation <= CONSTANT * inside.abs().amax(0)
-    scaled = (values.double() / unit - mean) / torch.where(constant, 1.0, deviation)
+    mean = mean + (inside - mean).mean(0)  # corrects the rounding of the first pass
+    std = (inside - mean).square().mean(0).sqrt()
+    constant = std <= CONSTANT * inside.abs().amax(0)
+    scaled = (values.double() / unit - mean) / torch.where(constant, 1.0, std)
     return torch.where(constant, 0.0, scaled)
 
 
 def unit_for(*parts: Tensor) -> float:
-    """A power of two near the largest magnitude, if its square may leave the range of float64.
+    """A power of two near the largest magnitude if its square may overflow in float64, else 1.
 
     >>> unit_for(torch.tensor([3.0])), unit_for(torch.tensor([1e200], dtype=torch.float64)) > 1e199
     (1.0, True)
@@ -157,14 +157,14 @@ def mirror_of(u: Float[Tensor, " k"]) -> Float[Tensor, " k"]:
 
 
 def in_pairs(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
-    """The sum of parts, added in the order of a binary tree over their numbers.
+    """The sum of parts, added in the order of a binary tree over their positions.
 
-    Runs of 2^j parts that start at a multiple of 2^j are added on their own, so that shards of
-    2^j blocks may add theirs first: the same sum to the last digit. Keeps O(log parts) of them.
+    Runs of 2^j parts that start at a multiple of 2^j are added separately, so that shards of
+    2^j blocks may add theirs first, for the same sum to the last digit. Keeps O(log parts) of them.
 
-    >>> in_pairs("abcdefg", lambda one, other: f"({one}{other})")
+    >>> in_pairs("abcdefg", lambda a, b: f"({a}{b})")
     '(((ab)(cd))((ef)g))'
-    >>> in_pairs(["((ab)(cd))", "((ef)g)"], lambda one, other: f"({one}{other})")
+    >>> in_pairs(["((ab)(cd))", "((ef)g)"], lambda a, b: f"({a}{b})")
     '(((ab)(cd))((ef)g))'
     """
     kept: list[tuple[int, T]] = []

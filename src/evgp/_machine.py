@@ -1,4 +1,4 @@
-"""What this machine has: memory that may be used, and speed."""
+"""This machine: available memory, speed, and threads."""
 
 import time
 from collections import deque
@@ -15,34 +15,34 @@ import psutil
 import torch
 
 _ROOT, _OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
-# Above this, the first kind of container means "no limit".
+# In cgroups of version 1, a larger limit means "no limit".
 _NO_LIMIT = 2**60
 
 
 @dataclass(frozen=True)
-class Kind:
-    """One of the two kinds of containers that Linux has: the names of its files."""
+class Cgroup:
+    """The file names of one version of Linux control groups (containers)."""
 
     limit: str
     used: str
     cached: str
 
 
-_FIRST = Kind("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-_SECOND = Kind("memory.max", "memory.current", "inactive_file")
+_VERSION_1 = Cgroup("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+_VERSION_2 = Cgroup("memory.max", "memory.current", "inactive_file")
 
 
 def available_memory(root: Path = _ROOT, own: Path = _OWN) -> int:
-    """Bytes that can be had without swapping, within the narrowest container around us."""
+    """Bytes available without swapping, within the tightest limit of the containers around us."""
     free = int(psutil.virtual_memory().available)
     return max(0, min([free, *(limit - used for limit, used in limits(root, own))]))
 
 
 def limits(root: Path = _ROOT, own: Path = _OWN) -> Iterator[tuple[int, int]]:
-    """Limit and use of every container around this process.
+    """Memory limit and use of every container around this process.
 
-    Files that were read stay in memory while nobody else wants it; that is not counted as use, or
-    a pool larger than memory would leave nothing free once it was read.
+    Files that were read stay cached while the memory is not needed. The cache does not count as
+    use: else nothing would be free after reading a pool larger than memory.
     """
     try:
         lines = [line.split(":", 2) for line in own.read_text().splitlines()]
@@ -53,29 +53,27 @@ def limits(root: Path = _ROOT, own: Path = _OWN) -> Iterator[tuple[int, int]]:
             continue
         _, parts, path = line
         if not parts:
-            base, kind = root, _SECOND
+            base, kind = root, _VERSION_2
         elif "memory" in parts.split(","):
-            base, kind = root / "memory", _FIRST
+            base, kind = root / "memory", _VERSION_1
         else:
             continue
         inside = base / path.lstrip("/")
         for folder in (inside, *inside.parents):
-            if folder.is_relative_to(base) and (pair := _pair(folder, kind)) is not None:
-                yield pair
-
-
-def _pair(folder: Path, kind: Kind) -> tuple[int, int] | None:
-    try:
-        limit, used = (int((folder / name).read_text()) for name in (kind.limit, kind.used))
-    except (OSError, ValueError):  # "max" is no number
-        return None
-    return (limit, max(0, used - _cached(folder, kind.cached))) if limit < _NO_LIMIT else None
+            if not folder.is_relative_to(base):
+                continue
+            try:
+                limit, used = (int((folder / name).read_text()) for name in (kind.limit, kind.used))
+            except (OSError, ValueError):  # the limit may be "max"
+                continue
+            if limit < _NO_LIMIT:
+                yield limit, max(0, used - _cached(folder, kind.cached))
 
 
 def _cached(folder: Path, name: str) -> int:
     try:
-        told = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        return int(told.get(name, 0))
+        entries = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        return int(entries.get(name, 0))
     except (OSError, ValueError):
         return 0
 
@@ -85,7 +83,7 @@ T = TypeVar("T")
 
 
 def own_version() -> str:
-    """Of this package; empty where it is run from its sources, never installed."""
+    """Version of this package; empty if it was never installed."""
     try:
         return version("evgp")
     except PackageNotFoundError:
@@ -94,7 +92,7 @@ def own_version() -> str:
 
 @cache
 def speed() -> tuple[float, float]:
-    """Operations in float64 and bytes read, each a second, measured once in a few hundredths."""
+    """Float64 operations and bytes read per second, measured once within some 50 ms."""
     square = torch.ones(512, 512, dtype=torch.float64)
     tall, vector = torch.ones(8192, 1024), torch.ones(1024)
     product = seconds(lambda: square @ square)
@@ -102,19 +100,19 @@ def speed() -> tuple[float, float]:
 
 
 def seconds(work: Callable[[], object], times: int = 4) -> float:
-    """How long a piece of work takes, once it is warm."""
+    """How many seconds a piece of work takes, after one run to warm up."""
     work()
-    began = time.perf_counter()
+    start = time.perf_counter()
     for _ in range(times):
         work()
-    return (time.perf_counter() - began) / times
+    return (time.perf_counter() - start) / times
 
 
 def each_alone(work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    """The answers for all items, in their order, each worked on by a single thread.
+    """The results for all items, in order, each computed by a single thread.
 
-    As many at a time as torch has threads. One piece of work never shares its sums between threads,
-    so the answers are the same, to the last digit, for any number of them.
+    As many at a time as torch has threads. One item's sums are never split between threads,
+    so the results are the same, to the last digit, for any number of threads.
 
     >>> list(each_alone(lambda x: x * x, [1, 2, 3]))
     [1, 4, 9]
@@ -139,4 +137,4 @@ def each_alone(work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)  # what a thread sets for itself, libraries may take for all
+        torch.set_num_threads(threads)  # a thread's own setting may have changed it for all

@@ -1,4 +1,4 @@
-"""Pieces of work in processes of their own, which tell how far they are."""
+"""Work in separate processes that report their progress."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,13 +13,13 @@ from warnings import simplefilter
 
 import torch
 
-from evgp._errors import DataWarning, ExecutorError
+from evgp.errors import DataWarning, ExecutorError
 
-_TOLD: "SimpleQueue[int] | None" = None  # in a process of its own: where steps are told
+_STEPS: "SimpleQueue[int] | None" = None  # in a worker process: where it reports its steps
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Number of cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
 
@@ -32,37 +32,37 @@ def in_processes(
 ) -> None:
     """Call `work` with each of `calls` in `count` processes that share the cores.
 
-    The work keeps what it makes; whenever it calls `tell`, `heard` is called here. `work` and all
-    it is given can be pickled.
+    The work stores its own results; whenever it calls `report_step`, `heard` is called here. `work`
+    and its arguments can be pickled.
     """
     context = get_context("spawn")
-    told: SimpleQueue[int] = context.SimpleQueue()
-    with _pool(count, context, (max(1, cores() // count), told)) as pool:
+    steps: SimpleQueue[int] = context.SimpleQueue()
+    with _pool(count, context, (max(1, cores() // count), steps)) as pool:
         waiting: set[Future[object]] = {pool.submit(work, *call) for call in calls}
         while waiting:
             ready, waiting = wait(waiting, 0.2, FIRST_COMPLETED)
-            while not told.empty():
-                heard(told.get())
-            for one in ready:
+            while not steps.empty():
+                heard(steps.get())
+            for future in ready:
                 try:
-                    one.result()
+                    future.result()
                 except BrokenProcessPool as error:
                     raise ExecutorError(
-                        "a process was ended from outside, perhaps for want of memory; run again "
-                        "with fewer (jobs=1): what is finished is kept"
+                        "a worker process was killed, perhaps for lack of memory; run again "
+                        "with fewer processes (jobs=1): finished work is kept"
                     ) from error
 
 
-def tell() -> None:
-    """One step is done; for work that runs in a process of its own."""
-    assert _TOLD is not None
-    _TOLD.put(1)
+def report_step(count: int = 1) -> None:
+    """Report finished steps, from work in a separate process."""
+    assert _STEPS is not None
+    _STEPS.put(count)
 
 
 @contextmanager
-def _pool(count: int, context: Any, given: tuple[Any, ...]) -> Iterator[ProcessPoolExecutor]:
-    """Processes that end at once when the work fails or is stopped."""
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=given)
+def _pool(count: int, context: Any, arguments: tuple[Any, ...]) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes, which end at once if the work fails or is interrupted."""
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=arguments)
     try:
         yield pool
     except BaseException:
@@ -75,17 +75,17 @@ def _pool(count: int, context: Any, given: tuple[Any, ...]) -> Iterator[ProcessP
     pool.shutdown()
 
 
-def _begin(threads: int, told: "SimpleQueue[int]") -> None:
-    global _TOLD  # noqa: PLW0603  one a process
-    _TOLD = told
+def _begin(threads: int, steps: "SimpleQueue[int]") -> None:
+    global _STEPS  # noqa: PLW0603  one per process
+    _STEPS = steps
     torch.set_num_threads(threads)
-    # What the data warns of was told before anything ran; here it would be told for each piece.
+    # Warnings about the data were shown before anything ran; here they would come for each piece.
     simplefilter("ignore", DataWarning)
     Thread(target=_end_with_the_parent, daemon=True).start()
 
 
 def _end_with_the_parent() -> None:
-    """A process whose parent was killed would wait for work for ever, and keep its memory."""
+    """Exit when the parent is killed: the process would wait for ever, and keep its memory."""
     parent = parent_process()
     if parent is not None:
         parent.join()

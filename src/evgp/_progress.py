@@ -1,4 +1,4 @@
-"""How far a run is: a bar on a terminal or in a notebook, lines in a log, or a function's own."""
+"""Progress of a run: a bar on a terminal or in a notebook, lines in a log, or a callback."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -7,17 +7,17 @@ from importlib import import_module
 from time import perf_counter
 from typing import Any
 
-from evgp._errors import PoolError
 from evgp._executor import Progress, silent
+from evgp.errors import BadArgument, PoolError
 
-_PACE = 0.1  # seconds between two looks of a bar in a notebook
+_PACE = 0.1  # seconds between two updates of a bar in a notebook
 
 
 @contextmanager
 def reporting(progress: Any) -> Iterator[Progress]:
-    """What `progress=` of a public function means: True is a bar, False or None is silence.
+    """The callback for `progress=` of a public function: True is a bar, False or None nothing.
 
-    A function is called with the stage, how much of it is done, and of how much.
+    A function is called with (stage, done, total).
 
     >>> with reporting(print) as report:
     ...     report("picking", 1, 2)
@@ -34,7 +34,7 @@ def reporting(progress: Any) -> Iterator[Progress]:
 
 
 def check_progress(progress: Any) -> Progress | bool:
-    """A function, True or False.
+    """The argument `progress`, checked: a function, True or False.
 
     >>> check_progress(None)
     False
@@ -45,15 +45,16 @@ def check_progress(progress: Any) -> Progress | bool:
         return progress
     from evgp._checks import shown  # it imports torch, which the command line should not wait for
 
-    raise PoolError(
-        "expected progress as True, False or a function of a stage, how much of it is done and of "
-        f"how much; got {shown(progress)}"
+    raise BadArgument.of(PoolError)(
+        "progress",
+        "as True, False or a function of (stage, done, total)",
+        shown(progress),
     )
 
 
 @contextmanager
 def bar() -> Iterator[Progress]:
-    """A bar where somebody is looking; where stderr is a file or a pipe, a line for each tenth."""
+    """A bar in a notebook or terminal; a line for each tenth if stderr is a file or a pipe."""
     display = _notebook()
     if display is not None:
         with notebook_bar(display) as move:
@@ -69,7 +70,7 @@ def bar() -> Iterator[Progress]:
 
 @contextmanager
 def terminal_bar() -> Iterator[Progress]:
-    """A bar on stderr, which is gone when the run ends, however it ends."""
+    """A bar on stderr, which disappears when the run ends or fails."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -90,7 +91,7 @@ def terminal_bar() -> Iterator[Progress]:
 
 @contextmanager
 def notebook_bar(display: Callable[..., Any]) -> Iterator[Progress]:
-    """A bar in the output of a cell, by IPython's `display`; Rich's would need ipywidgets."""
+    """A bar in the output of a cell, by IPython's `display`; that of Rich needs ipywidgets."""
     handle: Any = None
     last = ("", 0.0)
 
@@ -137,7 +138,7 @@ def tenths(write: Callable[[str], object]) -> Progress:
 
 
 def _notebook() -> Callable[..., Any] | None:
-    """IPython's `display`, where this process is the kernel of a notebook."""
+    """IPython's `display` if this process is the kernel of a notebook, else None."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if getattr(shell, "kernel", None) is None:

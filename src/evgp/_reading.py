@@ -1,7 +1,7 @@
-"""The one place where files are opened to be read: plain files only, and no more than fits.
+"""The one place where files are opened for reading: regular files that fit in memory.
 
-A pipe would be waited for, a device never ends, and a small file may stand for gigabytes. Every
-command comes through here with every path, so that what one of them refuses, all of them refuse.
+Opening a pipe can block, a device never ends, and a small compressed file can expand to gigabytes.
+Every command opens every path here, so all of them refuse the same files.
 """
 
 import json
@@ -13,14 +13,22 @@ from contextvars import ContextVar
 from io import BufferedReader
 from pathlib import Path
 
-from evgp._errors import DatasetError, EvgpError
 from evgp._machine import available_memory
+from evgp.errors import (
+    DatasetError,
+    DoesNotFit,
+    EvgpError,
+    MissingFile,
+    UnreadableFile,
+    WrongFormat,
+)
+from evgp.errors import size as size_of
 
-# Compressed data beyond both of these are a bomb: only a constant shrinks so far, and a pool of
-# constants leaves nothing to choose. (Deflate packs at most 1032 to 1.)
+# Compressed data beyond both of these limits is a decompression bomb: only constant data compresses
+# so well, and a pool of constants leaves nothing to choose. (Deflate reaches at most 1032 to 1.)
 _BOMB_RATIO = 900
 _BOMB_BYTES = 32 * 2**20
-# Bytes that Python takes for a value of JSON, and for each byte of its text.
+# Bytes of memory that Python needs for a JSON value, and for each byte of its text.
 _JSON_VALUE, _JSON_ASCII, _JSON_OTHER = 100, 3, 9
 
 _allowed: ContextVar[int | None] = ContextVar("allowed", default=None)
@@ -35,7 +43,7 @@ _KINDS = (
 
 @contextmanager
 def reading_within(memory: int | None) -> Iterator[None]:
-    """Let what is read in this block take half of so many bytes at most; None allows what is free.
+    """Limit what is read in this block to half of `memory` bytes; None means the free memory.
 
     >>> with reading_within(1000):
     ...     room()
@@ -49,57 +57,53 @@ def reading_within(memory: int | None) -> Iterator[None]:
 
 
 def room() -> int:
-    """Bytes that something read may take: half of what is free, or of what was allowed.
+    """Return how many bytes may be read: half of the free memory, or of the limit if one is set.
 
-    The other half is for what is made of it, such as the matrix of a table.
+    The other half is for what is computed from it, such as the matrix of a table.
     """
     allowed = _allowed.get()
     free = available_memory()
     return (free if allowed is None else min(free, allowed)) // 2
 
 
-def check_memory(need: int, source: str) -> None:
-    """Refuse what would take more than `room()`."""
+def check_memory(need: int, source: str, error: type[EvgpError] = DatasetError) -> None:
+    """Refuse data that would take more than `room()`."""
     if need <= room():
         return
     free, allowed = available_memory(), _allowed.get()
     if allowed is not None and allowed < free:
-        raise DatasetError(
-            f"{source}: reading it takes {_size(need)}, and half of the {_size(allowed)} that "
-            "memory= allows is for that; allow more, or take fewer rows or columns"
-        )
-    raise DatasetError(
-        f"{source}: it needs {_size(need)}, and {_size(free)} of memory are free; take fewer rows "
-        "or columns"
-    )
+        where, advice = "of what memory= allows may be used", "allow more, or take fewer rows"
+        raise DoesNotFit.of(error)(source, need, allowed // 2, where, advice)
+    raise DoesNotFit.of(error)(source, need, free)
 
 
 def check_bomb(need: int, held: int, source: str, most: int = _BOMB_BYTES) -> None:
-    """Refuse `held` bytes that unpack to `need`, above `most`, where no real data shrink so far."""
+    """Refuse `held` bytes that unpack to `need` > `most` if no real data compresses that well."""
     if need > most and need > _BOMB_RATIO * max(held, 1):
-        raise DatasetError(
-            f"{source}: {held:,} bytes would unpack to {need:,}, which no real data do; if they "
-            "are real, save them uncompressed, as .npy or .arrow"
+        raise UnreadableFile.of(DatasetError)(
+            source,
+            f"{held:,} bytes would unpack to {need:,} bytes, which looks like a decompression bomb",
+            "if it is real data, save it uncompressed, as .npy or .arrow",
         )
 
 
 def check_plain(path: str | Path, error: type[EvgpError] = DatasetError) -> int:
-    """The size of a plain, readable file; anything else is refused without being opened."""
+    """Return the size of a regular, readable file; refuse anything else without opening it."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError) as cause:
         raise _unreadable(path, cause, error) from cause
-    _check_kind(path, found.st_mode, error)
+    _check_kind(path, status.st_mode, error)
     if not os.access(path, os.R_OK):
-        raise error(f"{path}: this file may not be read; change its permissions")
-    return found.st_size
+        raise _forbidden(path, error)
+    return status.st_size
 
 
 @contextmanager
 def opened(path: str | Path, error: type[EvgpError] = DatasetError) -> Iterator[BufferedReader]:
-    """A plain file, open to be read; a pipe that takes its name meanwhile is not waited for.
+    """Open a regular file for reading, without blocking if a pipe has replaced it meanwhile.
 
-    Errors while it is read are reported in one sentence, too.
+    Errors while the file is read are reported in one sentence, too.
     """
     check_plain(path, error)
     try:
@@ -113,60 +117,62 @@ def opened(path: str | Path, error: type[EvgpError] = DatasetError) -> Iterator[
 
 
 def is_utf8(path: str | Path) -> bool:
-    r"""Whether the name of a file is UTF-8; where it is not, Python has surrogates in it.
+    r"""Whether a file name is valid UTF-8; Python represents other bytes by surrogates.
 
     >>> is_utf8("caf\u00e9.csv"), is_utf8("caf\udce9.csv")
     (True, False)
     """
-    return not any("\ud800" <= sign <= "\udfff" for sign in str(path))
+    return not any("\ud800" <= char <= "\udfff" for char in str(path))
 
 
 def unwaiting(path: str, flags: int) -> int:
-    """An `opener` for `open`, where the file is one of ours: a pipe in its place fails to seek."""
+    """An `opener` for `open` that never blocks: a pipe in place of the file fails to seek."""
     return os.open(path, flags | _NONBLOCKING)
 
 
 def read_bytes(
     path: str | Path, error: type[EvgpError] = DatasetError, *, most: int | None = None
 ) -> bytes:
-    """All of a small file: at most `most` bytes, and no more than fits in memory."""
+    """Read all of a small file: at most `most` bytes, and no more than fits in memory."""
     size = check_plain(path, error)
     if most is not None and size > most:
-        raise error(f"{path}: expected at most {_size(most)}, got {_size(size)}; check the path")
+        raise WrongFormat.of(error)(
+            str(path), f"at most {size_of(most)}", size_of(size), "check the path"
+        )
     _fits(size, path, error)
     with opened(path, error) as stream:
-        # One byte more than it had tells a file that grows from one that is whole.
+        # Ask for one byte more than the size, to notice a file that is still growing.
         data = stream.read(size + 1)
     if len(data) > size:
-        raise error(f"{path}: the file grew while it was read; try again")
+        raise UnreadableFile.of(error)(str(path), "the file grew while it was read", "try again")
     return data
 
 
 def read_text(
     path: str | Path, error: type[EvgpError] = DatasetError, *, most: int | None = None
 ) -> str:
-    """All of a small file of UTF-8 text, with or without a mark at its start."""
+    """Read all of a small UTF-8 text file, with or without a byte order mark."""
     data = read_bytes(path, error, most=most)
     _fits(len(data) * (2 if data.isascii() else 5), path, error)
     return _decoded(data, path, error)
 
 
 def read_json(path: str | Path, expected: str, error: type[EvgpError] = DatasetError) -> object:
-    """The value in a JSON file; `expected` says in errors what it should have been."""
+    """Read the value in a JSON file; `expected` describes it in error messages."""
     text = read_json_text(path, error)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as cause:
-        raise error(f"{path}: expected {expected}, got no JSON; write it again") from cause
+        raise WrongFormat.of(error)(str(path), expected, "no JSON", "write it again") from cause
 
 
 def read_json_text(path: str | Path, error: type[EvgpError] = DatasetError) -> str:
-    """The text of a file with JSON in it, refused where its values would not fit in memory."""
+    """Read the text of a JSON file; refuse it if its values would not fit in memory."""
     return _decoded(read_json_bytes(path, error), path, error)
 
 
 def read_json_bytes(path: str | Path, error: type[EvgpError] = DatasetError) -> bytes:
-    """The same, not yet decoded."""
+    """Read the bytes of a JSON file; refuse it if its values would not fit in memory."""
     data = read_bytes(path, error)
     check_json(data, path, error)
     return data
@@ -175,48 +181,43 @@ def read_json_bytes(path: str | Path, error: type[EvgpError] = DatasetError) -> 
 def check_json(data: bytes, source: str | Path, error: type[EvgpError] = DatasetError) -> None:
     """Refuse JSON whose values would not fit in memory."""
     marks = sum(data.count(mark) for mark in (b",", b"[", b"{"))
-    letters = len(data) * (_JSON_ASCII if data.isascii() else _JSON_OTHER)
-    _fits(letters + _JSON_VALUE * marks, source, error)
+    text = len(data) * (_JSON_ASCII if data.isascii() else _JSON_OTHER)
+    _fits(text + _JSON_VALUE * marks, source, error)
 
 
 def _decoded(data: bytes, path: str | Path, error: type[EvgpError]) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as cause:
-        raise error(f"{path}: expected text in UTF-8, got other bytes") from cause
+        raise WrongFormat.of(error)(str(path), "text in UTF-8", "other bytes") from cause
 
 
 def _fits(need: int, path: str | Path, error: type[EvgpError]) -> None:
-    try:
-        check_memory(need, str(path))
-    except DatasetError as cause:
-        raise error(str(cause)) from cause
+    check_memory(need, str(path), error)
 
 
 def _check_kind(path: str | Path, mode: int, error: type[EvgpError]) -> None:
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):
-        raise error(f"{path}: expected a file, got a directory; name one file in it")
+        raise WrongFormat.of(error)(str(path), "a file", "a directory", "name one file in it")
     kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
-    raise error(f"{path}: expected a plain file, got {kind}; save its content to a file first")
+    advice = "save its content to a file first"
+    raise WrongFormat.of(error)(str(path), "a plain file", kind, advice)
 
 
 def _unreadable(path: str | Path, cause: OSError | ValueError, error: type[EvgpError]) -> EvgpError:
-    if isinstance(cause, ValueError):  # a null byte
-        return error(f"{str(path)!r}: no file can have this name; check the path")
+    if isinstance(cause, ValueError):  # the path contains a null byte
+        why = "no file can have this name"
+        return UnreadableFile.of(error)(repr(str(path)), why, "check the path")
     if isinstance(cause, FileNotFoundError | NotADirectoryError):
-        return error(f"{path}: no such file; check the path")
+        return MissingFile.of(error)(str(path))
     if isinstance(cause, PermissionError):
-        return error(f"{path}: this file may not be read; change its permissions")
-    said = os.strerror(cause.errno).lower() if cause.errno else str(cause)
-    return error(f"{path}: cannot be read: {said}")
+        return _forbidden(path, error)
+    reason = os.strerror(cause.errno).lower() if cause.errno else str(cause)
+    return UnreadableFile.of(error)(str(path), f"cannot be read: {reason}")
 
 
-def _size(count: int) -> str:
-    """Bytes for a person.
-
-    >>> _size(1_500_000_000), _size(2_000_000)
-    ('1.5 GB', '2.0 MB')
-    """
-    return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"
+def _forbidden(path: str | Path, error: type[EvgpError]) -> EvgpError:
+    why = "this file may not be read"
+    return UnreadableFile.of(error)(str(path), why, "change its permissions")

@@ -1,4 +1,4 @@
-"""How results look in a notebook: a line, a small table and remarks, with everything escaped."""
+"""HTML of results in notebooks: a title, a small table and remarks, all escaped."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -8,9 +8,9 @@ from math import floor, isfinite, isnan
 def html_card(
     title: str, columns: Mapping[str, Sequence[object]], remarks: Iterable[str] = ()
 ) -> str:
-    """A title, a table by column and remarks below it, as one piece of HTML without style.
+    """A title, a table of columns, and remarks below it, as HTML without style.
 
-    Notebooks bring their own style for tables, light or dark.
+    Notebooks have their own style for tables, light or dark.
 
     >>> html_card("One pick", {"row": ["7"]}, ["a < b"]).split("</table>")[1]
     '<p>a &lt; b</p></div>'
@@ -26,7 +26,7 @@ def html_card(
 
 
 def cell_text(value: object) -> str:
-    """A value as a table shows it: numbers short, missing ones as a dash.
+    """A value as text for a table: numbers in short form, missing values as a dash.
 
     >>> cell_text(0.123456), cell_text(12000), cell_text(None), cell_text(float("nan"))
     ('0.1235', '12,000', '–', '–')
@@ -39,7 +39,7 @@ def cell_text(value: object) -> str:
 
 
 def guaranteed(share: float) -> str:
-    """A guaranteed share in percent, rounded down: never more than is proved.
+    """A guaranteed share in percent, rounded down, so that it is never more than proved.
 
     >>> guaranteed(0.81291), guaranteed(1.0)
     ('81.2 %', '100.0 %')

@@ -4,8 +4,8 @@
 |---|---|---|---|---|
 | n | pool points | | o | network outputs |
 | m | test points | | p | features or parameters |
-| c | candidates given to a greedy | | u | inducing points |
-| r | rows asked about | | e | ensemble members |
+| c | candidates of a search | | u | inducing points |
+| r | requested rows | | e | ensemble members |
 | k | picks | | l | labelled points |
 | *d | input axes | | s | shard |
 """
@@ -19,12 +19,12 @@ from torch import Tensor
 
 @runtime_checkable
 class Arrayed(Protocol):
-    """What NumPy makes an array of when asked, such as a frame or a column of one."""
+    """Anything that converts itself to a NumPy array, such as a frame or one of its columns."""
 
     def __len__(self) -> int: ...
     def __array__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
 Array: TypeAlias = np.ndarray | Tensor
-ArrayLike: TypeAlias = np.ndarray | Tensor | Sequence[object] | Arrayed  # what people hand over
+ArrayLike: TypeAlias = np.ndarray | Tensor | Sequence[object] | Arrayed  # what people pass
 AnyArray = TypeVar("AnyArray", np.ndarray, Tensor)  # NumPy in, NumPy out; torch in, torch out

@@ -6,20 +6,22 @@ After observing $x$ the variance at a test point $t$ falls by $\mathrm{cov}(x, t
 (\mathrm{var}(x) + s)$; all criteria are read off that.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evgp._checks import keep, number
+from evgp._checks import keep, number, one_of
 from evgp.posterior import Posterior
 
 BLOCK = 1 << 22  # numbers in one block of candidates x test points
-# Variances are computed to some 1e-14 of the prior variance; with what sums of them add, to this.
+# Variances are accurate to about 1e-14 of the prior variance, and sums of them to this.
 _ROUNDING = 1e-12
-# A window that percentiles are a mean over: narrower ones would be lost in rounding.
+# Narrowest window that percentiles are a mean over: less would be lost in rounding.
 _NARROWEST = 1e-12
 
 
@@ -27,37 +29,45 @@ _NARROWEST = 1e-12
 class Criterion(Protocol):
     """The gain of labelling each candidate.
 
-    A criterion may say more about itself, and has it used; what it does not say is taken as no:
+    A criterion may have further attributes, which are used where present; a missing one counts as
+    no:
 
-    - `by_features`: it needs the mean over the test points alone, so it works with features and
+    - `by_features`: it only needs the mean over the test points, so it works with features and
       shards;
-    - `certifiable`: its gains add up to the fall of the mean variance, which a certificate bounds;
-    - `exchangeable`: swapping picks for others pays, so `greedy="auto"` does it where affordable;
-    - `pairwise`: each look at the candidates costs all pairs with the test points;
-    - `ignores_weights`: weights of the test points have no place in it;
-    - `test_points`: how many test points it can take, if not all of them;
-    - `extra_memory(n, m)`: bytes that it takes next to the matrix of n candidates x m test points;
-    - `degree`: its gains grow as this power of the kernel, so that kernels of any size will do;
-    - `rounding(posterior)`: how far a gain may be off by rounding alone, so that gains which are no
-      further apart are a tie.
+    - `certifiable`: its gains add up to the fall in mean variance, which a certificate bounds;
+    - `exchangeable`: swapping picks pays, so `final=True` does it;
+    - `own_search`: the name of the search that it needs;
+    - `pairwise`: gains of all candidates cost as much as all pairs of candidates and test points;
+    - `ignores_weights`: it takes no account of weights of the test points;
+    - `test_points`: the maximum number of test points, if there is one;
+    - `extra_memory(n, m)`: bytes on top of the matrix of n candidates x m test points;
+    - `degree`: its gains grow as this power of the kernel, so that kernels of any scale work;
+    - `rounding(posterior)`: the rounding error of a gain; gains that differ by less are ties.
     """
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
-        """Of these candidates, in float64."""
+        """Gains of these candidates, in float64."""
         ...
 
     def ceilings(self, posterior: Posterior) -> Float[Tensor, " c"]:
-        """Bounds that no gain exceeds, for every candidate at once, quickly."""
+        """Upper bounds on the gains of all candidates at once, quick to compute."""
         ...
 
 
 @dataclass(frozen=True)
 class ExpectedVariance:
-    r"""Mean fall in variance over the test points.
+    r"""Mean fall in variance over the test points: the criterion of EV-GP.
 
     $$ g(x) = \sum_t w_t \frac{\mathrm{cov}(x, t)^2}{\mathrm{var}(x) + s} $$
 
-    O(r m k) for given rows; O(c) for all, from the sums that the posterior keeps.
+    O(r m k) for r rows; O(c) for all candidates, from the sums that the posterior keeps.
+
+    Examples
+    --------
+    >>> import evgp
+    >>> x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    >>> evgp.pick(x, k=2, criterion=ExpectedVariance()) == evgp.pick(x, k=2, criterion="ev")
+    True
     """
 
     by_features: ClassVar[bool] = True
@@ -80,14 +90,48 @@ class ExpectedVariance:
 
 
 @dataclass(frozen=True)
+class CellMeans:
+    r"""Fall in the variance of the means over k cells of the pool, for very few labels.
+
+    The gains are those of `ExpectedVariance` where the test points are the means over cells, each
+    with the weight of its points; `evgp.search.OnePerCell` cuts the pool into cells and picks one
+    row in each. With about one label per class these picks are better than those of the expected
+    variance. They are made for exactly k: `pick(x, 20)` does not begin with `pick(x, 10)`.
+
+    Examples
+    --------
+    >>> import evgp
+    >>> x = torch.tensor([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> sorted(evgp.pick(x, k=2, criterion="cells").indices.tolist())
+    [1, 4]
+    """
+
+    certifiable: ClassVar[bool] = True
+    own_search: ClassVar[str] = "one-per-cell"
+    degree: ClassVar[int] = 1
+
+    def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
+        """Of these candidates, in float64."""
+        return ExpectedVariance().gains(posterior, rows)
+
+    def ceilings(self, posterior: Posterior) -> Float[Tensor, " c"]:
+        """Gains from the running sums, plus what rounding may hide."""
+        return ExpectedVariance().ceilings(posterior)
+
+    def rounding(self, posterior: Posterior) -> float:
+        """How far a gain may be off by rounding alone."""
+        return ExpectedVariance().rounding(posterior)
+
+
+@dataclass(frozen=True)
 class Linearised:
     r"""The paper's linear approximation of the fall in mean variance, for sparse posteriors.
 
     $$ g(x) = \sum_t w_t \frac{\mathrm{cov}(x, t)^2}{s_x} $$
 
-    It leaves the point's own variance out of the denominator: to first order a label changes
+    The point's own variance is missing in the denominator: to first order a label changes
     $\Sigma_U$ by $-\Sigma_U F_x \Sigma_U$. Never below the true gain, and far above it where the
-    noise $s_x$ is small, so it may choose worse; the variance left is measured without it.
+    noise $s_x$ is small, so that picks may be worse; the variance left is measured exactly.
     """
 
     by_features: ClassVar[bool] = True
@@ -108,14 +152,25 @@ class Linearised:
 
 @dataclass(frozen=True)
 class Percentile:
-    r"""Fall of a percentile of the variance over the test points: 50 the median, 100 the worst.
+    r"""Fall of a percentile of the variance over the test points.
 
     $$ g(x) = P_r\{v_t\} - P_r\{v_t - \mathrm{cov}(x, t)^2 / (\mathrm{var}(x) + s)\} $$
 
-    With weights, percentiles are NumPy's of the points repeated as often as their weights say: the
-    mean over a window as wide as the smallest weight. So points that are equal may come in any
-    order, and lower variances never raise a percentile. O(r m k) time, blocks of 32 MB. Not
-    submodular.
+    With weights, percentiles are those of NumPy for points repeated in proportion to their weights:
+    the mean over a window as wide as the smallest weight. So equal points may come in any order,
+    and lower variances never raise a percentile. O(r m k) time, blocks of 32 MB. Not submodular.
+
+    Parameters
+    ----------
+    r : float
+        The percentile, from 0 to 100: 50 is the median, 100 the worst test point.
+
+    Examples
+    --------
+    >>> import evgp
+    >>> x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    >>> evgp.pick(x, k=2, criterion=Percentile(90)) == evgp.pick(x, k=2, criterion="p90")
+    True
     """
 
     r: float = 90
@@ -156,8 +211,16 @@ class MutualInformation:
 
     $$ g(x) = \tfrac12 \log \frac{\mathrm{var}(x \mid L) + s}{\mathrm{var}(x \mid \cdot) + s} $$
 
-    The denominator is informed by the test outputs; the two cases, $x$ among the test points or
-    not, are in `evgp.posterior.informed`. Not monotone: late gains may be negative.
+    The denominator is conditioned on the test outputs; `evgp.posterior.dense` has the two cases,
+    $x$ among the test points or not. Not monotone: late gains may be negative.
+
+    Examples
+    --------
+    >>> import evgp
+    >>> x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
+    >>> picks = evgp.pick(x, k=2, criterion=MutualInformation())
+    >>> picks == evgp.pick(x, k=2, criterion="mi"), picks.certificate is None
+    (True, True)
     """
 
     ignores_weights: ClassVar[bool] = True
@@ -179,19 +242,19 @@ class MutualInformation:
         return _ROUNDING / 100 * posterior.scale() / float(posterior.noise().min())
 
     def extra_memory(self, n: int, m: int) -> int:
-        """Bytes of the test points' covariance, its factor, and what it is multiplied with."""
+        """Bytes of the test points' covariance, its factor, and its products."""
         return 8 * (3 * m * m + 2 * m * n)
 
 
 def percentile(
     values: Float[Tensor, "r m"], weights: Float[Tensor, " m"], q: float
 ) -> Float[Tensor, " r"]:
-    """Of each row, with weights for the columns.
+    """A percentile of each row, with weights for the columns.
 
     >>> percentile(torch.tensor([[3.0, 1.0, 2.0]]), torch.full((3,), 1 / 3), 75).tolist()
     [2.5]
     """
-    counts = weights > 0  # a point without weight is none
+    counts = weights > 0  # points without weight are left out
     if not bool(counts.all()):
         values, weights = values[:, counts], weights[counts]
     m = values.shape[1]
@@ -202,7 +265,7 @@ def percentile(
         below = values.kthvalue(low + 1, dim=1).values
         above = below if high == low else values.kthvalue(high + 1, dim=1).values
         return torch.lerp(below, above, place - low)
-    # A window as wide as the smallest weight, over the values laid side by side.
+    # A window as wide as the smallest weight, over the values in order.
     ordered, order = values.sort(dim=1)
     ends = torch.cumsum(weights.to(values.dtype)[order] / weights.sum(), dim=1)
     starts = torch.cat([torch.zeros_like(ends[:, :1]), ends[:, :-1]], dim=1)
@@ -210,3 +273,24 @@ def percentile(
     start = q / 100 * (1 - width)
     inside = (ends.clamp(max=start + width) - starts.clamp(min=start)).clamp_(min=0)
     return (inside * ordered).sum(1) / inside.sum(1)
+
+
+CRITERIA: dict[str, Callable[[], Criterion]] = {
+    "ev": ExpectedVariance,
+    "median": partial(Percentile, 50),
+    "p90": partial(Percentile, 90),
+    "max": partial(Percentile, 100),
+    "mi": MutualInformation,
+    "cells": CellMeans,
+}
+
+
+def criterion_named(criterion: str | Criterion) -> Criterion:
+    """Return the criterion of this name; a criterion object is returned unchanged.
+
+    >>> criterion_named("p90")
+    Percentile(r=90)
+    """
+    if isinstance(criterion, Criterion) and not isinstance(criterion, type):
+        return criterion
+    return CRITERIA[one_of(criterion, "a criterion", tuple(CRITERIA))]()

@@ -1,4 +1,4 @@
-"""Pick, ask, reveal, and again."""
+"""The loop of active learning: pick, ask for labels, repeat."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from jaxtyping import Int
 from torch import Generator, Tensor, nn
 
 from evgp._checks import integer, seed_of, shown
-from evgp._errors import PoolError
 from evgp._typing import ArrayLike
+from evgp.errors import PoolError
 from evgp.pool import Pool, Selection
 from evgp.strategies import Strategy, is_ahead, renewed
 from evgp.strategies.strategy import picked
@@ -21,7 +21,19 @@ Oracle = Callable[[Int[Tensor, " k"]], ArrayLike]
 
 @dataclass(frozen=True)
 class Round:
-    """What one round picked, the pool once its labels are known, and how long picking took."""
+    """One round of `evgp.run`.
+
+    Attributes
+    ----------
+    number : int
+        Number of the round, from 0.
+    selection : Selection
+        What was picked.
+    pool : Pool
+        The pool with the labels of this round.
+    seconds : float
+        How long picking took.
+    """
 
     number: int
     selection: Selection
@@ -32,16 +44,43 @@ class Round:
 def run(
     pool: Pool, strategy: Strategy, oracle: Oracle, rounds: int, k: int, *, seed: int = 0
 ) -> Iterator[Round]:
-    """Rounds of k picks each, labelled by the oracle, which is given rows and returns labels.
+    """Active learning in rounds: pick k points, ask an oracle for their labels, repeat.
 
-    The pool may begin with labels of its own (`Pool(x, labelled=rows, y=...)`). A strategy that
-    looks at a random network (an empirical kernel) gets a fresh one in each round. One for which
-    rounds and labels make no difference picks for all of them at the first.
+    A strategy that looks at a random network (an empirical kernel) gets a new network in each
+    round. A strategy that does not depend on rounds or labels picks for all rounds in the first.
 
+    Parameters
+    ----------
+    pool : Pool
+        The pool; it may have labels already (`Pool(x, labelled=rows, y=...)`).
+    strategy : Strategy
+        What picks, such as `evgp.EVGP(evgp.NTK(evgp.mlp()))` or `evgp.strategies.Random()`.
+    oracle : callable
+        Function from row numbers (a tensor of k) to their k labels.
+    rounds : int
+        Number of rounds.
+    k : int
+        Picks in each round.
+    seed : int
+        Seed of all random choices.
+
+    Returns
+    -------
+    iterator of evgp.loop.Round
+        One after each round, with the selection and the pool with its new labels.
+
+    Raises
+    ------
+    EvgpError
+        At once if an argument is wrong or the pool has too few points without a label; later if
+        the strategy or the oracle returns something else than k rows or k labels.
+
+    Examples
+    --------
     >>> from evgp.strategies import Random
     >>> x = torch.arange(10.0)[:, None]
-    >>> for made in run(Pool(x), Random(), lambda rows: x[rows, 0] ** 2, rounds=2, k=3):
-    ...     print(made.number, made.pool.y.shape)
+    >>> for step in run(Pool(x), Random(), lambda rows: x[rows, 0] ** 2, rounds=2, k=3):
+    ...     print(step.number, step.pool.y.shape)
     0 torch.Size([3])
     1 torch.Size([6])
     """
@@ -53,7 +92,7 @@ def run(
         )
     if not callable(oracle) or isinstance(oracle, type | nn.Module):
         raise PoolError(
-            "expected an oracle, a function that is given rows and returns their labels; got "
+            "expected an oracle, a function that takes rows and returns their labels; got "
             f"{type(oracle).__name__}"
         )
     if not isinstance(pool, Pool):
@@ -66,7 +105,7 @@ def run(
         )
     if pool.y is None and len(pool.known()):
         raise PoolError(
-            "expected the labels y of the points that are labelled already, got none; give them "
+            "expected the labels y of the points that are labelled already, got none; pass them "
             "as Pool(..., y=...)"
         )
     return _rounds(pool, strategy, oracle, rounds=rounds, k=k, seed=seed)
@@ -77,27 +116,27 @@ def _rounds(
 ) -> Iterator[Round]:
     ahead: Selection | None = None
     for number in range(rounds):
-        begun, own = perf_counter(), _seed(seed, number)
+        start, own = perf_counter(), _seed(seed, number)
         generator = Generator().manual_seed(own)
         if not is_ahead(strategy):
-            made = renewed(strategy, own)(pool, k, generator=generator)
+            selection = renewed(strategy, own)(pool, k, generator=generator)
         else:
             ahead = ahead or strategy(pool, k * rounds, generator=generator)
-            made = ahead[number * k : (number + 1) * k]
-        seconds = perf_counter() - begun
-        rows = _picked(made, pool, k)
+            selection = ahead[number * k : (number + 1) * k]
+        seconds = perf_counter() - start
+        rows = _picked(selection, pool, k)
         pool = pool.reveal(rows, _answer(oracle, rows))
-        yield Round(number, made, pool, seconds)
+        yield Round(number, selection, pool, seconds)
 
 
 def _seed(seed: int, number: int) -> int:
-    """Another seed for each round."""
+    """A different seed for each round."""
     return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
 
 
-def _picked(made: Selection, pool: Pool, k: int) -> Int[Tensor, " k"]:
-    """The rows that a strategy picked, which may be a user's own."""
-    rows = torch.as_tensor(picked(made, "the strategy").indices)
+def _picked(selection: Selection, pool: Pool, k: int) -> Int[Tensor, " k"]:
+    """The rows that a strategy picked, checked: the strategy may be a user's own."""
+    rows = torch.as_tensor(picked(selection, "the strategy").indices)
     free = set(pool.unlabelled().tolist())
     if rows.shape != (k,) or len(free.intersection(rows.tolist())) < k:
         raise PoolError(
@@ -110,17 +149,17 @@ def _picked(made: Selection, pool: Pool, k: int) -> Int[Tensor, " k"]:
 def _answer(oracle: Oracle, rows: Int[Tensor, " k"]) -> Tensor:
     labels = oracle(rows)
     try:
-        given = labels if isinstance(labels, Tensor) else torch.from_numpy(np.array(labels))
+        values = labels if isinstance(labels, Tensor) else torch.from_numpy(np.array(labels))
     except (TypeError, ValueError) as error:
         raise PoolError(
-            f"expected numbers as labels from the oracle, one a row, got {labels!r}; number the "
+            f"expected numbers as labels from the oracle, one per row, got {labels!r}; number the "
             "classes from 0"
         ) from error
-    if given.ndim == 0 or len(given) != len(rows):
+    if values.ndim == 0 or len(values) != len(rows):
         raise PoolError(
-            f"expected {len(rows)} labels from the oracle, one a row; got shape "
-            f"{tuple(given.shape)}"
+            f"expected {len(rows)} labels from the oracle, one per row; got shape "
+            f"{tuple(values.shape)}"
         )
-    if given.is_floating_point() and not bool(torch.isfinite(given).all()):
+    if values.is_floating_point() and not bool(torch.isfinite(values).all()):
         raise PoolError("expected finite labels from the oracle, got NaN or inf")
-    return given
+    return values

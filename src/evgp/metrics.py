@@ -1,4 +1,4 @@
-r"""How good members are, and how much they differ: pure functions of their outputs.
+r"""Metrics of ensembles: how good members are, and how much they differ.
 
 `outputs` are those of `Ensemble.predict`: e members, n points, o outputs $f_e(x)$. Averages over
 members and points are plain means; sums run over outputs, so that error = bias + variance.
@@ -11,13 +11,13 @@ from scipy import stats
 from torch import Tensor
 
 from evgp._checks import integer, number, numbers
-from evgp._errors import EvgpError
 from evgp._linalg import as_tensor
 from evgp._typing import Array, ArrayLike
+from evgp.errors import BadArgument, EvgpError
 
 
 class MetricError(EvgpError, ValueError):
-    """A metric cannot be computed from these."""
+    """A metric cannot be computed from these values."""
 
 
 def mse(outputs: Shaped[Array, "e n o"], y: Shaped[Array, " n ..."]) -> float:
@@ -26,8 +26,8 @@ def mse(outputs: Shaped[Array, "e n o"], y: Shaped[Array, " n ..."]) -> float:
     >>> mse(torch.tensor([[[1.0]], [[3.0]]]), torch.tensor([0.0]))
     5.0
     """
-    made = _outputs(outputs)
-    return float((made - _targets(y, made)).square().sum(-1).mean())
+    values = _outputs(outputs)
+    return float((values - _targets(y, values)).square().sum(-1).mean())
 
 
 def variances(outputs: Shaped[Array, "e n o"]) -> Float[Tensor, " n"]:
@@ -46,33 +46,33 @@ def output_variance(outputs: Shaped[Array, "e n o"], percentile: float | None = 
     >>> output_variance(outputs), output_variance(outputs, percentile=90)
     (0.5, 0.9)
     """
-    found = variances(outputs)
+    spread = variances(outputs)
     if percentile is None:
-        return float(found.mean())
+        return float(spread.mean())
     percentile = number(percentile, "a percentile", 0, 100, error=MetricError)
-    return float(np.percentile(found.numpy(), percentile))
+    return float(np.percentile(spread.numpy(), percentile))
 
 
 def bias(outputs: Shaped[Array, "e n o"], y: Shaped[Array, " n ..."]) -> float:
-    r"""What no averaging over members fixes: $\frac1n \sum_x |\bar f(x) - y(x)|^2$.
+    r"""Squared error of the mean over members: $\frac1n \sum_x |\bar f(x) - y(x)|^2$.
 
     That is `mse` minus `output_variance`.
 
     >>> bias(torch.tensor([[[1.0]], [[3.0]]]), torch.tensor([0.0]))
     4.0
     """
-    made = _outputs(outputs)
-    return float((made.mean(0) - _targets(y, made)).square().sum(-1).mean())
+    values = _outputs(outputs)
+    return float((values.mean(0) - _targets(y, values)).square().sum(-1).mean())
 
 
 def accuracy(outputs: Shaped[Array, "e n o"], labels: Shaped[Array, " n"]) -> float:
-    r"""Share of right predictions of single members: $\frac{1}{e n} \sum [\arg\max f_e(x) = y]$.
+    r"""Share of correct predictions of single members: $\frac{1}{e n} \sum [\arg\max f_e(x) = y]$.
 
     >>> accuracy(torch.eye(2)[None], torch.tensor([0, 0]))
     0.5
     """
-    made = _outputs(outputs)
-    return float((made.argmax(-1) == _labels(labels, made)).double().mean())
+    values = _outputs(outputs)
+    return float((values.argmax(-1) == _labels(labels, values)).double().mean())
 
 
 def output_entropy(outputs: Shaped[Array, "e n o"]) -> float:
@@ -94,11 +94,11 @@ def disagreement(outputs: Shaped[Array, "e n o"]) -> float:
     >>> disagreement(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]]))
     1.0
     """
-    made = _outputs(outputs)
-    members = len(made)
+    values = _outputs(outputs)
+    members = len(values)
     if members < 2:
-        raise MetricError(f"expected two members at least, got {members}; train more")
-    same = _votes(made).square().sum(-1).mean()
+        raise MetricError(f"expected at least two members, got {members}; train more")
+    same = _votes(values).square().sum(-1).mean()
     return float((1 - same) * members / (members - 1))
 
 
@@ -110,9 +110,9 @@ def nll(outputs: Shaped[Array, "e n o"], labels: Shaped[Array, " n"]) -> float:
     >>> nll(torch.zeros(3, 1, 2), torch.tensor([1]))  # log 2
     0.6931471805599453
     """
-    made = _outputs(outputs)
-    logs = torch.logsumexp(torch.log_softmax(made, -1), 0) - np.log(len(made))
-    return float(-logs.gather(-1, _labels(labels, made)[:, None]).mean())
+    values = _outputs(outputs)
+    logs = torch.logsumexp(torch.log_softmax(values, -1), 0) - np.log(len(values))
+    return float(-logs.gather(-1, _labels(labels, values)[:, None]).mean())
 
 
 def calibration_error(
@@ -128,10 +128,10 @@ def calibration_error(
     0.0
     """
     bins = integer(bins, "bins", 1, 1_000_000, error=MetricError)
-    made = _outputs(outputs)
-    confidence, chosen = torch.softmax(made, -1).mean(0).max(-1)
-    right = (chosen == _labels(labels, made)).double()
-    # A bin holds its upper edge and not its lower one.
+    values = _outputs(outputs)
+    confidence, chosen = torch.softmax(values, -1).mean(0).max(-1)
+    right = (chosen == _labels(labels, values)).double()
+    # A bin includes its upper edge and not its lower one.
     place = (confidence * bins).ceil().long().clamp(1, bins) - 1
     gaps = torch.zeros(bins, dtype=torch.float64).index_add_(0, place, right - confidence)
     return float(gaps.abs().sum() / len(right))
@@ -150,7 +150,7 @@ def pearson(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float:
-    """Correlation of the ranks, equal values sharing theirs.
+    """Correlation of the ranks; equal values share a rank.
 
     >>> round(spearman([1.0, 2.0, 3.0], [1.0, 8.0, 27.0]), 12)
     1.0
@@ -162,7 +162,7 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float:
 def area(labels: ArrayLike, scores: ArrayLike) -> float:
     r"""Area under a learning curve over its span: $\frac{1}{b - a} \int_a^b s(l)\, dl$.
 
-    By trapezoids between the numbers of labels, which must grow; the mean height of the curve.
+    By trapezoids between the numbers of labels, which must increase: the mean height of the curve.
 
     >>> area([10, 20, 40], [0.0, 1.0, 1.0])
     0.8333333333333334
@@ -170,50 +170,52 @@ def area(labels: ArrayLike, scores: ArrayLike) -> float:
     at, heights = (_floats(part, name) for part, name in ((labels, "labels"), (scores, "scores")))
     if at.shape != heights.shape or at.ndim != 1 or len(at) < 2:
         raise MetricError(
-            f"expected as many scores as numbers of labels, two at least; got {heights.shape} and "
+            f"expected as many scores as numbers of labels, at least two; got {heights.shape} and "
             f"{at.shape}"
         )
     steps = np.diff(at)
     if not (np.isfinite(heights).all() and (steps > 0).all()):
-        raise MetricError("expected finite scores at growing numbers of labels; sort or fix them")
+        raise MetricError(
+            "expected finite scores at increasing numbers of labels; sort or fix them"
+        )
     return float(steps @ (heights[1:] + heights[:-1]) / 2 / (at[-1] - at[0]))
 
 
 def _outputs(outputs: Array) -> Float[Tensor, "e n o"]:
-    made = as_tensor(outputs, "outputs", error=MetricError).double()
-    if made.ndim != 3 or 0 in made.shape:
+    values = as_tensor(outputs, "outputs", error=MetricError).double()
+    if values.ndim != 3 or 0 in values.shape:
         raise MetricError(
-            f"expected outputs of shape (members, points, outputs), got {tuple(made.shape)}"
+            f"expected outputs of shape (members, points, outputs), got {tuple(values.shape)}"
         )
-    if not bool(torch.isfinite(made).all()):
+    if not bool(torch.isfinite(values).all()):
         raise MetricError("expected finite outputs, got NaN or inf; did a member diverge?")
-    return _moderate(made, "outputs")
+    return _moderate(values, "outputs")
 
 
 def _targets(y: Array, outputs: Float[Tensor, "e n o"]) -> Float[Tensor, "n o"]:
-    given = as_tensor(y, "y", error=MetricError).double()
-    given = given[:, None] if given.ndim == 1 else given
-    if given.shape != outputs.shape[1:]:
+    targets = as_tensor(y, "y", error=MetricError).double()
+    targets = targets[:, None] if targets.ndim == 1 else targets
+    if targets.shape != outputs.shape[1:]:
         raise MetricError(
-            f"expected targets of shape {tuple(outputs.shape[1:])}, as the outputs of a member; "
-            f"got {tuple(given.shape)}"
+            f"expected targets of shape {tuple(outputs.shape[1:])}, like the outputs of a member; "
+            f"got {tuple(targets.shape)}"
         )
-    if not bool(torch.isfinite(given).all()):
-        raise MetricError("expected finite targets, got NaN or inf; leave those points out")
-    return _moderate(given, "targets")
+    if not bool(torch.isfinite(targets).all()):
+        raise MetricError("expected finite targets, got NaN or inf; drop those points")
+    return _moderate(targets, "targets")
 
 
 def _labels(labels: Array, outputs: Float[Tensor, "e n o"]) -> Shaped[Tensor, " n"]:
-    given = as_tensor(labels, "labels", error=MetricError)
+    values = as_tensor(labels, "labels", error=MetricError)
     _, n, classes = outputs.shape
-    if given.shape != (n,) or not bool(
-        ((given >= 0) & (given < classes) & (given == given.round())).all()
+    if values.shape != (n,) or not bool(
+        ((values >= 0) & (values < classes) & (values == values.round())).all()
     ):
         raise MetricError(
-            f"expected {n} labels from 0 to {classes - 1}, got shape {tuple(given.shape)} with "
-            "others among them; number the classes from 0"
+            f"expected {n} labels from 0 to {classes - 1}, got shape {tuple(values.shape)} with "
+            "other values; number the classes from 0"
         )
-    return given.long()
+    return values.long()
 
 
 def _votes(outputs: Float[Tensor, "e n o"]) -> Float[Tensor, "n o"]:
@@ -225,12 +227,11 @@ def _votes(outputs: Float[Tensor, "e n o"]) -> Float[Tensor, "n o"]:
 def _paired(a: ArrayLike, b: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     x, y = (_floats(part, name).ravel() for part, name in ((a, "a"), (b, "b")))
     if len(x) != len(y) or len(x) < 2:
-        raise MetricError(f"expected two lists of one length, got {len(x)} and {len(y)}")
+        raise MetricError(f"expected two lists of the same length, got {len(x)} and {len(y)}")
     for part in (x, y):
         if not np.isfinite(part).all() or (part == part[0]).all():
             raise MetricError(
-                "expected finite values that are not all the same, got others; a correlation needs "
-                "spread"
+                "expected finite values that are not all equal; a correlation needs spread"
             )
     return x, y
 
@@ -240,10 +241,12 @@ def _floats(values: ArrayLike, name: str) -> np.ndarray:
 
 
 def _moderate(values: Tensor, name: str) -> Tensor:
-    """Refuse what has no square in float64."""
+    """Refuse values whose square overflows in float64."""
     if float(values.abs().max()) > 1e150:
-        raise MetricError(
-            f"expected {name} below 1e150, whose squares float64 can hold; got "
-            f"{float(values.abs().max()):g}; scale them"
+        raise BadArgument.of(MetricError)(
+            name,
+            "below 1e150, whose squares float64 can hold",
+            f"{float(values.abs().max()):g}",
+            "scale them",
         )
     return values

@@ -1,30 +1,38 @@
-"""Laws that every kernel, criterion and strategy keeps, for those who write their own.
+"""Checks for your own kernels, criteria and strategies: the laws that all of them obey.
 
-Each check raises an `AssertionError` that says which law is broken, and returns nothing otherwise.
+Each check raises an `AssertionError` that says which law is broken, also if your object raises an
+exception of another class, and returns nothing otherwise. Tolerances are relative to the scale of
+the values that are compared.
 """
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from evgp._errors import PoolError
+from evgp._checks import can
+from evgp._typing import ArrayLike
 from evgp.criteria import Criterion
-from evgp.kernels import NTK, Kernel
+from evgp.errors import PoolError
+from evgp.kernels import NTK, Kernel, Raw
 from evgp.nets import mlp
-from evgp.pool import Pool
-from evgp.posterior import Start
+from evgp.pool import Pool, Selection
+from evgp.posterior import FeatureStart, Posterior, Start
+from evgp.search import GREEDIES
 from evgp.strategies.strategy import Strategy
+
+_LEAST = 8
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Posterior covariances by one solve of the whole system, to compare with: O((l + k)^3).
+    """Posterior covariances by a direct solve of the whole system, for comparison: O((l + k)^3).
 
     Parameters
     ----------
@@ -41,7 +49,7 @@ class Truth:
     def covariance(
         self, a: Float[Tensor, " n *d"], b: Float[Tensor, " m *d"], picks: Sequence[int]
     ) -> Float[Tensor, "n m"]:
-        """Between two sets of points, given the labelled points and the picks."""
+        """Covariance between two sets of points, given the labelled points and the picks."""
         known = torch.cat([self.pool.known(), self.pool.x[list(picks)]])
         prior = self.kernel(a, b)
         if len(known) == 0:
@@ -55,57 +63,81 @@ class Truth:
         return self.covariance(test, test, picks).diagonal()
 
     def mean_variance(self, picks: Sequence[int]) -> float:
-        """Weighted mean over the test points."""
+        """Weighted mean variance of the test points."""
         return float(self.pool.test_weights() @ self.test_variance(picks))
 
 
-def check_kernel(kernel: Kernel, x: Float[Tensor, "n d"] | None = None) -> None:
-    """Check that a kernel is a covariance, and answers in the type that it is asked in.
+def check_kernel(kernel: Kernel | Any, x: ArrayLike | None = None) -> None:
+    """Check that a kernel is a covariance, and that its results have the type of the inputs.
 
-    It is symmetric to the bit and positive semidefinite, its diagonal is that of the matrix, parts
-    of the matrix equal the whole, float32 agrees with float64, and NumPy gives NumPy.
+    It is symmetric and positive semidefinite, its diagonal is that of the matrix, parts of the
+    matrix equal the whole, float32 agrees with float64, and NumPy arrays give NumPy arrays
+    with the same numbers.
 
     Parameters
     ----------
     kernel : Kernel
         What to check.
-    x : tensor, optional
-        At least eight points in float64; by default 40 random ones of three columns.
+    x : array or tensor, optional
+        At least eight points; by default 40 random ones of three columns.
 
     Examples
     --------
     >>> import evgp
     >>> check_kernel(evgp.NTK(evgp.mlp()))
     """
-    x = _points(40) if x is None else x
-    matrix = kernel(x)
-    _law(torch.equal(matrix, matrix.T), "kernel(x) is symmetric to the bit")
-    _law(torch.equal(matrix.diagonal(), kernel.diag(x)), "diag(x) is the diagonal of kernel(x)")
-    least, scale = float(torch.linalg.eigvalsh(matrix)[0]), float(matrix.trace())
-    _law(least > -1e-12 * scale, f"kernel(x) is positive semidefinite (eigenvalue {least:.3g})")
-    parts = torch.cat([kernel(x[:7], x), kernel(x[7:], x)])
-    # arccos loses half the digits near coinciding points, so equality is up to 1e-8 there.
-    same = torch.allclose(parts, matrix, rtol=1e-7, atol=1e-9)
-    _law(same, "parts of the matrix equal the whole")
-    turned = torch.allclose(kernel(x[:5], x[5:]), kernel(x[5:], x[:5]).T, rtol=1e-12)
-    _law(turned, "kernel(a, b) is kernel(b, a) transposed")
-    single, diagonal = kernel(x.float()), kernel.diag(x.float())
+    _law(callable(kernel), "a kernel can be called with points")
+    _law(callable(getattr(kernel, "diag", None)), "a kernel has a method diag(x)")
+    points = _points(40) if x is None else _called("x is an array of numbers", _double, x)
+    n = len(points)
+    _law(n >= _LEAST, f"x has at least {_LEAST} points, not {n}")
+    matrix = _matrix("kernel(x)", kernel, points)
+    diagonal = _called("diag(x) is defined", kernel.diag, points)
+    _law(isinstance(diagonal, Tensor) and diagonal.shape == (n,), f"diag(x) has {n} variances")
+    unit = float(matrix.trace()) / n
+    _law(_close(matrix, matrix.T, 1e-12, unit), "kernel(x) is symmetric")
+    _law(_close(diagonal, matrix.diagonal(), 1e-12, unit), "diag(x) is the diagonal of kernel(x)")
+    least = float(torch.linalg.eigvalsh(matrix)[0])
+    _law(least >= -1e-12 * n * unit, f"kernel(x) is positive semidefinite (eigenvalue {least:.3g})")
+    parts = [_matrix("kernel(a, b)", kernel, part, points) for part in (points[:7], points[7:])]
+    # arccos loses half the digits near coinciding points, so equality is up to 1e-7 there.
+    _law(_close(torch.cat(parts), matrix, 1e-7, unit, 1e-9), "parts of the matrix equal the whole")
+    turned = _matrix("kernel(b, a)", kernel, points[5:], points[:5]).T
+    there = _matrix("kernel(a, b)", kernel, points[:5], points[5:])
+    _law(_close(there, turned, 1e-12, unit), "kernel(a, b) is kernel(b, a) transposed")
+    _matrix("kernel of no points and x", kernel, points[:0], points)
+    _check_types(kernel, points, matrix, unit)
+
+
+def _check_types(kernel: Any, x: Tensor, matrix: Tensor, unit: float) -> None:
+    """Check float32 and NumPy points."""
+    single = _matrix("kernel of float32 points", kernel, x.float())
+    diagonal = _called("diag of float32 points is defined", kernel.diag, x.float())
     kinds = single.dtype == diagonal.dtype == torch.float32
     _law(kinds, "float32 points give a float32 matrix and diagonal")
-    near = torch.allclose(single.double(), matrix, rtol=1e-5, atol=1e-6)
+    near = _close(single.double(), matrix, 1e-5, unit)
     _law(near, "float32 agrees with float64 to 1e-5")
-    array: Any = x.numpy()
-    _law(isinstance(kernel(array), np.ndarray), "NumPy arrays give a NumPy array")
-    _law(tuple(kernel(x[:0], x).shape) == (0, len(x)), "no points give a matrix without rows")
+    found = _called("a kernel takes NumPy arrays", kernel, x.numpy())
+    variances = _called("diag takes NumPy arrays", kernel.diag, x.numpy())
+    arrays = isinstance(found, np.ndarray) and isinstance(variances, np.ndarray)
+    _law(arrays, "NumPy arrays give a NumPy array")
+    same = found.shape == tuple(matrix.shape) and variances.shape == (len(x),)
+    same = same and _close(torch.as_tensor(found).double(), matrix, 1e-12, unit)
+    same = same and _close(torch.as_tensor(variances).double(), matrix.diagonal(), 1e-12, unit)
+    _law(same, "NumPy arrays give the same numbers as tensors")
 
 
 def check_criterion(
-    criterion: Criterion,
+    criterion: Criterion | Any,
     value: Callable[[Truth, list[int]], float],
     truth: Truth | None = None,
-    picks: Sequence[int] = (),
+    picks: Sequence[int] | None = None,
 ) -> None:
     """Check that gains are differences of a value, and ceilings never below them.
+
+    The same object is asked before and after the picks. The attributes that a criterion declares
+    are checked too, as far as a few points can show: `certifiable`, `by_features`, `exchangeable`,
+    `ignores_weights`, `degree` and `own_search`.
 
     Parameters
     ----------
@@ -115,38 +147,134 @@ def check_criterion(
         The value of a set of picks, computed from a `Truth` by a direct solve: larger is better.
     truth : Truth, optional
         Kernel, pool and noise; by default those of 14 random points and a small network.
-    picks : sequence of int
-        Unlabelled rows, by their place among these, that are labelled before gains are compared.
+    picks : sequence of int, optional
+        Positions among the unlabelled rows to label before gains are compared; three by default.
 
     Examples
     --------
     >>> import evgp
     >>> check_criterion(evgp.ExpectedVariance(), lambda truth, picks: -truth.mean_variance(picks))
     """
+    _law(isinstance(criterion, Criterion), "a criterion has the methods gains and ceilings")
     truth = Truth(NTK(mlp(activation="gelu")), Pool(_points(14)), 1e-3) if truth is None else truth
+    count = len(truth.pool.unlabelled())
+    if picks is None:
+        picks = [row for row in (0, 7, 3) if row < count - 1]
+    inside = all(0 <= row < count for row in picks) and len({*picks}) == len(picks)
+    _law(inside, f"picks are distinct positions from 0 to {count - 1}")
+    for labelled in ([], list(picks)) if len(picks) > 0 else ([],):
+        _check_gains(criterion, value, truth, labelled)
+    _check_declared(criterion, truth, list(picks))
+
+
+def _check_gains(
+    criterion: Criterion, value: Callable[[Truth, list[int]], float], truth: Truth, picks: list[int]
+) -> None:
+    """Check gains and ceilings after these picks."""
+    posterior, rows = _after(truth, picks)
+    gains = _gains(criterion, posterior, rows)
     candidates = truth.pool.unlabelled()
-    posterior = Start(truth.kernel, truth.pool, truth.noise)(candidates)
-    for row in picks:
-        posterior.observe_(row)
-    before = candidates[list(picks)].tolist()
-    rows = torch.tensor([row for row in range(len(candidates)) if row not in picks])
-    gains = criterion.gains(posterior, rows)
+    before = candidates[picks].tolist()
     start = value(truth, before)
-    for row, gain in zip(rows.tolist(), gains.tolist(), strict=True):
-        expected = value(truth, [*before, int(candidates[row])]) - start
-        close = abs(gain - expected) < 1e-7 * max(1, abs(expected))
-        _law(close, f"gains are differences of the value (row {row}: {gain:g}, not {expected:g})")
+    ends = [value(truth, [*before, int(candidates[row])]) for row in rows.tolist()]
+    # The value may be a difference of large numbers, which limits its own digits.
+    unit = max(abs(start), *map(abs, ends))
+    for row, gain, end in zip(rows.tolist(), gains.tolist(), ends, strict=True):
+        close = abs(gain - (end - start)) <= 1e-7 * unit
+        when = f"row {row} after {len(picks)} picks: {gain:g}, not {end - start:g}"
+        _law(close, f"gains are differences of the value ({when})")
     turned = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
-    same = torch.allclose(criterion.gains(posterior, rows[turned]), gains[turned])
+    most = float(gains.abs().max())
+    same = _close(_gains(criterion, posterior, rows[turned]), gains[turned], 1e-7, most)
     _law(same, "gains do not depend on the order of the rows")
-    above = bool((criterion.ceilings(posterior)[rows] >= gains - 1e-12).all())
-    _law(above, "no gain is above its ceiling")
+    ceilings = _called("ceilings are defined", criterion.ceilings, posterior)
+    shaped = isinstance(ceilings, Tensor) and ceilings.shape == (len(candidates),)
+    _law(shaped, f"there is a ceiling for each of {len(candidates)} candidates")
+    _law(bool((ceilings[rows] >= gains - 1e-10 * most).all()), "no gain is above its ceiling")
 
 
-def check_strategy(strategy: Strategy, pool: Pool | None = None, k: int = 5) -> None:
+def _check_declared(criterion: Any, truth: Truth, picks: list[int]) -> None:
+    """Check what the attributes of a criterion say about its gains."""
+    posterior, rows = _after(truth, picks)
+    gains = _gains(criterion, posterior, rows)
+    most = float(gains.abs().max())
+    if can(criterion, "certifiable"):
+        candidates = truth.pool.unlabelled()
+        before = candidates[picks].tolist()
+        start = truth.mean_variance(before)
+        falls = [start - truth.mean_variance([*before, int(candidates[row])]) for row in rows]
+        same = _close(torch.tensor(falls, dtype=torch.float64), gains, 0, 1e-7 * start, 1)
+        _law(same, "a certifiable criterion gains the fall of the mean variance")
+    if can(criterion, "by_features"):
+        _check_by_features(criterion)
+    if can(criterion, "exchangeable"):
+        posterior.observe_(int(rows[0]))
+        posterior.forget_(int(rows[0]))
+        for row in picks:
+            posterior.forget_(row)
+            posterior.observe_(row)
+        back = _close(_gains(criterion, posterior, rows), gains, 1e-6, most)
+        _law(back, "gains of an exchangeable criterion depend on which rows have labels alone")
+    if can(criterion, "ignores_weights"):
+        weights = torch.rand(
+            len(truth.pool.test_weights()), generator=torch.Generator().manual_seed(1)
+        )
+        other = replace(truth, pool=replace(truth.pool, weights=weights.double()))
+        same = _close(_gains(criterion, _after(other, picks)[0], rows), gains, 1e-7, most)
+        _law(same, "gains do not depend on the weights of the test points")
+    degree = getattr(criterion, "degree", None)
+    if degree is not None:
+        larger = Truth(_Scaled(truth.kernel, 4.0), truth.pool, 4.0 * truth.noise)
+        grown = _gains(criterion, _after(larger, picks)[0], rows)
+        law = f"four times the kernel gives 4^{degree} times the gains, as degree = {degree} says"
+        _law(_close(grown, gains * 4.0**degree, 1e-6, most * 4.0**degree), law)
+    own = getattr(criterion, "own_search", None)
+    _law(own is None or own in GREEDIES, f"own_search is among {', '.join(GREEDIES)}")
+
+
+def _check_by_features(criterion: Criterion) -> None:
+    """Check that gains are the same from test points and from their mean products of features."""
+    pool = Pool(_points(14))
+    start = FeatureStart.of(Raw(), pool, 1e-2, torch.float64)
+    truth = Truth(_Linear(), pool, start.noise)
+    exact, rows = _after(truth, [0, 7])
+    features = start(pool.unlabelled())
+    for row in (0, 7):
+        features.observe_(row)
+    gains = _gains(criterion, exact, rows)
+    same = _close(_gains(criterion, features, rows), gains, 1e-6, float(gains.abs().max()))
+    _law(same, "gains with by_features are the same from features as from the kernel")
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """The inner product of the points."""
+
+    def __call__(self, x1: Tensor, x2: Tensor | None = None) -> Tensor:
+        return x1 @ (x1 if x2 is None else x2).T
+
+    def diag(self, x: Tensor) -> Tensor:
+        return self(x).diagonal()
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """A multiple of a kernel."""
+
+    kernel: Kernel
+    factor: float
+
+    def __call__(self, x1: Tensor, x2: Tensor | None = None) -> Tensor:
+        return self.factor * (self.kernel(x1) if x2 is None else self.kernel(x1, x2))
+
+    def diag(self, x: Tensor) -> Tensor:
+        return self.factor * self.kernel.diag(x)
+
+
+def check_strategy(strategy: Strategy | Any, pool: Pool | None = None, k: int = 5) -> None:
     """Check that a strategy picks k distinct unlabelled rows, the same for the same seed.
 
-    It leaves the pool as it was, can pick every row, and refuses other numbers with a `PoolError`.
+    It leaves the pool unchanged, can pick every row, and raises `PoolError` for other k.
 
     Parameters
     ----------
@@ -155,7 +283,7 @@ def check_strategy(strategy: Strategy, pool: Pool | None = None, k: int = 5) -> 
     pool : Pool, optional
         By default 40 random points of three columns, two of them labelled.
     k : int
-        How many rows to pick.
+        Number of rows to pick.
 
     Examples
     --------
@@ -164,28 +292,87 @@ def check_strategy(strategy: Strategy, pool: Pool | None = None, k: int = 5) -> 
     """
     if pool is None:
         pool = Pool(_points(40), labelled=torch.tensor([3, 17]))
+    _law(isinstance(pool, Pool), f"pool is an evgp.Pool, not {type(pool).__name__}")
     _law(isinstance(strategy, Strategy), "a strategy is called with a pool, k and a generator")
     before, free = copy.deepcopy(pool), pool.unlabelled().tolist()
-    made = [strategy(pool, k, generator=torch.Generator().manual_seed(7)) for _ in range(2)]
-    rows = made[0].indices.tolist()
-    _law(rows == made[1].indices.tolist(), "the same seed gives the same picks")
-    _law(made[0].indices.dtype == np.int64, "picks are whole numbers (int64)")
-    _law(made[0].gains.shape == (k,), "there is a gain for each pick")
+    runs = [_picked(strategy, pool, k) for _ in range(2)]
+    rows = runs[0].indices.tolist()
+    _law(rows == runs[1].indices.tolist(), "the same seed gives the same picks")
+    _law(runs[0].indices.dtype == np.int64, "picks are integers (int64)")
+    _law(runs[0].gains.shape == (k,), "there is a gain for each pick")
     _law(len(rows) == len(set(rows)) == k, f"there are k = {k} distinct picks")
     _law(set(rows) <= set(free), "picks have no label yet")
     for name in ("x", "x_test", "labelled", "x_labelled"):
-        one, other = getattr(before, name), getattr(pool, name)
-        _law(one is other is None or torch.equal(one, other), f"the pool's {name} is unchanged")
-    whole = strategy(pool, len(free), generator=torch.Generator().manual_seed(7))
+        old, new = getattr(before, name), getattr(pool, name)
+        _law(old is new is None or torch.equal(old, new), f"the pool's {name} is unchanged")
+    whole = _picked(strategy, pool, len(free))
     _law(sorted(whole.indices.tolist()) == free, "every row without a label can be picked")
     for wrong in (0, len(free) + 1):
+        raised = "nothing"
         try:
             strategy(pool, wrong, generator=torch.Generator())
-        except PoolError as error:
-            said = f"k as an integer from 1 to {len(free)}, "
-            _law(said in str(error), f"the error for k = {wrong} says {said!r}")
-        else:
-            _law(False, f"k = {wrong} of {len(free)} rows is refused with a PoolError")
+        except PoolError:
+            continue
+        except Exception as error:
+            raised = type(error).__name__
+        _law(False, f"k = {wrong} of {len(free)} rows raises a PoolError, not {raised}")
+
+
+def _picked(strategy: Any, pool: Pool, k: int) -> Selection:
+    generator = torch.Generator().manual_seed(7)
+    law = f"a strategy picks k = {k} rows"
+    made: object = _called(law, lambda: strategy(pool, k, generator=generator))
+    _law(isinstance(made, Selection), f"a strategy returns a Selection, not {type(made).__name__}")
+    assert isinstance(made, Selection)
+    return made
+
+
+def _after(truth: Truth, picks: Sequence[int]) -> tuple[Posterior, Tensor]:
+    """A posterior after these picks, and the other rows."""
+    candidates = truth.pool.unlabelled()
+    posterior = Start(truth.kernel, truth.pool, truth.noise)(candidates)
+    for row in picks:
+        posterior.observe_(row)
+    rest = [row for row in range(len(candidates)) if row not in picks]
+    return posterior, torch.tensor(rest)
+
+
+def _gains(criterion: Criterion, posterior: Posterior, rows: Tensor) -> Tensor:
+    gains = _called("gains are defined", criterion.gains, posterior, rows)
+    right = isinstance(gains, Tensor) and gains.shape == rows.shape and gains.dtype == torch.float64
+    _law(right, f"gains are a float64 tensor of {len(rows)} numbers")
+    return gains
+
+
+def _matrix(what: str, kernel: Any, a: Tensor, b: Tensor | None = None) -> Tensor:
+    """The matrix of a kernel, if it is one."""
+    made = _called(f"{what} is defined", kernel, *((a,) if b is None else (a, b)))
+    shape = (len(a), len(a if b is None else b))
+    right = isinstance(made, Tensor) and tuple(made.shape) == shape
+    _law(right, f"{what} is a tensor of {shape[0]} x {shape[1]} numbers")
+    assert isinstance(made, Tensor)
+    return made
+
+
+def _called(law: str, function: Callable[..., T], *arguments: Any) -> T:
+    """What a function returns; whatever it raises breaks the law."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise AssertionError(
+            f"expected that {law}, but it raised {type(error).__name__}: {reason}"
+        ) from error
+
+
+def _close(a: Tensor, b: Tensor, share: float, unit: float, least: float | None = None) -> bool:
+    """Whether numbers differ by at most a share of each, and `least` (or it too) of a unit."""
+    low = share if least is None else least
+    return a.shape == b.shape and torch.allclose(a, b, rtol=share, atol=low * abs(unit))
+
+
+def _double(x: Any) -> Tensor:
+    return torch.as_tensor(x).to(torch.float64)
 
 
 def _points(n: int) -> Float[Tensor, "n d"]:

@@ -1,4 +1,4 @@
-"""`evgp audit` as a person runs it."""
+"""The `evgp audit` command."""
 
 import csv
 import json
@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import evgp
-from evgp.cli import _audited
+from evgp.cli import _audit_io
 from evgp.datasets import Encoder, load_csv, read_table
 from evgp.report.words import percent
+from tests.messages import printed
 
 QUICK = ("--train", "--members", 6, "--steps", 40, "--width", 32)
 
@@ -37,7 +38,7 @@ GIVEN = ("--label", "y", "--id", "name", "--drop", "group")
 
 def encoded(files) -> list[np.ndarray]:
     tables = [read_table(path) for path in files]
-    encoder = Encoder.fit(tables[0], id="name", drop=("y", "group"))
+    encoder = Encoder.fit(tables[0], id="name", drop=("y", "group"), scale="columns")
     return [encoder.transform(table) for table in tables]
 
 
@@ -49,12 +50,14 @@ def test_the_table_is_the_librarys_audit(run, files, tmp_path) -> None:
     found = evgp.audit(x, test, standardise=False)
     rows = list(csv.DictReader(ran.out.splitlines(), delimiter="\t"))
     assert [row["id"] for row in rows] == [f"1-{row:02d}" for row in found.at_risk(4)]
-    assert [float(row["deviation"]) for row in rows] == found.deviation[found.at_risk(4)].tolist()
+    assert [float(row["standard_deviation"]) for row in rows] == found.deviation[
+        found.at_risk(4)
+    ].tolist()
     written = list(csv.DictReader(out.read_text().splitlines()))
     assert [float(row["ceiling"]) for row in written] == found.ceiling.tolist()
     unit = load_csv(files[0], "y", id="name", drop=["group"], test=0).y_std
     for row in written:
-        assert float(row["in_label_unit"]) == pytest.approx(unit * float(row["deviation"]))
+        assert float(row["in_label_unit"]) == pytest.approx(unit * float(row["standard_deviation"]))
     assert "observed" not in written[0]
     assert f"{100 * found.share:.1f}".rstrip("0").rstrip(".") in ran.err
     assert f"{len(found.redundant())} of the 20 training rows" in ran.err
@@ -71,7 +74,7 @@ def test_a_pool_says_what_to_label_next(run, files) -> None:
     assert made["random_sets"] == pytest.approx(found.random.tolist())
     assert made["matter"] == [f"0-{row:02d}" for row in found.matter(3)]
     assert len(made["test_rows"]) == 12 and len(made["influence"]) == 20
-    assert "best 3 further labels from pool.csv" in ran.err
+    assert "best 3 more labels from pool.csv" in ran.err
     assert f"{(found.random > found.variance).sum()} would leave more" in ran.err
 
 
@@ -85,8 +88,8 @@ def test_training_confirms_it(run, files, tmp_path) -> None:
     y = np.empty(20)
     y[data.rows] = data.y[:, 0]
     how = {"optimiser": "adam", "lr": 0.01, "steps": 40}
-    nets = evgp.Recipe(evgp.mlp(width=32), how)(x, y, members=6)
-    wanted = evgp.confirm(evgp.audit(x, test, standardise=False), nets.predict(test))
+    nets = evgp.training.Recipe(evgp.mlp(width=32), how)(x, y, members=6)
+    wanted = evgp.audits.confirm(evgp.audit(x, test, standardise=False), nets.predict(test))
     assert made["pearson"] == pytest.approx(wanted.pearson, abs=1e-6)
     assert made["variance_ratio"] == pytest.approx(wanted.ratio, rel=1e-5)
     assert made["training_loss"] == pytest.approx(float(nets.losses.mean()), rel=1e-4)
@@ -97,7 +100,7 @@ def test_training_confirms_it(run, files, tmp_path) -> None:
     assert made["test_error"] == pytest.approx(np.sqrt(((told - truth) ** 2).mean()), rel=1e-5)
     alone = np.sqrt(((told.mean(0) - truth) ** 2).mean())
     assert made["test_error_of_mean"] == pytest.approx(alone, rel=1e-5)
-    assert "Was the prediction right?" in page.read_text() and "6 networks" in ran.err
+    assert "Was the prediction right?" in page.read_text() and "6 trained networks" in ran.err
 
 
 def test_classes_are_columns_around_zero(run, files, tmp_path) -> None:
@@ -105,13 +108,15 @@ def test_classes_are_columns_around_zero(run, files, tmp_path) -> None:
     ran = run("audit", *files[:2], *given, *QUICK, "--json")
     assert ran.code == 0, ran.err
     made = json.loads(ran.out)
-    assert made["kind"] == "classification" and made["label_deviation"] is None
+    assert made["kind"] == "classification" and made["label_standard_deviation"] is None
     assert 0 <= made["trained"]["test_error"] < 0.5
     assert "in_label_unit" not in made["test_rows"][0]
-    sets = _audited.load_sets(_audited.AuditCall(*files[:2], None, "group", id="name", drop=["y"]))
-    assert sets.y.mean(0).abs().max() < 1e-12 and sets.y.shape == (20, 2)
+    tables = _audit_io.read_tables(
+        _audit_io.AuditCall(*files[:2], None, "group", id="name", drop=["y"])
+    )
+    assert tables.y.mean(0).abs().max() < 1e-12 and tables.y.shape == (20, 2)
     codes = ["down", "up"]
-    truth = [codes[int(row.argmax())] for row in sets.y]
+    truth = [codes[int(row.argmax())] for row in tables.y]
     assert truth == read_table(files[0]).column("group").to_pylist()
 
 
@@ -127,16 +132,18 @@ def test_the_classes_of_unbalanced_labels_are_those_that_networks_say(run, tmp_p
     ran = run("audit", *paths, "--label", "kind", *QUICK, "--json", "--report", page)
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)["trained"]
-    sets = _audited.load_sets(_audited.AuditCall(*paths, None, "kind"))
-    assert 0 < sets.means[0] < 0.25 and sets.means.sum() == pytest.approx(1)
+    tables = _audit_io.read_tables(_audit_io.AuditCall(*paths, None, "kind"))
+    assert 0 < tables.means[0] < 0.25 and tables.means.sum() == pytest.approx(1)
     how = {"optimiser": "adam", "lr": 0.01, "steps": 40}
-    nets = evgp.Recipe(evgp.mlp(width=32, outputs=2), how)(sets.train.x, sets.y, members=6)
-    outputs = nets.predict(sets.test.x)
-    said = [one + sets.means for one in (outputs, outputs.mean(0))]
-    single, mean = (float((one.argmax(-1) != sets.y_test).double().mean()) for one in said)
+    nets = evgp.training.Recipe(evgp.mlp(width=32, outputs=2), how)(
+        tables.train.x, tables.y, members=6
+    )
+    outputs = nets.predict(tables.test.x)
+    said = [one + tables.means for one in (outputs, outputs.mean(0))]
+    single, mean = (float((one.argmax(-1) != tables.y_test).double().mean()) for one in said)
     assert told["test_error"] == pytest.approx(single, abs=1e-6)
     assert told["test_error_of_mean"] == pytest.approx(mean, abs=1e-6)
-    around_zero = float((outputs.argmax(-1) != sets.y_test).double().mean())
+    around_zero = float((outputs.argmax(-1) != tables.y_test).double().mean())
     assert single < 0.8 * around_zero
     assert f"wrong on {percent(single)} of the test rows" in page.read_text()
 
@@ -148,8 +155,8 @@ def test_constant_columns_count_as_in_the_library(run, tmp_path) -> None:
     paths = write(tmp_path, x[:20], x[20:])
     ran = run("audit", *paths, "--label", "y", "--json")
     assert ran.code == 0 and "varies in the" not in ran.err, ran.err
-    told = [row["deviation"] for row in json.loads(ran.out)["test_rows"]]
-    assert told == pytest.approx(evgp.audit(x[:20], x[20:]).deviation.tolist(), rel=1e-9)
+    listed = [row["standard_deviation"] for row in json.loads(ran.out)["test_rows"]]
+    assert listed == pytest.approx(evgp.audit(x[:20], x[20:]).deviation.tolist(), rel=1e-9)
 
 
 def write(folder: Path, *parts: np.ndarray) -> list[Path]:
@@ -161,46 +168,54 @@ def write(folder: Path, *parts: np.ndarray) -> list[Path]:
     return paths
 
 
-def test_a_column_that_only_the_test_tells_apart_is_named(run, tmp_path) -> None:
+def test_a_column_that_varies_only_in_the_test_rows_is_named(run, tmp_path) -> None:
     x = np.random.default_rng(0).normal(size=(60, 3))
     x[:20, 1] = 7.0
     train, test, pool = write(tmp_path, x[:20], x[20:40], x[40:])
     page = tmp_path / "audit.html"
     ran = run("audit", train, test, "--label", "y", "--pool", pool, "-k", 2, "--report", page)
-    said = "column 'b' is constant in the training rows, varies in the test rows: what networks do"
+    said = (
+        "column 'b' is constant in the training rows but varies in the test rows: the audit "
+        "ignores it"
+    )
     assert ran.code == 0 and f"note: {said}" in ran.err, ran.err
-    assert "'b' is constant in the training rows, varies in the pool rows" in ran.err
-    assert said in page.read_text().replace("&#39;", "'").split("Worth knowing")[1]
+    assert "'b' is constant in the training rows but varies in the pool rows" in ran.err
+    assert said in page.read_text().replace("&#39;", "'").split(">Notes<")[1]
     test.write_text(test.read_text().replace("a,b,c", "a,bb,c"))
     assert "varies in the" not in run("audit", train, test, "--label", "y").err
     words = [path.with_name(f"words-{path.name}") for path in (train, test)]
     for path, word in zip(words, "rs", strict=True):
         path.write_text("a,kind,y\n" + "".join(f"{i % 7},{word},{i}\n" for i in range(20)))
     ran = run("audit", *words, "--label", "y")
-    assert "column 'kind' is constant in the training rows, varies in the test" in ran.err, ran.err
+    assert "column 'kind' is constant in the training rows but varies in the test" in ran.err, (
+        ran.err
+    )
 
 
-def test_training_rows_in_the_pool_are_said(run, files) -> None:
+def test_training_rows_in_the_pool_are_noted(run, files) -> None:
     ran = run("audit", *files[:2], *GIVEN, "--pool", files[0], "-k", 3)
-    assert "note: 20 of 20 rows of the pool are in the training rows already, and 3 of" in ran.err
+    assert (
+        "note: 20 of 20 rows of the pool, and 3 of the 3 picked ones, are training rows already"
+        in ran.err
+    )
 
 
-def test_it_says_what_labels_were_taken_for(run, files) -> None:
+def test_it_says_how_labels_were_read(run, files) -> None:
     ran = run("audit", *files[:2], *GIVEN)
-    assert "Labels were taken as numbers; --task classification takes" in ran.err, ran.err
+    assert "Labels were read as numbers; use --task classification" in ran.err, ran.err
     ran = run("audit", *files[:2], *GIVEN, "--task", "regression")
-    assert "Labels were taken as numbers.\n" in ran.err
+    assert "Labels were read as numbers.\n" in ran.err
     ran = run("audit", *files[:2], "--label", "group", "--drop", "name,y")
-    assert "Labels were taken as 2 classes (down, up).\n" in ran.err
+    assert "Labels were read as 2 classes (down, up).\n" in ran.err
     for path in files[:2]:
         path.write_text(path.read_text().replace(",up", ",1").replace(",down", ",0"))
     ran = run("audit", *files[:2], "--label", "group", "--drop", "name,y")
-    assert "2 classes (0, 1); --task regression takes them as numbers" in ran.err, ran.err
+    assert "2 classes (0, 1); use --task regression to read them as numbers" in ran.err, ran.err
 
 
-def test_it_says_that_networks_are_not_at_rest(run, files) -> None:
+def test_it_says_that_networks_have_not_converged(run, files) -> None:
     ran = run("audit", *files[:2], *GIVEN, "--train", "--members", 3, "--steps", 2, "--width", 32)
-    assert "had not come to rest" in ran.err and "Their training loss is" in ran.err, ran.err
+    assert "have not converged" in ran.err and "Their training loss is" in ran.err, ran.err
 
 
 def test_notes_are_of_training_rows(run, files) -> None:
@@ -212,21 +227,23 @@ def test_notes_are_of_training_rows(run, files) -> None:
     copy = files[1].with_name("few.csv")
     copy.write_text("a,y\n1,1\n2,1.0000000000000002\n3,1\n")
     ran = run("audit", copy, copy, "--label", "y", "--task", "regression")
-    assert ran.code == 1 and "targets that differ in the training rows" in ran.err, ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)
 
 
-def test_a_folder_that_takes_no_file_is_named_first(run, files, monkeypatch) -> None:
+def test_an_unwritable_folder_is_reported_before_the_work(run, files, monkeypatch) -> None:
     def refuse(dir: Path) -> None:
         raise FileNotFoundError(2, "No such file or directory", f"{dir}/x")
 
     monkeypatch.setattr("evgp.cli._picked.TemporaryFile", refuse)
-    monkeypatch.setattr(_audited, "load_sets", lambda wanted: pytest.fail("read before checked"))
+    monkeypatch.setattr(_audit_io, "read_tables", lambda wanted: pytest.fail("read before checked"))
     page = files[0].with_name("page.html")
     ran = run("audit", *files[:2], *GIVEN, "--report", page)
-    assert ran.code == 1 and f"takes new files, got {page.parent.resolve()} (No such" in ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)
 
 
-def test_the_label_is_no_input_and_need_not_be_in_the_test(run, files) -> None:
+def test_the_label_is_not_an_input_and_is_optional_in_the_test(run, files) -> None:
     whole = run("audit", *files[:2], *GIVEN, "-q")
     bare = files[1].with_name("bare.csv")
     bare.write_text("\n".join(line.rsplit(",", 2)[0] for line in files[1].read_text().split()))
@@ -237,65 +254,66 @@ def test_the_label_is_no_input_and_need_not_be_in_the_test(run, files) -> None:
     assert json.loads(trained.out)["trained"]["test_error"] is None
 
 
-def test_a_test_with_holes_in_its_labels_has_no_error(run, files) -> None:
+def test_missing_test_labels_mean_no_test_error(run, files) -> None:
     text = files[1].read_text().split("\n")
     cells = text[3].split(",")
     text[3] = ",".join([*cells[:4], "", cells[5]])
     files[1].write_text("\n".join(text))
     ran = run("audit", *files[:2], *GIVEN, *QUICK, "--json")
-    assert ran.code == 0 and "labels are missing" in ran.err
+    assert ran.code == 0 and "has missing labels" in ran.err
     assert json.loads(ran.out)["trained"]["test_error"] is None
 
 
-def test_a_class_that_training_has_not_seen_is_said(run, files) -> None:
+def test_unknown_classes_in_the_test_rows_are_noted(run, files) -> None:
     files[1].write_text(files[1].read_text().replace(",up\n", ",sideways\n"))
     ran = run("audit", *files[:2], "--label", "group", "--drop", "name,y", *QUICK)
-    assert ran.code == 0 and "classes that training has not seen" in ran.err, ran.err
+    assert ran.code == 0 and "classes not in the training rows" in ran.err, ran.err
 
 
-def test_row_numbers_stand_where_there_are_no_ids(run, files) -> None:
+def test_row_numbers_replace_missing_ids(run, files) -> None:
     ran = run("audit", *files[:2], "--label", "y", "--drop", "name,group", "-k", 2)
-    assert ran.code == 0 and ran.out.startswith("rank\tindex\tdeviation\tceiling"), ran.err
+    assert ran.code == 0 and ran.out.startswith("rank\tindex\tstandard_deviation\tceiling"), ran.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    "arguments",
     [
-        (["--label", "z"], "expected a column 'z'"),
-        (["--label", "name"], "got 'name' to be left out"),
-        (["--label", "y", "--drop", "y"], "got 'y' to be left out"),
-        (["--label", "kind", "--task", "regression"], "expected numbers in column 'kind'"),
-        (["--label", "y", "--pool", "absent.csv"], "absent.csv"),
-        (["--label", "y", "--report", "page.doc"], ".html"),
-        (["--label", "y", "-o", "spread.xlsx"], ".csv, .tsv"),
-        (
-            ["--label", "y", "--activation", "relu", "--depth", "-1"],
-            "expected depth as an integer from 0 to 10000, got -1",
-        ),
-        (["--label", "y", "--noise", "-1"], "expected noise >= 0"),
-        (["--label", "y", "--noise", "nan"], "expected noise >= 0"),
-        (["--label", "y", "--seed", "-1"], "expected seed as an integer from 0"),
-        (["--label", "y", "--train", "--lr", "0"], "expected --lr above 0"),
+        ["--label", "z"],
+        ["--label", "name"],
+        ["--label", "y", "--drop", "y"],
+        ["--label", "kind", "--task", "regression"],
+        ["--label", "y", "--pool", "absent.csv"],
+        ["--label", "y", "--report", "page.doc"],
+        ["--label", "y", "-o", "spread.docx"],
+        ["--label", "y", "--activation", "relu", "--depth", "-1"],
+        ["--label", "y", "--noise", "-1"],
+        ["--label", "y", "--noise", "nan"],
+        ["--label", "y", "--seed", "-1"],
+        ["--label", "y", "--train", "--lr", "0"],
     ],
 )
-def test_bad_input_is_one_sentence(run, files, arguments, said) -> None:
+def test_bad_input_is_one_sentence(run, files, arguments) -> None:
     ran = run("audit", *files[:2], "--id", "name", *arguments)
-    assert ran.code == 1 and said in ran.err and ran.err.count("\n") == 1, ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)
 
 
 def test_a_column_that_is_missing_is_named(run, files) -> None:
     files[1].write_text(files[1].read_text().replace("name,a,b", "name,a,c"))
     ran = run("audit", *files[:2], *GIVEN)
-    assert ran.code == 1 and "test.csv" in ran.err and "'b'" in ran.err, ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)
 
 
 def test_nothing_is_overwritten_and_paths_are_checked_first(run, files, monkeypatch) -> None:
-    monkeypatch.setattr(_audited, "load_sets", lambda wanted: pytest.fail("read before checked"))
+    monkeypatch.setattr(_audit_io, "read_tables", lambda wanted: pytest.fail("read before checked"))
     ran = run("audit", *files[:2], *GIVEN, "-o", files[1])
-    assert ran.code == 1 and "would overwrite" in ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)
 
 
 def test_too_many_rows_are_refused_before_the_work(run, files, monkeypatch) -> None:
     monkeypatch.setattr("evgp.audits.fit.available_memory", lambda: 10_000)
     ran = run("audit", *files[:2], *GIVEN)
-    assert ran.code == 1 and "audit 15 of them at most" in ran.err, ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)

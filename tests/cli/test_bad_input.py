@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.messages import printed
+
 LINES = [f"{j},{j * j % 7},{'uvw'[j % 3]}" for j in range(12)]
 
 
@@ -57,46 +59,44 @@ def objects_npz(folder: Path) -> Path:
 
 
 CASES = {
-    "a NaN": (with_lines("a,b", "1,nan", "2,3", "4,5"), "1 missing or NaN in column 'b' (row 0)"),
-    "an inf": (with_lines("a,b", "1,2", "2,inf", "4,-inf"), "2 infinite in column 'b' (rows 1, 2)"),
-    "a missing cell": (with_lines("a,b", "1,2", ",3", "4,5"), "1 missing or NaN in column 'a'"),
-    "a missing word": (with_lines("a,b", "1,x", "2,", "4,y"), "1 missing in column 'b' (row 1)"),
-    "names for features": (with_lines("a,b", "1,ann", "2,bob", "3,cy"), "use --id 'b' or --drop"),
-    "text in numbers": (with_lines("a", "1", "2", "three", "4"), "but 'three' is not"),
-    "only constants": (with_lines("a,b", "1,2", "1,2", "1,2"), "there is nothing to choose by"),
-    "an empty file": (lambda folder: text(folder, ""), "got an empty file"),
-    "a header only": (with_lines("a,b"), "got column names only"),
-    "one row": (with_lines("a,b", "1,2"), "expected at least 2 rows to choose from, got 1"),
-    "ragged rows": (with_lines("a,b", "1,2", "1,2,3"), "got 3 in line 3"),
-    "doubled names": (with_lines("a,a", "1,2", "3,4"), "got 'a' more than once"),
-    "a wrong delimiter": (with_lines("a;b", "1;2", "3;4"), "pass --delimiter ';'"),
-    "another encoding": (lambda folder: text(folder, b"a,b\n1,\xe9\n2,\xe8\n"), "in UTF-8"),
-    "a directory": (lambda folder: folder, "expected at least 2 images to choose from, got none"),
-    "a missing file": (lambda folder: folder / "nowhere.csv", "no such file"),
-    "a strange name": (lambda folder: text(folder, "x", "pool.xlsx"), "that ends in .csv"),
-    "a truncated Parquet": (truncated_parquet, "cut short, damaged or of another kind"),
-    "a lying npy": (lying_npy, "the header promises 20,000,000,000,000 bytes"),
-    "an npz bomb": (bomb, "which no real data do"),
-    "objects": (numbers(np.array([[1, None]], dtype=object)), "Python objects"),
-    "objects in an npz": (objects_npz, "Python objects"),
-    "complex numbers": (numbers(np.eye(3) * 1j), "complex numbers"),
-    "one axis": (numbers(np.arange(5.0)), "reshape(-1, 1)"),
-    "NaN in an npy": (numbers(np.array([[1.0, np.nan], [2, 3]])), "in column 'x1' (row 0)"),
+    "a NaN": with_lines("a,b", "1,nan", "2,3", "4,5"),
+    "an inf": with_lines("a,b", "1,2", "2,inf", "4,-inf"),
+    "a missing cell": with_lines("a,b", "1,2", ",3", "4,5"),
+    "a missing word": with_lines("a,b", "1,x", "2,", "4,y"),
+    "names for features": with_lines("a,b", "1,ann", "2,bob", "3,cy"),
+    "text in numbers": with_lines("a", "1", "2", "three", "4"),
+    "only constants": with_lines("a,b", "1,2", "1,2", "1,2"),
+    "an empty file": lambda folder: text(folder, ""),
+    "a header only": with_lines("a,b"),
+    "one row": with_lines("a,b", "1,2"),
+    "ragged rows": with_lines("a,b", "1,2", "1,2,3"),
+    "doubled names": with_lines("a,a", "1,2", "3,4"),
+    "two encodings": lambda folder: text(folder, b"a,b\n1,\xc3\xa9\xc3\xa9\n2,\xe8\n"),
+    "a directory": lambda folder: folder,
+    "a missing file": lambda folder: folder / "nowhere.csv",
+    "a strange name": lambda folder: text(folder, "x", "pool.ods"),
+    "a truncated Parquet": truncated_parquet,
+    "a lying npy": lying_npy,
+    "an npz bomb": bomb,
+    "objects": numbers(np.array([[1, None]], dtype=object)),
+    "objects in an npz": objects_npz,
+    "complex numbers": numbers(np.eye(3) * 1j),
+    "one axis": numbers(np.arange(5.0)),
+    "NaN in an npy": numbers(np.array([[1.0, np.nan], [2, 3]])),
 }
 
 
 @pytest.mark.parametrize("command", ["pick", "plan"])
 @pytest.mark.parametrize("case", CASES)
 def test_a_bad_pool_gets_a_sentence(run, tmp_path: Path, case: str, command: str) -> None:
-    make, said = CASES[case]
-    pool = make(tmp_path)
+    pool = CASES[case](tmp_path)
     before = sorted(tmp_path.iterdir())
     outputs = ("-o", tmp_path / "out.csv", "--report", tmp_path / "out.html")
     ran = run(command, pool, "-k", 2, *(outputs if command == "pick" else ()))
     assert ran.code == 1
     assert ran.out == ""
     assert ran.err.startswith("evgp: ") and ran.err.count("\n") == 1
-    assert said in ran.err
+    printed(ran.err)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -106,32 +106,32 @@ def small(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    "arguments",
     [
-        (("-k", 0), ("expected k as an integer from 1 to 12", "got 0")),
-        (("-k", -3), ("expected k as an integer from 1 to 12", "got -3")),
-        (("-k", 99), ("expected k as an integer from 1 to 12", "got 99")),
-        (("-k", 2, "--labelled", "known.txt"), ("row numbers in 0..11", "got 1", "12")),
-        (("-k", 2, "--labelled", "nowhere.txt"), ("no such file",)),
-        (("-k", 2, "--test", "nowhere.csv"), ("no such file",)),
-        (("-k", 2, "--test", "other.csv"), ("got none named 'key', 'a', 'kind'",)),
-        (("-k", 2, "--drop", "nothing"), ("expected a column 'nothing'",)),
-        (("-k", 2, "--id", "nothing"), ("expected a column 'nothing'",)),
-        (("-k", 2, "--id", "kind"), ("different id in each row", "'u', 'v', 'w'")),
-        (("--budget", 2, "--costs", "nothing"), ("expected a column 'nothing'",)),
-        (("--budget", 2, "--costs", "kind"), ("expected numbers in column 'kind'",)),
-        (("--budget", 3, "--costs", "a"), ("expected positive finite costs, got 2 that are not",)),
-        (("-k", 2, "--noise", -1), ("expected noise >= 0", "-1")),
-        (("-k", 2, "--depth", -1), ("expected depth as an integer from 0 to 10000, got -1",)),
-        (("-k", 2, "--thin", 0), ("thin as an integer from 1, got 0",)),
-        (("-k", 2, "--max-categories", 2), ("at most 2 categories in column 'kind', got 3",)),
-        (("-k", 2, "-o", "out.xlsx"), ("expected a name ending in .csv",)),
-        (("-k", 2, "-o", "nowhere/out.csv"), ("does not exist; create it first",)),
-        (("-k", 2, "-o", "."), ("got a directory",)),
-        (("-k", 2, "--report", "out.pdf"), ("expected a name ending in .html",)),
-        (("-k", 2, "-o", "pool.csv"), ("would overwrite",)),
-        (("-k", 2, "--test", "other.csv", "-o", "other.csv"), ("would overwrite",)),
-        (("-k", 2, "-o", "linked.csv"), ("would overwrite",)),
+        ("-k", 0),
+        ("-k", -3),
+        ("-k", 99),
+        ("-k", 2, "--labelled", "known.txt"),
+        ("-k", 2, "--labelled", "nowhere.txt"),
+        ("-k", 2, "--test", "nowhere.csv"),
+        ("-k", 2, "--test", "other.csv"),
+        ("-k", 2, "--drop", "nothing"),
+        ("-k", 2, "--id", "nothing"),
+        ("-k", 2, "--id", "kind"),
+        ("--budget", 2, "--costs", "nothing"),
+        ("--budget", 2, "--costs", "kind"),
+        ("--budget", 3, "--costs", "a"),
+        ("-k", 2, "--noise", -1),
+        ("-k", 2, "--depth", -1),
+        ("-k", 2, "--thin", 0),
+        ("-k", 2, "--max-categories", 2),
+        ("-k", 2, "-o", "out.docx"),
+        ("-k", 2, "-o", "nowhere/out.csv"),
+        ("-k", 2, "-o", "."),
+        ("-k", 2, "--report", "out.pdf"),
+        ("-k", 2, "-o", "pool.csv"),
+        ("-k", 2, "--test", "other.csv", "-o", "other.csv"),
+        ("-k", 2, "-o", "linked.csv"),
     ],
 )
 def test_a_bad_wish_gets_a_sentence(
@@ -139,7 +139,6 @@ def test_a_bad_wish_gets_a_sentence(
     small: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[object, ...],
-    said: tuple[str, ...],
 ) -> None:
     monkeypatch.chdir(small.parent)
     text(small.parent, "3\n12\n", "known.txt")
@@ -150,7 +149,7 @@ def test_a_bad_wish_gets_a_sentence(
     assert ran.code == 1, ran.err
     lines = [line for line in ran.err.splitlines() if not line.startswith("note: ")]
     assert len(lines) == 1 and lines[0].startswith("evgp: ")
-    assert all(part in lines[0] for part in said), lines[0]
+    printed(lines[0])
     assert ran.out == ""
     assert {path.name: path.read_bytes() for path in small.parent.iterdir()} == before
 
@@ -198,11 +197,12 @@ def test_unusual_numbers_are_picked_from(run, tmp_path: Path, array: np.ndarray)
 
 def test_images_are_flattened_and_it_is_said(run, tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(12, 1, 2, 2))
-    np.save(tmp_path / "pool.npy", x)
+    for name in ("pool.npy", "test.npy"):
+        np.save(tmp_path / name, x)
     np.save(tmp_path / "flat.npy", x.reshape(12, 4))
-    ran = run("pick", tmp_path / "pool.npy", "-k", 3, "--test", tmp_path / "pool.npy")
+    ran = run("pick", tmp_path / "pool.npy", "-k", 3, "--test", tmp_path / "test.npy")
     assert ran.code == 0
-    assert ran.err.count("12x1x2x2 numbers, flattened to 4 in each row") == 2
+    assert ran.err.count("pool.npy: 12x1x2x2 numbers, flattened to 4 in each row") == 1
     flat = run("pick", tmp_path / "flat.npy", "-k", 3, "--test", tmp_path / "flat.npy")
     assert ran.out == flat.out
 
@@ -229,7 +229,7 @@ def test_odd_columns_are_said(run, small: Path, tmp_path: Path) -> None:
     lines = [f"{j},{j * j % 7},{j % 2},5" for j in range(12)]
     pool = text(tmp_path, "\n".join(["key,a,label,same", *lines]), "odd.csv")
     err = run("pick", pool, "-k", 2).err
-    assert "column 'key': another whole number in each row, as in an id" in err
+    assert "column 'key' left out: another value in each row, as in an id" in err
     assert "column 'label': named like the label" in err
     assert "dropped 1 constant column ('same')" in err
 
@@ -248,7 +248,7 @@ def test_one_is_not_many(run, small: Path, tmp_path: Path) -> None:
     err = run("pick", pool, "-k", 1, "--labelled", tmp_path / "known.txt").err
     assert "read as 1 row number (counted from 0) that is labelled" in err
     assert "1 of 5 rows is a copy of another" in err
-    assert "of what any other row could do" in err
+    assert "of the largest reduction any other row could achieve" in err
 
 
 def test_an_array_may_be_named_for_one_of_two_files(run, tmp_path: Path) -> None:
@@ -258,7 +258,8 @@ def test_an_array_may_be_named_for_one_of_two_files(run, tmp_path: Path) -> None
     line = (tmp_path / "pool.npz", "-k", 2, "--array", "one", "--test", tmp_path / "test.npy")
     assert run("pick", *line).code == 0
     ran = run("pick", tmp_path / "test.npy", "-k", 2, "--array", "one")
-    assert ran.code == 1 and "the only kind that --array is for" in ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)
 
 
 def test_what_does_not_fit_is_refused(

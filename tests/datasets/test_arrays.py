@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evgp._errors import DatasetError, DataWarning
 from evgp.datasets.arrays import read_array, read_npy, read_npz
+from evgp.errors import DatasetError, DataWarning
+from tests.messages import refused, warned
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -37,46 +38,44 @@ def test_columns_first_is_understood(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("array", "said"),
+    "array",
     [
-        (np.array([[1, "a"]], dtype=object), "Python objects"),
-        (X + 1j, "complex numbers"),
-        (np.array([["a", "b"]]), "expected real numbers"),
-        (np.array([["2020-01-01"]], dtype="M8[D]"), "expected real numbers"),
-        (np.zeros(3, dtype=[("a", "f8"), ("b", "f8")]), "expected real numbers"),
-        (X[0], r"reshape\(-1, 1\)"),
-        (np.array(3.0), "a scalar"),
-        (np.empty((0, 3)), "holds no numbers"),
-        (np.empty((3, 0)), "holds no numbers"),
+        np.array([[1, "a"]], dtype=object),
+        X + 1j,
+        np.array([["a", "b"]]),
+        np.array([["2020-01-01"]], dtype="M8[D]"),
+        np.zeros(3, dtype=[("a", "f8"), ("b", "f8")]),
+        X[0],
+        np.array(3.0),
+        np.empty((0, 3)),
+        np.empty((3, 0)),
     ],
 )
-def test_what_is_no_table_of_numbers_is_refused(tmp_path: Path, array: object, said: str) -> None:
+def test_what_is_no_table_of_numbers_is_refused(tmp_path: Path, array: object) -> None:
     np.save(tmp_path / "x.npy", array, allow_pickle=True)
-    with pytest.raises(DatasetError, match=said):
+    with refused(DatasetError):
         read_npy(tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content",
     [
-        (forged("(2500000000, 1000)"), "the header promises 20,000,000,000,000 bytes"),
-        (forged("(9223372036854775807, 9223372036854775807)"), "the header promises"),
-        (forged("(-2, 4)"), "negative size"),
-        (forged("(8, 1)", data=b"\0" * 63), "the header promises 64 bytes of numbers, the file"),
-        (forged("(8, 1)")[:40], "damaged header"),
-        (forged(".8, 1)"), "damaged header"),
-        (b"not an array at all", "damaged header"),
-        (b"\x80\x04N.", "damaged header"),
-        (b"\x93NUMPY\x01\x00\xff\xff{", "damaged header"),
-        (b"\x93NUMPY\x09\x00", "damaged header"),
+        forged("(2500000000, 1000)"),
+        forged("(9223372036854775807, 9223372036854775807)"),
+        forged("(-2, 4)"),
+        forged("(8, 1)", data=b"\0" * 63),
+        forged("(8, 1)")[:40],
+        forged(".8, 1)"),
+        b"not an array at all",
+        b"\x80\x04N.",
+        b"\x93NUMPY\x01\x00\xff\xff{",
+        b"\x93NUMPY\x09\x00",
     ],
 )
-def test_a_lying_npy_is_refused_without_allocating(
-    tmp_path: Path, content: bytes, said: str
-) -> None:
+def test_a_lying_npy_is_refused_without_allocating(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.npy").write_bytes(content)
     tracemalloc.start()
-    with pytest.raises(DatasetError, match=said):
+    with refused(DatasetError):
         read_npy(tmp_path / "x.npy")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -92,9 +91,9 @@ def test_the_only_table_of_an_archive_is_taken(tmp_path: Path) -> None:
 
 def test_a_choice_of_tables_is_asked_for(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", a=X, b=X, c=X[0])
-    with pytest.raises(DatasetError, match=r"got a 4x3, b 4x3, c 3; choose one with array="):
+    with refused(DatasetError):
         read_npz(tmp_path / "x.npz")
-    with pytest.raises(DatasetError, match="expected an array named 'z'"):
+    with refused(DatasetError):
         read_npz(tmp_path / "x.npz", "z")
 
 
@@ -120,7 +119,7 @@ def test_every_packing_is_read(tmp_path: Path, method: int) -> None:
 def test_no_packing_unpacks_more_than_is_read(tmp_path: Path, method: int) -> None:
     (tmp_path / "x.npz").write_bytes(packed(np.zeros((5000, 1000)), method))
     tracemalloc.start()
-    with pytest.raises(DatasetError, match="which no real data do"):
+    with refused(DatasetError):
         read_npz(tmp_path / "x.npz")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -132,17 +131,17 @@ def test_every_packing_may_be_damaged(tmp_path: Path, method: int) -> None:
     whole = packed(np.random.default_rng(0).normal(size=(50, 40)), method)
     for content in (_spoiled(whole), whole[:50] + b"\xff" * 9 + whole[59:]):
         (tmp_path / "x.npz").write_bytes(content)
-        with pytest.raises(DatasetError, match="damaged"):
+        with refused(DatasetError):
             read_npz(tmp_path / "x.npz")
 
 
 def test_more_axes_are_flattened_with_a_warning(tmp_path: Path) -> None:
     images = np.arange(48.0).reshape(4, 1, 3, 4)
     np.savez(tmp_path / "x.npz", x=images, y=np.arange(4))
-    with pytest.warns(DataWarning, match="4x1x3x4 numbers, flattened to 12 in each row"):
+    with warned(DataWarning):
         np.testing.assert_array_equal(read_npz(tmp_path / "x.npz"), images.reshape(4, 12))
     np.save(tmp_path / "x.npy", np.asfortranarray(images))
-    with pytest.warns(DataWarning, match="flattened"):
+    with warned(DataWarning):
         np.testing.assert_array_equal(read_npy(tmp_path / "x.npy"), images.reshape(4, 12))
 
 
@@ -150,7 +149,7 @@ def test_a_bomb_is_refused(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((5000, 1000)))
     assert (tmp_path / "bomb.npz").stat().st_size < 10**5
     tracemalloc.start()
-    with pytest.raises(DatasetError, match="would unpack to 40,000,000, which no real data do"):
+    with refused(DatasetError):
         read_npz(tmp_path / "bomb.npz")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -161,14 +160,14 @@ def test_a_bomb_is_refused(tmp_path: Path) -> None:
 def test_a_lying_archive_is_refused(tmp_path: Path, shape: str) -> None:
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("x.npy", forged(shape))
-    with pytest.raises(DatasetError, match="the header promises"):
+    with refused(DatasetError):
         read_npz(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize("objects", [[[1, "a"]], [{"a": 1}]], ids=["two axes", "one axis"])
 def test_objects_in_an_archive_are_refused(tmp_path: Path, objects: list[object]) -> None:
     np.savez(tmp_path / "x.npz", x=np.array(objects, dtype=object))
-    with pytest.raises(DatasetError, match="Python objects, which are never unpickled"):
+    with refused(DatasetError):
         read_npz(tmp_path / "x.npz")
 
 
@@ -177,7 +176,7 @@ def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
     np.savez_compressed(whole, x=np.random.default_rng(0).normal(size=(50, 40)))
     for content in (b"", b"PK", whole.getvalue()[:-30], _spoiled(whole.getvalue())):
         (tmp_path / "x.npz").write_bytes(content)
-        with pytest.raises(DatasetError, match="damaged"):
+        with refused(DatasetError):
             read_npz(tmp_path / "x.npz")
 
 
@@ -188,7 +187,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
         available = 100
 
     monkeypatch.setattr("psutil.virtual_memory", Little)
-    with pytest.raises(DatasetError, match="of memory are free"):
+    with refused(DatasetError):
         read_npy(tmp_path / "x.npy")
 
 

@@ -11,8 +11,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evgp._errors import DatasetError, DataWarning
 from evgp.datasets import Encoder, Table
+from evgp.errors import DatasetError, DataWarning
+from tests.conftest import examples
+from tests.messages import refused, warned
 
 
 def table(source: str = "pool.csv", **columns: object) -> Table:
@@ -29,21 +31,21 @@ numbers = arrays(
 words = st.lists(st.sampled_from(["red", "green", "blue", ""]), min_size=5, max_size=30)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(x=numbers)
 def test_numbers_get_mean_zero_and_unit_deviation(x: np.ndarray) -> None:
     # Whatever their size: the smallest and the largest floats included.
     with np.errstate(over="ignore"):
         scaled = x / np.maximum(np.abs(x).max(axis=0), np.finfo(float).tiny)
     assume((np.ptp(scaled, axis=0) > 1e-6).any())
-    made = Encoder.fit(table(**{f"x{j}": column for j, column in enumerate(x.T)}))
+    made = Encoder.fit(table(**{f"x{j}": column for j, column in enumerate(x.T)}), scale="columns")
     wide = [j for j, column in enumerate(made.columns) if column.std > 1e-6]
     z = made.transform(table(**{f"x{j}": column for j, column in enumerate(x.T)}))[:, wide]
     np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(z.std(axis=0), 1, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(kinds=words, seed=st.integers(0, 100))
 def test_shuffled_rows_give_shuffled_features(kinds: list[str], seed: int) -> None:
     assume(1 < len(set(kinds)))
@@ -58,7 +60,7 @@ def test_shuffled_rows_give_shuffled_features(kinds: list[str], seed: int) -> No
     np.testing.assert_allclose(again.transform(shuffled), made.transform(shuffled), atol=1e-12)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(kinds=words)
 def test_one_hot_rows_sum_to_one(kinds: list[str]) -> None:
     assume(1 < len(set(kinds)))
@@ -70,9 +72,7 @@ def test_one_hot_rows_sum_to_one(kinds: list[str]) -> None:
 
 def test_without_standardise_numbers_stay() -> None:
     pool = table(a=[1.0, 2.0], b=[7, 7])
-    np.testing.assert_array_equal(
-        Encoder.fit(pool, standardise=False).transform(pool), [[1, 7], [2, 7]]
-    )
+    np.testing.assert_array_equal(Encoder.fit(pool, scale=None).transform(pool), [[1, 7], [2, 7]])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_every_kind_of_word_is_one_hot(cells: pa.Array) -> None:
 @pytest.mark.parametrize(
     "cells",
     [
-        pa.array([[1.0], [2.0]]),
+        pa.array([[[1.0]], [[2.0]]]),
         pa.array([{"x": 1}, {"x": 2}]),
         pa.array([b"a", b"b"]),
         pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())),
@@ -123,7 +123,7 @@ def test_every_kind_of_word_is_one_hot(cells: pa.Array) -> None:
     ids=lambda cells: str(cells.type)[:10],
 )
 def test_nested_and_binary_columns_are_refused_by_name(cells: pa.Array) -> None:
-    with pytest.raises(DatasetError, match=r"expected numbers or words in column 'odd'.*drop="):
+    with refused(DatasetError):
         Encoder.fit(table(odd=cells, a=[1, 2]))
     assert Encoder.fit(table(odd=cells, a=[1, 2]), drop=["odd"]).names == ("a",)
 
@@ -138,13 +138,13 @@ def test_holes_are_named_with_column_count_and_rows() -> None:
         Encoder.fit(pool)
     assert str(caught.value) == (
         "pool.csv: expected a value in each cell, got 3 missing or NaN in column 'a' (rows 1, 2, 4)"
-        "; 2 infinite in column 'b' (rows 1, 3); 1 missing in column 'c' (row 1) (rows count from "
-        "0); fill them in, or use impute=True"
+        "; 2 infinite in column 'b' (rows 1, 3); 1 missing in column 'c' (row 1, counting from 0)"
+        "; fill them in, or use impute=True"
     )
 
 
 def test_many_holes_make_one_sentence() -> None:
-    with pytest.raises(DatasetError, match="and 7 more columns"):
+    with refused(DatasetError):
         Encoder.fit(table(**{f"x{j}": [None, 1.0] for j in range(12)}))
 
 
@@ -152,7 +152,7 @@ def test_holes_are_filled_on_request() -> None:
     pool = table(a=[1.0, None, 3.0, float("inf"), 5.0], c=["x", None, "y", "x", "y"], d=[None] * 5)
     made = Encoder.fit(pool, impute=True)
     assert made.notes[0].startswith("filled 8 cells with the pool's mean or most frequent word")
-    with pytest.warns(DataWarning, match="filled 2 cells"):
+    with warned(DataWarning):
         x = made.transform(table(a=[3.0, None], c=["x", None], d=[None, 1]))
     np.testing.assert_array_equal(x[0], x[1])
 
@@ -164,44 +164,39 @@ def test_constant_columns_are_dropped_and_reported() -> None:
 
 
 def test_nothing_left_is_an_error() -> None:
-    with pytest.raises(
-        DatasetError, match="1 constant column and 1 left out; there is nothing to choose by"
-    ):
+    with refused(DatasetError):
         Encoder.fit(table(a=[1, 1], b=[1, 2]), drop=["b"])
 
 
 def test_one_row_is_an_error() -> None:
-    with pytest.raises(DatasetError, match="expected at least 2 rows to choose from, got 1"):
+    with refused(DatasetError):
         Encoder.fit(table(a=[1]))
 
 
 def test_unknown_names_are_an_error() -> None:
-    with pytest.raises(DatasetError, match="expected a column 'key', got 'size', 'kind'"):
+    with refused(DatasetError):
         Encoder.fit(POOL, id="key")
-    with pytest.raises(DatasetError, match="expected a column 'key'"):
+    with refused(DatasetError):
         Encoder.fit(POOL, drop=["key"])
 
 
 def test_too_many_categories_are_refused() -> None:
     kinds = [f"k{j % 60}" for j in range(120)]
-    with pytest.raises(
-        DatasetError,
-        match="at most 50 categories in column 'kind', got 60; use drop='kind', or raise",
-    ):
+    with refused(DatasetError):
         Encoder.fit(table(kind=kinds))
     assert len(Encoder.fit(table(kind=kinds), max_categories=60).names) == 60
 
 
 def test_a_column_of_names_is_no_category() -> None:
-    with pytest.raises(DatasetError, match="another word in each of 4 rows; use id='name' or"):
+    with refused(DatasetError):
         Encoder.fit(table(name=["ann", "bob", "cy", "di"], a=[1, 2, 3, 4]))
     assert Encoder.fit(table(name=["ann", "bob"], a=[1, 2]), id="name").names == ("a",)
 
 
 def test_numbers_that_are_not_quite_get_a_hint() -> None:
-    with pytest.raises(DatasetError, match=r"most of column 'age' are numbers, but '\?' is not"):
+    with refused(DatasetError):
         Encoder.fit(table(age=["31", "?", "44", "58"]))
-    with pytest.raises(DatasetError, match="seems to hold decimal commas"):
+    with refused(DatasetError):
         Encoder.fit(table(age=["3,1", "4,4", "5,8"]))
     made = Encoder.fit(table(age=["31", "?", "44", "44"]))
     assert "but '?' is not (taken as 3 categories)" in made.notes[0]
@@ -249,14 +244,12 @@ def test_another_table_is_matched_by_name_with_the_pools_scaling() -> None:
 
 
 def test_missing_columns_are_named() -> None:
-    with pytest.raises(
-        DatasetError, match=r"test.csv: expected the columns of pool.csv, got none "
-    ):
+    with refused(DatasetError):
         Encoder.fit(POOL).transform(table("test.csv", size=[1.0]))
 
 
 def test_unknown_words_count_as_none_and_are_said() -> None:
-    with pytest.warns(DataWarning, match=r"test.csv: 2 cells of column 'kind' with words that"):
+    with warned(DataWarning):
         x = Encoder.fit(POOL).transform(table("test.csv", size=[3.0, 3, 3], kind=["z", "a", "y"]))
     np.testing.assert_array_equal(x[:, 1:], [[0, 0], [1, 0], [0, 0]])
 
@@ -266,17 +259,15 @@ def test_extra_columns_are_ignored_and_said() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made.transform(table("test.csv", a=[1], b=[9], key=[1]))
-    with pytest.warns(
-        DataWarning, match=r"ignored 1 column \('more'\) that pool.csv does not have"
-    ):
+    with warned(DataWarning):
         made.transform(table("test.csv", a=[1], more=[2]))
 
 
 def test_another_kind_of_column_is_refused() -> None:
     made = Encoder.fit(POOL)
-    with pytest.raises(DatasetError, match=r"expected numbers in column 'size', as in pool\.csv"):
+    with refused(DatasetError):
         made.transform(table("test.csv", size=["x"], kind=["a"]))
-    with pytest.raises(DatasetError, match=r"expected words in column 'kind', as in pool\.csv"):
+    with refused(DatasetError):
         made.transform(table("test.csv", size=[1], kind=[[1]]))
-    with pytest.raises(DatasetError, match="1 missing or NaN in column 'size'"):
+    with refused(DatasetError):
         made.transform(table("pool.csv", size=[None], kind=["a"]))

@@ -7,8 +7,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from evgp._errors import DatasetError, DataWarning
 from evgp.datasets.files import atomic, check_writable, write_rows, write_text
+from evgp.errors import DatasetError, DataWarning
+from tests.messages import refused, warned
 
 COLUMNS = {"rank": [1, 2], "id": ["a,b", 'say "ü"'], "gain": [0.1 + 0.2, 1e-300]}
 
@@ -55,7 +56,7 @@ def test_text_like_a_formula_gets_a_quote_in_separated_files(tmp_path: Path) -> 
     cells = ["=A1", "+x", "-x", "@x", "\tx", "\rx", "-3", "+4.5e-6", -3, -0.5, "x=1", ""]
     safe = [f"'{cell}" for cell in cells[:6]] + [str(cell) for cell in cells[6:]]
     for name, mark in (("out.csv", ","), ("out.tsv", "\t")):
-        with pytest.warns(DataWarning, match="6 cells start with a sign"):
+        with warned(DataWarning):
             write_rows(tmp_path / name, {"id": cells, "rank": list(range(12))})
         with (tmp_path / name).open(newline="") as stream:
             assert [row["id"] for row in csv.DictReader(stream, delimiter=mark)] == safe
@@ -90,15 +91,15 @@ def test_rows_come_back_as_parquet(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_refused_first(tmp_path: Path) -> None:
-    for path, said in {
-        tmp_path: "got a directory",
-        tmp_path / "out.xlsx": r"expected a name ending in \.csv, \.tsv, \.jsonl or \.parquet",
-        tmp_path / "nowhere" / "out.csv": "does not exist; create it first",
-        Path("/dev/null"): "expected a name ending in",
-    }.items():
-        with pytest.raises(DatasetError, match=said):
+    for path in (
+        tmp_path,
+        tmp_path / "out.docx",
+        tmp_path / "nowhere" / "out.csv",
+        Path("/dev/null"),
+    ):
+        with refused(DatasetError):
             check_writable(path)
-    with pytest.raises(DatasetError, match=r"expected a name ending in \.html"):
+    with refused(DatasetError):
         check_writable(tmp_path / "out.csv", (".html",))
     check_writable(tmp_path / "out.CSV")
 
@@ -107,5 +108,5 @@ def test_a_folder_that_may_not_be_written_to_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(DatasetError, match="may not be written to"):
+    with refused(DatasetError):
         check_writable(tmp_path / "out.csv")

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import evgp
 from evgp import Selection
-from evgp._errors import DatasetError, PoolError
 from evgp.datasets import Table
+from evgp.errors import DatasetError, PoolError
+from tests.messages import refused
 from tests.pool.conftest import build, parts
 
 OURS = ["rank", "row", "gain", "variance_left"]
@@ -138,36 +139,33 @@ def test_what_the_frame_says_leads_back_to_the_pool() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pool", "error", "words"),
+    ("pool", "error"),
     [
-        (FRAME[:2], PoolError, r"the rows that were picked from, at least 3 in number; got 2$"),
-        (np.zeros((4, 3, 2)), DatasetError, r"rows and columns, got 4 x 3 x 2; give a table"),
-        (5, DatasetError, r"expected a pandas or polars frame, .* as pool, got int$"),
-        ({"a": [1, 2]}, DatasetError, "as pool, got dict$"),
-        ([[1], [2, 3]], DatasetError, "expected rows of equal length in pool"),
-        (pl.Series([1, 2, 3]), DatasetError, "as pool, got Series$"),
-        ("absent.csv", DatasetError, "absent.csv: no such file"),
-        ("absent.parquet", DatasetError, "absent.parquet: no such file"),
+        (FRAME[:2], PoolError),
+        (5, DatasetError),
+        ({"a": [1, 2]}, DatasetError),
+        ([[1], [2, 3]], DatasetError),
+        (pl.Series([1, 2, 3]), DatasetError),
+        ("absent.csv", DatasetError),
+        ("absent.parquet", DatasetError),
     ],
     ids=str,
 )
-def test_what_cannot_be_shown_is_refused(pool, error, words) -> None:
-    with pytest.raises(error, match=words):
+def test_what_cannot_be_shown_is_refused(pool, error) -> None:
+    with refused(error):
         PICKS.to_frame(pool)
 
 
 def test_another_pool_is_refused_by_the_number_of_its_rows() -> None:
     picks = evgp.pick(X, 1)
     for pool in (X[:3], np.concatenate([X, X])):
-        with pytest.raises(PoolError, match=f"picked from, 4 in number; got {len(pool)}"):
+        with refused(PoolError):
             picks.to_frame(pool)
 
 
 def test_without_pandas_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(
-        ImportError, match=r"pandas, which is not installed; do `pip install pandas`"
-    ):
+    with refused(ImportError):
         PICKS.to_frame()
 
 

@@ -1,8 +1,8 @@
 """A folder of images becomes one array, and every file that cannot be used is named."""
 
+import logging
 import os
 import struct
-import subprocess
 import sys
 import threading
 import warnings
@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFile, features
 
-from evgp._errors import DatasetError
 from evgp.datasets import images as photos
 from evgp.datasets import read_images
 from evgp.datasets.images import Images
+from evgp.errors import DatasetError
 from tests.conftest import absent
+from tests.messages import refused
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
 
@@ -167,7 +168,7 @@ def test_a_pipe_is_never_waited_for(folder: Path) -> None:
 
     def run() -> None:
         notes.extend(read_images(folder).notes)
-        with pytest.raises(photos.Unusable, match="not plain"):
+        with refused(photos.Unusable):
             photos.read_header(folder / "pipe.png")
         done.set()
 
@@ -227,28 +228,28 @@ def test_a_name_that_utf8_cannot_hold_is_written_with_question_marks(folder: Pat
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    "files",
     [
-        ({}, r"got none \(it holds nothing else\)"),
-        ({"a.txt": b"text"}, r"got none \(1 file left out, not images: a.txt\)"),
-        ({"a.jpg": cut("JPEG"), "b.jpg": cut("JPEG")}, r"got none .*cut short: a.jpg, b.jpg"),
-        ({"a.jpg": cut("JPEG"), "b.bmp": None}, r"got only b.bmp .*cut short: a.jpg"),
-        ({"b.bmp": None}, r"got only b.bmp \(it holds nothing else\)"),
+        {},
+        {"a.txt": b"text"},
+        {"a.jpg": cut("JPEG"), "b.jpg": cut("JPEG")},
+        {"a.jpg": cut("JPEG"), "b.bmp": None},
+        {"b.bmp": None},
     ],
 )
-def test_too_few_images_are_refused_with_the_reasons(tmp_path: Path, files, said: str) -> None:
+def test_too_few_images_are_refused_with_the_reasons(tmp_path: Path, files) -> None:
     for name, data in files.items():
         save(tmp_path / name) if data is None else (tmp_path / name).write_bytes(data)
-    with pytest.raises(DatasetError, match=f"expected at least 2 images to choose from, {said}"):
+    with refused(DatasetError):
         read_images(tmp_path)
 
 
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="got nothing of that name"):
+    with refused(DatasetError):
         read_images(tmp_path / "gone")
-    with pytest.raises(DatasetError, match="got a file"):
+    with refused(DatasetError):
         read_images(save(tmp_path / "a.png"))
-    with pytest.raises(DatasetError, match="size=0"):
+    with refused(DatasetError):
         read_images(tmp_path, size=0)
 
 
@@ -351,7 +352,7 @@ def test_a_link_to_itself_is_left_out(tmp_path) -> None:
     assert any("me.png" in note for note in images.notes)
 
 
-def test_many_files_keep_their_order_and_progress_is_told(tmp_path: Path) -> None:
+def test_many_files_keep_their_order_and_progress_is_reported(tmp_path: Path) -> None:
     for j in range(300):
         save(tmp_path / f"{j:03d}.png", j % 256, mode="L")
     (tmp_path / "007.png").write_bytes(cut("PNG", 8, "L"))
@@ -376,20 +377,18 @@ def test_pillow_stays_as_it_was(folder: Path) -> None:
     assert after == before
 
 
-def test_a_broken_tiff_says_nothing_on_stderr(folder: Path) -> None:
+def test_a_broken_tiff_says_nothing_on_stderr(folder: Path, capfd, monkeypatch) -> None:
     stream = BytesIO()
     Image.new("RGB", (8, 8), RED).save(stream, "TIFF")
     tag = struct.pack("<HHI", 277, 3, 1)  # samples per pixel
     broken = stream.getvalue().replace(tag + b"\x03\0", tag + b"\0\x08")
     assert broken != stream.getvalue()
     (folder / "odd.tiff").write_bytes(broken)
-    code = "import sys; from evgp.datasets import read_images; read_images(sys.argv[1])"
-    ran = subprocess.run(
-        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True
-    )
-    assert ran.stderr == ""
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # as where nobody asks for a log
+    read_images(folder)
+    assert capfd.readouterr().err == ""
 
 
 def test_an_array_that_would_not_fit_is_refused_before_it_is_made(folder: Path) -> None:
-    with pytest.raises(DatasetError, match="GB of memory are free"):
+    with refused(DatasetError):
         read_images(folder, size=10_000_000)

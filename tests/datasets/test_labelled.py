@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evgp._errors import DatasetError
 from evgp.datasets import Encoder, Labelled, Table, ids, read_labelled, write_rows
+from evgp.errors import DatasetError
+from tests.messages import refused
 
 POOL = Table(
     pa.table({"key": ["01", "02", "x3", "x4"], "a": [1.0, 2.0, 3.0, 5.0], "b": [0, 1, 1, 0]}),
@@ -37,7 +38,7 @@ def read(folder: Path, content: str, name: str = "known.csv", id: str | None = "
         ("known.csv", "key,a,b,label\nx3,3,1,7\n01,1,0,8\n"),
     ],
 )
-@pytest.mark.filterwarnings("ignore::evgp._errors.DataWarning")
+@pytest.mark.filterwarnings("ignore::evgp.errors.DataWarning")
 def test_ids_are_found(tmp_path: Path, name: str, content: str) -> None:
     found = read(tmp_path, content, name)
     assert found.rows.tolist() == [2, 0]
@@ -122,39 +123,36 @@ def test_a_pool_of_one_column_is_not_taken_for_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "id", "said"),
+    ("content", "id"),
     [
         (
             "x3\nzz\nqq\n",
             "key",
-            r"expected values of 'key', got 2 that the pool does not have \(zz",
         ),
         (
             "2\n4\n",
             None,
-            r"expected row numbers in 0\.\.3, got 1 that the pool does not have \(4\)",
         ),
-        ("-1\n", None, r"row numbers in 0\.\.3"),
+        ("-1\n", None),
         (
             "c,d\n1,2\n",
             "key",
-            "expected the columns of pool.csv, or a column 'key' or 'id', got c, d",
         ),
-        ("", "key", "got an empty file"),
+        ("", "key"),
     ],
 )
 def test_what_is_not_understood_gets_a_sentence(
-    tmp_path: Path, content: str, id: str | None, said: str
+    tmp_path: Path, content: str, id: str | None
 ) -> None:
-    with pytest.raises(DatasetError, match=said):
+    with refused(DatasetError):
         read(tmp_path, content, id=id)
 
 
 def test_a_missing_file_gets_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="no such file"):
+    with refused(DatasetError):
         read_labelled(tmp_path / "nowhere.csv", ENCODER, NAMES, id="key")
     (tmp_path / "known.txt").write_bytes(b"caf\xe9\n")
-    with pytest.raises(DatasetError, match="in UTF-8"):
+    with refused(DatasetError):
         read_labelled(tmp_path / "known.txt", ENCODER, NAMES, id="key")
 
 
@@ -167,11 +165,11 @@ def test_ids_are_different_and_present() -> None:
     assert ids(named(7, 8), "key") == [7, 8]
     fine = Table(pa.table({"key": pa.array([1, 2], pa.timestamp("ns"))}), "pool.csv")
     assert ids(fine, "key")[0] == "1970-01-01 00:00:00.000000001"
-    with pytest.raises(DatasetError, match=r"got 2 more than once in column 'key' \('a', 'b'\)"):
+    with refused(DatasetError):
         ids(named("a", "b", "a", "b", "c"), "key")
-    with pytest.raises(DatasetError, match=r"got 1 missing in column 'key' \(row 1; rows count"):
+    with refused(DatasetError):
         ids(named("a", None), "key")
-    with pytest.raises(DatasetError, match="expected words or numbers in id column 'key'"):
+    with refused(DatasetError):
         ids(named([1], [2]), "key")
 
 
@@ -181,7 +179,7 @@ def test_a_mistyped_first_line_is_no_heading(tmp_path, first) -> None:
     names = [f"r{row}" for row in range(5)] if named else range(5)
     path = tmp_path / "labelled.txt"
     path.write_text(f"{first}\n{'r1' if named else 2}\n")
-    with pytest.raises(DatasetError, match=f"got 1 that the pool does not have \\({first}\\)"):
+    with refused(DatasetError):
         read_labelled(path, None, names, id="name" if named else None)
     path.write_text(f"{'name' if named else 'row'}\n{'r1' if named else 2}\n")
     found = read_labelled(path, None, names, id="name" if named else None)

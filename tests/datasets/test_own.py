@@ -12,8 +12,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evgp._errors import DatasetError, DataWarning
 from evgp.datasets import load_csv
+from evgp.errors import DatasetError, DataWarning
+from tests.conftest import examples
+from tests.messages import refused, warned
 
 RNG = np.random.default_rng(0)
 
@@ -80,7 +82,7 @@ def test_the_task_may_be_chosen(tmp_path: Path) -> None:
 
 
 @given(n=st.integers(4, 50), share=st.floats(0.05, 0.5), seed=st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_any_parts_are_disjoint_and_whole(
     tmp_path_factory: pytest.TempPathFactory, n: int, share: float, seed: int
 ) -> None:
@@ -115,36 +117,33 @@ def test_words_that_only_the_test_has_are_a_warning(tmp_path: Path) -> None:
     kinds = np.array(["a", "b"] * 30, dtype=object)
     kinds[order[40]] = "new"
     path = table(tmp_path, kind=kinds.tolist(), y=np.arange(60.0))
-    with pytest.warns(DataWarning, match=r"words that .*\(pool\) does not have"):
+    with warned(DataWarning):
         data = load_csv(path, "y")
     assert data.x_test[10, 2:].tolist() == [0, 0]
 
 
-def test_constant_columns_are_left_out_and_told(tmp_path: Path) -> None:
-    with pytest.warns(DataWarning, match="dropped 1 constant column"):
+def test_constant_columns_are_left_out_and_reported(tmp_path: Path) -> None:
+    with warned(DataWarning):
         data = load_csv(table(tmp_path, y=np.arange(60.0), same=[1] * 60), "y")
     assert data.x.shape[1] == 4
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    "labels",
     [
-        ([None, 2.5, *range(58)], "expected a label in each row, got 1 missing or NaN .*row 0"),
-        (["a", None, *["b"] * 58], "expected a label in each row, got 1 missing .*row 1"),
-        ([1.0, np.inf, *range(58)], "1 infinite"),
-        ([None] * 60, "60 missing"),
-        ([7] * 60, "expected labels that differ in column 'label', got '7' in all 60 rows"),
-        (["a"] * 60, "got 'a' in all 60 rows"),
-        ([f"word {row}" for row in range(60)], "expected classes .* 60 different labels"),
+        [None, 2.5, *range(58)],
+        ["a", None, *["b"] * 58],
+        [1.0, np.inf, *range(58)],
+        [None] * 60,
+        [7] * 60,
+        ["a"] * 60,
+        [f"word {row}" for row in range(60)],
     ],
 )
-def test_labels_that_cannot_be_learnt_are_refused(
-    tmp_path: Path, labels: list[object], said: str
-) -> None:
+def test_labels_that_cannot_be_learnt_are_refused(tmp_path: Path, labels: list[object]) -> None:
     path = table(tmp_path, label=labels)
-    with pytest.raises(DatasetError, match=said) as told:
+    with refused(DatasetError):
         load_csv(path, "label")
-    assert "\n" not in str(told.value)
 
 
 def test_classes_seen_only_in_the_test_are_named(tmp_path: Path) -> None:
@@ -152,7 +151,7 @@ def test_classes_seen_only_in_the_test_are_named(tmp_path: Path) -> None:
     labels = np.array(["a", "b"] * 30, dtype=object)
     labels[order[[40, 41, 50]]] = ["rare", "odd", "rare"]
     path = table(tmp_path, label=labels.tolist())
-    with pytest.raises(DatasetError, match=r"got 'odd', 'rare' in the test part only \(3 rows\)"):
+    with refused(DatasetError):
         load_csv(path, "label")
     assert load_csv(path, "label", seed=5, test=0.1).classes == 4
 
@@ -161,15 +160,15 @@ def test_targets_that_differ_only_in_the_test_are_refused(tmp_path: Path) -> Non
     order = np.random.RandomState(0).permutation(60)
     y = np.ones(60)
     y[order[30:]] = RNG.normal(size=30)
-    with pytest.raises(DatasetError, match="expected targets that differ in the pool"):
+    with refused(DatasetError):
         load_csv(table(tmp_path, y=y), "y")
 
 
-def test_empty_cells_are_told_by_the_rows_of_the_file(tmp_path: Path) -> None:
+def test_empty_cells_are_named_by_the_rows_of_the_file(tmp_path: Path) -> None:
     hole: list[object] = [1.5, 2.5] * 30
     hole[17] = None
     path = table(tmp_path, y=np.arange(60.0), hole=hole)
-    with pytest.raises(DatasetError, match=r"column 'hole' \(row 17\).*with impute=True"):
+    with refused(DatasetError):
         load_csv(path, "y")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
@@ -179,40 +178,38 @@ def test_empty_cells_are_told_by_the_rows_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("test", [0.0, 1.0, -0.5, 1.5, float("nan"), -3, True, 59, 60, 0.99])
 def test_a_test_part_of_the_wrong_size_is_refused(tmp_path: Path, test: float) -> None:
     path = table(tmp_path, y=np.arange(60.0))
-    with pytest.raises(DatasetError, match=r"test as an integer .* or as a share|at least 2 rows"):
+    with refused(DatasetError):
         load_csv(path, "y", test=test)
 
 
 def test_wrong_names_and_tasks_are_refused(tmp_path: Path) -> None:
     path = table(tmp_path, y=np.arange(60.0), word=["a", "b"] * 30)
-    with pytest.raises(DatasetError, match="expected a column 'z', got 'size'"):
+    with refused(DatasetError):
         load_csv(path, "z")
-    with pytest.raises(DatasetError, match="expected a column 'z'"):
+    with refused(DatasetError):
         load_csv(path, "y", drop=["z"])
-    with pytest.raises(DatasetError, match="got 'y' to be left out"):
+    with refused(DatasetError):
         load_csv(path, "y", drop=["y"])
-    with pytest.raises(DatasetError, match="got 'y' to be left out"):
+    with refused(DatasetError):
         load_csv(path, "y", id="y")
-    with pytest.raises(
-        DatasetError, match="task among auto, regression, classification; got 'ranking'"
-    ):
+    with refused(DatasetError):
         load_csv(path, "y", task="ranking")
-    with pytest.raises(DatasetError, match="got words such as 'a'; use task='classification'"):
+    with refused(DatasetError):
         load_csv(path, "word", task="regression")
-    with pytest.raises(DatasetError, match="use task='regression'"):
+    with refused(DatasetError):
         load_csv(path, "y", task="classification")
-    with pytest.raises(DatasetError, match="no such file"):
+    with refused(DatasetError):
         load_csv(tmp_path / "none.csv", "y")
 
 
 def test_a_label_alone_is_refused(tmp_path: Path) -> None:
     (tmp_path / "y.csv").write_text("y\n" + "\n".join(map(str, range(10))) + "\n")
-    with pytest.raises(DatasetError, match="expected columns beside the label"):
+    with refused(DatasetError):
         load_csv(tmp_path / "y.csv", "y")
 
 
 def test_times_are_no_labels(tmp_path: Path) -> None:
     day = pa.array(range(60), pa.date32())
     pq.write_table(pa.table({"x": np.arange(60.0), "day": day}), tmp_path / "t.parquet")
-    with pytest.raises(DatasetError, match="expected numbers or words in label column 'day'"):
+    with refused(DatasetError):
         load_csv(tmp_path / "t.parquet", "day")

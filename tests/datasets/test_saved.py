@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -13,18 +12,20 @@ from hypothesis import strategies as st
 
 import evgp
 from evgp import Selection
-from evgp._errors import DatasetError
+from evgp.errors import DatasetError
+from tests.conftest import examples
+from tests.messages import refused
 from tests.pool.conftest import build, parts
 
-X = np.random.default_rng(0).normal(size=(30, 3))
+X = np.random.default_rng(0).normal(size=(8, 2))  # few, as each byte of a file is tried
 UNREADABLE = "expected a file written by Selection.save, got one that is cut short, damaged or of"
 
 
 @pytest.fixture(scope="module")
 def real() -> Selection:
-    made = evgp.pick(X, 4, costs=np.ones(30), budget=10.0)
+    made = evgp.pick(X, 3, costs=np.ones(8), budget=10.0)
     # As without the checks of annotations, numbers of NumPy may be among what was asked.
-    return replace(made, settings={**made.settings, "k": np.int64(4), "seed": np.uint8(0)})
+    return replace(made, settings={**made.settings, "k": np.int64(3), "seed": np.uint8(0)})
 
 
 @pytest.fixture
@@ -97,10 +98,12 @@ def test_every_bit_counts(path) -> None:
 
 def test_a_file_that_is_cut_short_is_refused(path) -> None:
     whole = path.read_bytes().rstrip()
-    for length in range(len(whole)):
+    with refused(DatasetError):
+        path.write_bytes(b"")
+        Selection.load(path)
+    for length in range(1, len(whole)):
         path.write_bytes(whole[:length])
-        words = UNREADABLE if length else "expected a selection, got an empty file"
-        with pytest.raises(DatasetError, match=re.escape(words)):
+        with pytest.raises(DatasetError, match=UNREADABLE):
             Selection.load(path)
 
 
@@ -128,24 +131,24 @@ def test_a_file_that_is_cut_short_is_refused(path) -> None:
 def test_other_files_are_refused(tmp_path, text) -> None:
     path = tmp_path / "other.json"
     path.write_text(text)
-    with pytest.raises(DatasetError, match=UNREADABLE):
+    with refused(DatasetError):
         Selection.load(path)
 
 
 def test_binary_files_and_what_is_no_file_are_refused(tmp_path) -> None:
     path = tmp_path / "array.npy"
     np.save(path, X)
-    with pytest.raises(DatasetError, match=UNREADABLE):
+    with refused(DatasetError):
         Selection.load(path)
-    with pytest.raises(DatasetError, match="no such file"):
+    with refused(DatasetError):
         Selection.load(tmp_path / "absent.json")
-    with pytest.raises(DatasetError, match="expected a file, got a directory"):
+    with refused(DatasetError):
         Selection.load(tmp_path)
 
 
 def test_a_newer_format_asks_for_a_newer_evgp(path) -> None:
     path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
-    with pytest.raises(DatasetError, match="version 1 of the format, got version 2; install a new"):
+    with refused(DatasetError):
         Selection.load(path)
 
 
@@ -156,7 +159,7 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.data())
 def test_a_checksum_alone_makes_no_selection(tmp_path_factory, real, data) -> None:
     path = tmp_path_factory.mktemp("forged") / "picks.json"
@@ -184,7 +187,7 @@ def test_a_checksum_alone_makes_no_selection(tmp_path_factory, real, data) -> No
 
 @pytest.mark.parametrize("name", ["picks.pkl", "picks", "absent/picks.json"])
 def test_names_that_cannot_be_written_are_refused(real, tmp_path, name) -> None:
-    with pytest.raises(DatasetError, match=r"expected a name ending in .json|does not exist"):
+    with refused(DatasetError):
         real.save(tmp_path / name)
 
 
@@ -206,6 +209,6 @@ def test_a_failure_leaves_the_old_file(real, path, monkeypatch) -> None:
 def test_settings_that_would_not_come_back_are_refused(path, value) -> None:
     before = path.read_bytes()
     odd = Selection(np.array([1]), np.ones(1), settings={"odd": value})
-    with pytest.raises(DatasetError, match=r"in settings, got .* in 'odd'; replace it by its repr"):
+    with refused(DatasetError):
         odd.save(path)
     assert path.read_bytes() == before

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evgp._errors import DatasetError
 from evgp._reading import reading_within
 from evgp.datasets import open_pool, read_table
 from evgp.datasets.parquet import _counted, read_parquet
 from evgp.datasets.sizes import ParquetSize, decoded, unpacked
+from evgp.errors import DatasetError
+from tests.messages import refused
 
 ROWS = 9_000
 
@@ -108,7 +109,7 @@ def test_words_that_stand_for_gigabytes_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(long_words(100_000, stored=False))
     before = pa.total_allocated_bytes()
-    with pytest.raises(DatasetError, match=r"bytes would unpack to .* which no real data do"):
+    with refused(DatasetError):
         read_table(path)
     assert pa.total_allocated_bytes() - before < 10**7
 
@@ -117,13 +118,13 @@ def test_long_words_are_read_where_they_fit(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(long_words(1_000, stored=False))
     assert read_parquet(path).column("w")[7].as_py() == "h" * 20_000
-    with reading_within(30_000_000), pytest.raises(DatasetError, match="memory= allows"):
+    with reading_within(30_000_000), refused(DatasetError):
         read_parquet(path)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_many_rows_of_nothing_are_refused(tmp_path: Path, suffix: str) -> None:
-    rows = 40_000_000
+    rows = 17_000_000  # of 16 bytes, just above what sparse data may unpack to
     data = pa.table({"a": pa.nulls(rows, pa.int8()), "b": pa.nulls(rows, pa.int8())})
     path = tmp_path / f"a{suffix}"
     if suffix == ".parquet":
@@ -133,7 +134,7 @@ def test_many_rows_of_nothing_are_refused(tmp_path: Path, suffix: str) -> None:
         forged = path.read_bytes().replace(struct.pack("<q", 345), struct.pack("<q", 10**12))
         path.write_bytes(forged)
     tracemalloc.start()
-    with pytest.raises(DatasetError, match="which no real data do"):
+    with refused(DatasetError):
         read_table(path)
     assert tracemalloc.get_traced_memory()[1] < 10**7
     tracemalloc.stop()
@@ -145,9 +146,9 @@ def test_a_buffer_that_claims_to_unpack_to_more_is_refused(tmp_path: Path, claim
     forged = data.replace(struct.pack("<q", 32_000), struct.pack("<q", claim), 1)
     assert forged != data
     (tmp_path / "a.arrow").write_bytes(forged)
-    with pytest.raises(DatasetError, match="which no real data do"):
+    with refused(DatasetError):
         read_table(tmp_path / "a.arrow")
-    with pytest.raises(DatasetError, match="a batch of its rows"):
+    with refused(DatasetError):
         open_pool(tmp_path / "a.arrow")
 
 
@@ -155,13 +156,13 @@ def test_claims_of_rows_without_bytes_are_refused_in_streams(tmp_path: Path) -> 
     data = arrow(pa.table({"a": pa.nulls(3_456)}))
     forged = data.replace(struct.pack("<q", 3_456), struct.pack("<q", 10**14))
     (tmp_path / "a.arrow").write_bytes(forged)
-    with pytest.raises(DatasetError, match="a claim of 100,000,000,000,000 rows"):
+    with refused(DatasetError):
         open_pool(tmp_path / "a.arrow")
 
 
 def test_old_feather_files_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "a.feather").write_bytes(b"FEA1" + bytes(99))
-    with pytest.raises(DatasetError, match="a Feather file of version 1"):
+    with refused(DatasetError):
         read_table(tmp_path / "a.feather")
 
 
@@ -180,5 +181,5 @@ def test_headers_of_pages_that_are_damaged_get_a_sentence(tmp_path: Path, damage
     pq.write_table(table().select(["a", "b"]), path, compression="none")
     whole = path.read_bytes()
     path.write_bytes(whole[:4] + damage + whole[4 + len(damage) :])
-    with pytest.raises(DatasetError, match="expected a Parquet file, got one that is cut short"):
+    with refused(DatasetError):
         read_table(path)

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evgp._errors import DatasetError, DataWarning
 from evgp._linalg import BLOCK, in_pairs
 from evgp.datasets import Encoder, Fitted, Streamed, Survey, Table, open_pool
+from evgp.errors import DatasetError, DataWarning
+from tests.messages import refused, warned
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -65,17 +66,15 @@ def matrix(fitted: Fitted, size: int = BLOCK) -> np.ndarray:
     return np.concatenate([x for _, x in fitted.blocks(0, len(fitted), size)])
 
 
-@pytest.mark.parametrize("standardise", [True, False])
+@pytest.mark.parametrize("scale", ["auto", "columns", None])
 @pytest.mark.parametrize("files", [1, 3])
 def test_a_streamed_table_encodes_as_one_in_memory(
-    tmp_path: Path, files: int, standardise: bool
+    tmp_path: Path, files: int, scale: str | None
 ) -> None:
     table = mixed(9_000)
     folder = saved(tmp_path / "pool", table, files)
-    pool = open_pool(folder, id="name", costs="cost", standardise=standardise)
-    known = Encoder.fit(
-        Table(table, str(folder)), id="name", drop=["cost"], standardise=standardise
-    )
+    pool = open_pool(folder, id="name", costs="cost", scale=scale)
+    known = Encoder.fit(Table(table, str(folder)), id="name", drop=["cost"], scale=scale)
     rows = np.array([0, 17, 4096, 8999])
     fitted = fit(pool, rows)
     assert fitted.names == known.names
@@ -120,10 +119,9 @@ def test_dictionaries_of_numbers_and_with_an_empty_word_are_words(tmp_path: Path
     codes = pa.array([0, 1, 2, 0, 1, 2], pa.int8())
     holed = pa.table({"kind": pa.DictionaryArray.from_arrays(codes, pa.array(["a", None, "b"]))})
     pyarrow.feather.write_feather(holed, tmp_path / "pool.arrow")
-    said = r"2 missing in column 'kind' \(rows 1, 4\)"
-    with pytest.raises(DatasetError, match=said):
+    with refused(DatasetError):
         fit(open_pool(tmp_path / "pool.arrow"))
-    with pytest.raises(DatasetError, match=said):
+    with refused(DatasetError):
         Encoder.fit(Table(holed, "pool"))
 
 
@@ -140,7 +138,7 @@ def test_arrays_of_any_axes_and_type_are_scaled(
     for number, (low, high) in enumerate([(0, 200), (200, 200), (200, 500)]):
         files.append(tmp_path / f"{number}.npy")
         np.save(files[-1], np.asarray(x[low:high], order=order))
-    pool = open_pool(files)
+    pool = open_pool(files, scale="columns")
     assert pool.shape == (4, *axes)
     fitted = fit(pool, np.array([3, 499]))
     y = x.astype(float)
@@ -171,7 +169,7 @@ def test_arrays_encode_as_the_same_table_in_memory(tmp_path: Path) -> None:
 def test_whole_numbers_stay_whole_unless_scaled(tmp_path: Path) -> None:
     tokens = np.random.default_rng(0).integers(0, 50_000, size=(300, 16)).astype(np.uint16)
     np.save(tmp_path / "x.npy", tokens)
-    fitted = fit(open_pool(tmp_path / "x.npy", standardise=False), np.array([1]))
+    fitted = fit(open_pool(tmp_path / "x.npy", scale=None), np.array([1]))
     got = matrix(fitted)
     assert got.dtype == fitted.sample.dtype == np.int64
     np.testing.assert_array_equal(got, tokens)
@@ -186,7 +184,7 @@ def test_constant_channels_become_zero_and_keep_their_place(tmp_path: Path) -> N
     assert fitted.shape == (3, 4, 4)
     assert not matrix(fitted)[:, 1].any()
     assert fitted.notes == ("'channel 1': the same number everywhere, taken as 0",)
-    raw = fit(open_pool(tmp_path / "x.npy", standardise=False))
+    raw = fit(open_pool(tmp_path / "x.npy", scale=None))
     np.testing.assert_array_equal(matrix(raw), x)
 
 
@@ -195,7 +193,7 @@ def test_constant_channels_become_zero_and_keep_their_place(tmp_path: Path) -> N
 )
 @given(data=st.data())
 def test_any_ranges_and_blocks_give_the_same_rows(tmp_path: Path, data: st.DataObject) -> None:
-    n = data.draw(st.integers(20, 400))
+    n = data.draw(st.integers(20, 80))
     table = mixed(n, seed=n).drop_columns(["name"])
     counts = data.draw(st.lists(st.integers(0, n), max_size=4).map(sorted))
     folder = tmp_path / f"{hash((n, *counts))}"
@@ -204,9 +202,9 @@ def test_any_ranges_and_blocks_give_the_same_rows(tmp_path: Path, data: st.DataO
     for number, (low, high) in enumerate(zip([0, *counts], [*counts, n], strict=True)):
         part, path = table.slice(low, high - low), folder / f"{number}.{kind}"
         if kind == "parquet":
-            pq.write_table(part, path, row_group_size=data.draw(st.integers(1, 200)))
+            pq.write_table(part, path, row_group_size=data.draw(st.integers(1, 40)))
         else:
-            pyarrow.feather.write_feather(part, path, chunksize=data.draw(st.integers(1, 200)))
+            pyarrow.feather.write_feather(part, path, chunksize=data.draw(st.integers(1, 40)))
     pool = open_pool(folder, drop=["cost"])
     rows = np.array(sorted(data.draw(st.lists(st.integers(0, n - 1), max_size=6))), dtype=np.int64)
     cut = data.draw(st.integers(0, n))
@@ -216,7 +214,7 @@ def test_any_ranges_and_blocks_give_the_same_rows(tmp_path: Path, data: st.DataO
     places = np.array([name == "far" for name in known.names])
     start = data.draw(st.integers(0, n))
     stop = data.draw(st.integers(start, n))
-    size = data.draw(st.integers(1, 300))
+    size = data.draw(st.integers(1, 60))
     at = start
     for first, block in fitted.blocks(start, stop, size):
         assert first == at
@@ -302,29 +300,29 @@ def test_another_pool_takes_the_scaling_of_the_first(tmp_path: Path) -> None:
     x = known.transform(Table(other, "test"))
     np.testing.assert_allclose(matrix(test)[:, ~places], x[:, ~places], rtol=1e-12, atol=1e-12)
     pq.write_table(other.drop_columns(["kind"]), tmp_path / "test.parquet")
-    with pytest.raises(DatasetError, match="got none named 'kind'"):
+    with refused(DatasetError):
         fitted.like(open_pool(tmp_path / "test.parquet"))
     pq.write_table(
         other.drop_columns(["size"]).append_column("size", pa.array(["big", "small"] * 40)),
         tmp_path / "test.parquet",
     )
-    with pytest.raises(DatasetError, match="expected numbers in column 'size'"):
+    with refused(DatasetError):
         fitted.like(open_pool(tmp_path / "test.parquet"))
     pq.write_table(other.append_column("more", other.column("size")), tmp_path / "test.parquet")
-    with pytest.warns(DataWarning, match=r"ignored 1 column \('more'\)"):
+    with warned(DataWarning):
         fitted.like(open_pool(tmp_path / "test.parquet"))
     fitted.like(open_pool(tmp_path / "test.parquet", drop=["more", "kind"]))
     np.save(tmp_path / "x.npy", np.eye(3))
-    with pytest.raises(DatasetError, match="expected a table"):
+    with refused(DatasetError):
         fitted.like(open_pool(tmp_path / "x.npy"))
     arrays = fit(open_pool(tmp_path / "x.npy"))
     np.save(tmp_path / "y.npy", np.eye(4))
     for file in ("y.npy", "test.parquet"):
-        with pytest.raises(DatasetError, match=r"expected rows of shape \(3,\)"):
+        with refused(DatasetError):
             arrays.like(open_pool(tmp_path / file))
 
 
-def test_unknown_words_and_holes_elsewhere_are_told_with_their_rows(tmp_path: Path) -> None:
+def test_unknown_words_and_holes_elsewhere_are_reported_with_their_rows(tmp_path: Path) -> None:
     pool = pa.table({"kind": ["a", "b"] * 50, "size": np.arange(100.0)})
     pq.write_table(pool, tmp_path / "pool.parquet")
     fitted = fit(open_pool(tmp_path / "pool.parquet"))
@@ -344,7 +342,7 @@ def test_unknown_words_and_holes_elsewhere_are_told_with_their_rows(tmp_path: Pa
     holed[[33, 71]] = np.nan
     pq.write_table(pa.table({"kind": ["a"] * 100, "size": holed}), tmp_path / "test.parquet")
     test = fitted.like(open_pool(tmp_path / "test.parquet"))
-    with pytest.raises(DatasetError, match=r"1 missing or NaN in column 'size' \(row 33\)"):
+    with refused(DatasetError):
         list(test.blocks(0, 100, 50))
-    with pytest.raises(DatasetError, match=r"1 missing or NaN in column 'size' \(row 71\)"):
+    with refused(DatasetError):
         test.take(np.array([5, 71]))

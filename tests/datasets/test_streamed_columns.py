@@ -9,9 +9,10 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from evgp._errors import DatasetError
 from evgp.datasets import Encoder, Table, open_pool
+from evgp.errors import DatasetError
 from tests.datasets.test_streamed import fit, matrix, mixed, saved
+from tests.messages import refused
 
 
 def test_ids_costs_and_digests(tmp_path: Path) -> None:
@@ -31,9 +32,9 @@ def test_ids_costs_and_digests(tmp_path: Path) -> None:
     assert (
         pool.digest(pool.files[2]) == hashlib.blake2b(Path(pool.files[2]).read_bytes()).hexdigest()
     )
-    with pytest.raises(DatasetError, match="expected a column 'price2', got"):
+    with refused(DatasetError):
         pool.numbers("price2", 0, 3)
-    with pytest.raises(DatasetError, match="expected numbers in column 'kind', got string"):
+    with refused(DatasetError):
         pool.numbers("kind", 0, 0)
     np.save(tmp_path / "x.npy", np.arange(12.0).reshape(4, 3))
     array = open_pool(tmp_path / "x.npy", id="x0", costs="x2")
@@ -47,7 +48,7 @@ def test_missing_costs_are_refused_with_their_global_row(tmp_path: Path) -> None
     cost[150] = np.nan
     table = pa.table({"a": np.arange(200.0), "cost": cost})
     pool = open_pool(saved(tmp_path / "pool", table, files=3), costs="cost")
-    with pytest.raises(DatasetError, match="got 1 missing or infinite, first in row 150"):
+    with refused(DatasetError):
         pool.numbers("cost", 90, 200)
     assert len(pool.numbers("cost", 0, 150)) == 150
 
@@ -62,14 +63,14 @@ def test_an_address_is_opened_by_fsspec(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(one.pool.digest(one.pool.files[0])) == 128
     single = open_pool((folder / "part-000.parquet").as_uri())
     assert len(single) == 300
-    with pytest.raises(DatasetError, match="no such file"):
+    with refused(DatasetError):
         open_pool((folder / "gone.parquet").as_uri())
-    with pytest.raises(DatasetError, match="this address cannot be opened"):
+    with refused(DatasetError):
         open_pool("nowhere://pool.parquet")
-    with pytest.raises(DatasetError, match="expected Parquet at an address"):
+    with refused(DatasetError):
         open_pool("file:///x.npy")
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
-    with pytest.raises(DatasetError, match="expected the package fsspec"):
+    with refused(DatasetError):
         open_pool("s3://bucket/pool.parquet")
 
 

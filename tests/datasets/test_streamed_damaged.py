@@ -1,8 +1,6 @@
 """Files that are cut, changed or damaged, and rows that are not there."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,41 +11,35 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evgp._errors import DatasetError
 from evgp.datasets import Streamed, open_pool
+from evgp.errors import DatasetError
+from tests.conftest import examples
 from tests.datasets.test_streamed_refused import GOOD, NONE, read, survey, write
+from tests.forked import python
+from tests.messages import refused
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    "ask",
     [
-        (lambda pool: pool.survey(0, 101, NONE), "rows within 0 to 100, got 0 to 101"),
-        (lambda pool: pool.survey(-1, 5, NONE), "rows within 0 to 100, got -1 to 5"),
-        (lambda pool: pool.survey(5, 4, NONE), "rows within 0 to 100, got 5 to 4"),
-        (lambda pool: pool.survey(0, 5, np.array([3, 100])), r"0 to 99, got 1 outside .*: 100"),
-        (lambda pool: pool.survey(0, 5, np.array([3, 2])), "expected sorted rows"),
-        (
-            lambda pool: pool.survey(0, 5, NONE).merge(pool.survey(6, 9, NONE)),
-            "a survey that begins at row 5, got one that .* 6",
-        ),
-        (
-            lambda pool: pool.fitted(pool.survey(0, 50, NONE)),
-            "a survey of rows 0 to 100, got one of 0 to 50; merge",
-        ),
-        (lambda pool: pool.fitted(survey(pool)).take(np.array([-1])), r"1 outside \(first: -1\)"),
-        (
-            lambda pool: list(pool.fitted(survey(pool)).blocks(0, 101)),
-            "rows within 0 to 100, got 0 to 101",
-        ),
-        (lambda pool: list(pool.fitted(survey(pool)).blocks(0, 5, 0)), "blocks of at least 1 row"),
+        lambda pool: pool.survey(0, 101, NONE),
+        lambda pool: pool.survey(-1, 5, NONE),
+        lambda pool: pool.survey(5, 4, NONE),
+        lambda pool: pool.survey(0, 5, np.array([3, 100])),
+        lambda pool: pool.survey(0, 5, np.array([3, 2])),
+        lambda pool: pool.survey(0, 5, NONE).merge(pool.survey(6, 9, NONE)),
+        lambda pool: pool.fitted(pool.survey(0, 50, NONE)),
+        lambda pool: pool.fitted(survey(pool)).take(np.array([-1])),
+        lambda pool: list(pool.fitted(survey(pool)).blocks(0, 101)),
+        lambda pool: list(pool.fitted(survey(pool)).blocks(0, 5, 0)),
     ],
 )
 @pytest.mark.parametrize("suffix", [".parquet", ".npy"])
 def test_ranges_and_rows_outside_are_refused(
-    tmp_path: Path, ask: Callable[[Streamed], object], said: str, suffix: str
+    tmp_path: Path, ask: Callable[[Streamed], object], suffix: str
 ) -> None:
     pool = open_pool(write(GOOD, tmp_path / f"a{suffix}"))
-    with pytest.raises(DatasetError, match=said):
+    with refused(DatasetError):
         ask(pool)
 
 
@@ -66,10 +58,10 @@ def test_a_file_cut_before_or_after_opening_is_named(
         lambda: list(fitted.blocks(0, 100)),
         lambda: fitted.take(np.array([50])),
     ):
-        with pytest.raises(DatasetError, match=f"{path}: .*(damaged|cut short)"):
+        with refused(DatasetError):
             act()
     path.unlink()
-    with pytest.raises(DatasetError, match=f"{path}: no such file"):
+    with refused(DatasetError):
         list(fitted.blocks(0, 100))
 
 
@@ -79,15 +71,14 @@ def test_a_file_that_changed_since_it_was_opened_is_named(tmp_path: Path, suffix
     pool = open_pool(path)
     fitted = pool.fitted(survey(pool))
     write(GOOD.slice(0, 99), path)
-    said = f"{path}: expected 100.*as when the pool was opened, got 99"
     for act in (lambda: survey(pool), lambda: list(fitted.blocks(0, 10))):
-        with pytest.raises(DatasetError, match=said):
+        with refused(DatasetError):
             act()
     if suffix == ".npy":
         np.save(path, np.zeros((100, 2), dtype=np.float32))
     else:
         write(GOOD.set_column(0, "a", GOOD["a"].cast("float")), path)
-    with pytest.raises(DatasetError, match=r"as when the pool was opened, got .*float"):
+    with refused(DatasetError):
         fitted.take(np.array([1]))
 
 
@@ -106,7 +97,7 @@ def test_a_page_damaged_in_the_middle_is_named(tmp_path: Path) -> None:
     data[middle : middle + 100] = bytes(100)
     path.write_bytes(data)
     pool = open_pool(path)
-    with pytest.raises(DatasetError, match=f"{path}: expected a Parquet file, got .*write it agai"):
+    with refused(DatasetError):
         survey(pool)
     pool.survey(0, 10_000, NONE)
 
@@ -115,16 +106,18 @@ def test_letters_of_no_alphabet_are_damage(tmp_path: Path) -> None:
     path = write(GOOD, tmp_path / "a.arrow", compression="uncompressed")
     data = path.read_bytes()
     path.write_bytes(data.replace(b"kind", b"k\xff\xffd"))
-    with pytest.raises(DatasetError, match=r"a.arrow: expected an Arrow file, got one that is cut"):
+    with refused(DatasetError):
         open_pool(path)
     path = write(GOOD, tmp_path / "a.parquet", compression="none")
     path.write_bytes(path.read_bytes().replace(b"\x01\0\0\0x", b"\x01\0\0\0\xff"))
-    with pytest.raises(DatasetError, match=r"a.parquet: expected a Parquet file, got one that is"):
+    with refused(DatasetError):
         read(path)
 
 
 @settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=examples(60),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     suffix=st.sampled_from([".parquet", ".arrow"]),
@@ -145,21 +138,48 @@ def test_flipped_bytes_give_rows_or_a_sentence(
         assert f"a{suffix}" in str(error) and "\n" not in str(error)
 
 
+FOOTERS = """
+import sys, warnings
+warnings.simplefilter("ignore")
+from evgp.errors import DatasetError
+from tests.datasets.test_streamed_refused import GOOD, read, write
+from pathlib import Path
+
+path = write(GOOD, Path(sys.argv[1]))
+good = path.read_bytes()
+footer = len(good) - 8 - int.from_bytes(good[-8:-4], "little")
+for at in range(footer, len(good) - 8):
+    for byte in {good[at] ^ 1, 28}:
+        path.write_bytes(good[:at] + bytes([byte]) + good[at + 1 :])
+        try:
+            read(path)
+        except DatasetError:
+            pass
+print("alive")
+"""
+
+
+def test_no_byte_of_a_footer_ends_the_process(tmp_path: Path) -> None:
+    # pyarrow aborts where the schema and the columns of a row group have different names.
+    done = python(FOOTERS, tmp_path / "a.parquet")
+    assert done.returncode == 0 and done.stdout == "alive\n", done.stderr[-500:]
+
+
 def test_arrow_files_that_cannot_be_read_in_parts_are_refused(tmp_path: Path) -> None:
     with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as sink:
         with pa.ipc.new_stream(sink, GOOD.schema) as writer:
             writer.write_table(GOOD)
-    with pytest.raises(DatasetError, match="got an Arrow stream; save it once as Parquet"):
+    with refused(DatasetError):
         open_pool(tmp_path / "a.arrow")
     (tmp_path / "b.feather").write_bytes(b"FEA1" + bytes(100))
-    with pytest.raises(DatasetError, match="got an old Feather file"):
+    with refused(DatasetError):
         open_pool(tmp_path / "b.feather")
 
 
 def test_huge_whole_numbers_do_not_wrap_around(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([[1], [2**64 - 1]], dtype=np.uint64))
-    with pytest.raises(DatasetError, match=r"expected whole numbers below 2\^63"):
-        read(tmp_path / "x.npy", standardise=False)
+    with refused(DatasetError):
+        read(tmp_path / "x.npy", scale=None)
     read(tmp_path / "x.npy")
 
 
@@ -196,12 +216,7 @@ def test_memory_does_not_grow_with_row_groups(tmp_path: Path, suffix: str) -> No
     if suffix == ".arrow":
         options = {"chunksize": 300_000, "compression": "uncompressed"}
     large = write(columns, tmp_path / f"large{suffix}", **options)
-    run = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(small), str(large)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    run = python(MEASURE, small, large)
+    assert run.returncode == 0, run.stderr
     # The whole takes 48 MB as float64; what is held at a time took 5.
     assert int(run.stdout) < 20_000, "kilobytes"

@@ -8,8 +8,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from evgp._errors import DatasetError
 from evgp.datasets import Streamed, Survey, open_pool
+from evgp.errors import DatasetError
+from tests.messages import refused
 
 NONE = np.empty(0, dtype=np.int64)
 GOOD = pa.table({"a": np.arange(100.0), "kind": ["x", "y"] * 50})
@@ -36,29 +37,29 @@ def read(path: Path, **options: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    "name",
     [
-        ("pool.csv", r"which can be read in parts; save it once as Parquet, as by pandas.read_csv"),
-        ("pool.npz", "expected a name that ends in .parquet"),
-        ("pool", "expected a name that ends in .parquet"),
-        ("gone.parquet", "no such file"),
-        ("gone.npy", "no such file"),
-        ("empty.parquet", "got an empty file"),
-        ("text.parquet", "expected a Parquet file, got one that is cut short, damaged or of anot"),
-        ("text.arrow", "expected an Arrow file, got one that is cut short, damaged"),
-        ("text.npy", "expected a NumPy array file, got something else"),
+        "pool.csv",
+        "pool.npz",
+        "pool",
+        "gone.parquet",
+        "gone.npy",
+        "empty.parquet",
+        "text.parquet",
+        "text.arrow",
+        "text.npy",
     ],
 )
-def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str, said: str) -> None:
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, name: str) -> None:
     if not name.startswith("gone"):
         (tmp_path / name).write_text("" if name.startswith("empty") else "a,b\n1,2\n" * 20)
-    with pytest.raises(DatasetError, match=said) as caught:
+    with refused(DatasetError) as caught:
         open_pool(tmp_path / name)
     assert name in str(caught.value)
 
 
 def test_a_folder_must_hold_one_kind_of_files(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"expected files that end in .parquet.*, got none"):
+    with refused(DatasetError):
         open_pool(tmp_path)
     write(GOOD, tmp_path / "b.parquet")
     (tmp_path / "year=2020").mkdir()
@@ -73,15 +74,15 @@ def test_a_folder_must_hold_one_kind_of_files(tmp_path: Path) -> None:
     note = "folder names such as 'year=2020' are not read as columns"
     assert pool.fitted(survey(pool)).notes[0] == note
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(DatasetError, match=r"got 'notes.txt'; move them away"):
+    with refused(DatasetError):
         open_pool(tmp_path)
     (tmp_path / "notes.txt").unlink()
     (tmp_path / "linked").symlink_to(tmp_path / "_old")
-    with pytest.raises(DatasetError, match="got 'linked'; move them away"):
+    with refused(DatasetError):
         open_pool(tmp_path)
     (tmp_path / "linked").unlink()
     write(GOOD, tmp_path / "c.npy")
-    with pytest.raises(DatasetError, match=r"expected files of one kind, got .*'c.npy'"):
+    with refused(DatasetError):
         open_pool(tmp_path)
 
 
@@ -89,29 +90,26 @@ def test_a_list_must_name_each_file_once(tmp_path: Path) -> None:
     a, b = (write(GOOD, tmp_path / name) for name in ("a.parquet", "b.parquet"))
     assert open_pool([b, a]).files == (str(b), str(a))
     assert open_pool([b, a]).name == f"{b} and 1 more"
-    with pytest.raises(DatasetError, match="got an empty list"):
+    with refused(DatasetError):
         open_pool([])
-    with pytest.raises(DatasetError, match="expected each file once"):
+    with refused(DatasetError):
         open_pool([a, b, a])
-    with pytest.raises(DatasetError, match="expected files of one kind"):
+    with refused(DatasetError):
         open_pool([a, write(GOOD, tmp_path / "c.npy")])
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    "other",
     [
-        (GOOD.drop_columns(["kind"]), "'kind' of string, as in .*0.parquet, got none"),
-        (GOOD.append_column("b", GOOD["a"]), "'b' of none, as in .*0.parquet, got double"),
-        (
-            GOOD.set_column(0, "a", GOOD["a"].cast("float")),
-            "'a' of double, as in .*0.parquet, got float",
-        ),
+        GOOD.drop_columns(["kind"]),
+        GOOD.append_column("b", GOOD["a"]),
+        GOOD.set_column(0, "a", GOOD["a"].cast("float")),
     ],
 )
-def test_files_must_agree_in_columns_and_types(tmp_path: Path, other: pa.Table, said: str) -> None:
+def test_files_must_agree_in_columns_and_types(tmp_path: Path, other: pa.Table) -> None:
     write(GOOD, tmp_path / "0.parquet")
     write(other, tmp_path / "1.parquet")
-    with pytest.raises(DatasetError, match=f"1.parquet: expected column {said}"):
+    with refused(DatasetError):
         open_pool(tmp_path)
 
 
@@ -127,61 +125,60 @@ def test_columns_in_another_order_and_nullability_agree(tmp_path: Path) -> None:
 def test_arrays_must_agree_in_shape_and_type(tmp_path: Path) -> None:
     np.save(tmp_path / "0.npy", np.eye(3))
     np.save(tmp_path / "1.npy", np.eye(4))
-    with pytest.raises(DatasetError, match=r"1.npy: expected rowsx3 .* got 4x4 numbers"):
+    with refused(DatasetError):
         open_pool(tmp_path)
     np.save(tmp_path / "1.npy", np.eye(3, dtype=np.float32))
-    with pytest.raises(DatasetError, match=r"1.npy: .* got 3x3 numbers of float32"):
+    with refused(DatasetError):
         open_pool(tmp_path)
     np.save(tmp_path / "0.npy", np.eye(3, dtype=complex))
-    with pytest.raises(DatasetError, match="expected real numbers, got complex"):
+    with refused(DatasetError):
         open_pool(tmp_path / "0.npy")
     np.save(tmp_path / "0.npy", np.array([[{}]]))
-    with pytest.raises(DatasetError, match="holds Python objects"):
+    with refused(DatasetError):
         open_pool(tmp_path / "0.npy")
     np.save(tmp_path / "0.npy", np.arange(3))
-    with pytest.raises(DatasetError, match="got one axis of 3"):
+    with refused(DatasetError):
         open_pool(tmp_path / "0.npy")
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".npy"])
 def test_empty_files_count_only_beside_others(tmp_path: Path, suffix: str) -> None:
     write(GOOD.slice(0, 0), tmp_path / f"0{suffix}")
-    with pytest.raises(DatasetError, match="expected rows of data"):
+    with refused(DatasetError):
         open_pool(tmp_path)
     write(GOOD.slice(0, 1), tmp_path / f"1{suffix}")
-    with pytest.raises(DatasetError, match="expected at least 2 rows to choose from, got 1"):
+    with refused(DatasetError):
         read(tmp_path)
     write(GOOD, tmp_path / f"2{suffix}")
     read(tmp_path)
 
 
 def test_columns_that_are_not_there_or_not_usable_are_named(tmp_path: Path) -> None:
-    path = write(GOOD.append_column("list", pa.array([[1.0]] * 100)), tmp_path / "a.parquet")
-    with pytest.raises(DatasetError, match="expected numbers or words in column 'list', got list"):
+    path = write(GOOD.append_column("list", pa.array([["u"]] * 100)), tmp_path / "a.parquet")
+    with refused(DatasetError):
         open_pool(path)
     for options in ({"id": "b"}, {"drop": ["b"]}, {"costs": "b"}):
-        with pytest.raises(DatasetError, match="expected a column 'b', got 'a', 'kind', 'list'"):
+        with refused(DatasetError):
             open_pool(path, **options)
-    with pytest.raises(DatasetError, match="expected a column to choose by, got 3 left out"):
+    with refused(DatasetError):
         open_pool(path, drop=["list", "a"], id="kind")
-    with pytest.raises(DatasetError, match="expected numbers in column 'kind', got string"):
+    with refused(DatasetError):
         open_pool(path, drop=["list"], costs="kind")
     assert open_pool(path, drop=["list"]).shape == (2,)
     np.save(tmp_path / "x.npy", np.eye(3))
-    with pytest.raises(DatasetError, match="expected a column 'x3', got 'x0', 'x1', 'x2'"):
+    with refused(DatasetError):
         open_pool(tmp_path / "x.npy", drop=["x3"])
     twice = pa.Table.from_arrays([GOOD["a"], GOOD["a"]], names=["a", "a"])
-    with pytest.raises(DatasetError, match="expected different column names, got 'a' more than on"):
+    with refused(DatasetError):
         open_pool(write(twice, tmp_path / "b.parquet"))
 
 
 def test_pools_whose_rows_are_alike_are_refused(tmp_path: Path) -> None:
     path = write(pa.table({"a": [1.0] * 9, "b": ["x"] * 9}), tmp_path / "a.parquet")
-    said = "expected a column that differs between rows, got 2 constant columns and 0 left out"
-    with pytest.raises(DatasetError, match=said):
+    with refused(DatasetError):
         read(path)
     np.save(tmp_path / "x.npy", np.ones((4, 2)))
-    with pytest.raises(DatasetError, match=said):
+    with refused(DatasetError):
         read(tmp_path / "x.npy")
 
 
@@ -198,37 +195,36 @@ def test_holes_in_all_ranges_are_counted_with_their_global_rows(tmp_path: Path) 
     assert str(caught.value) == (
         f"{tmp_path}: expected a value in each cell, got 4 missing or NaN in column 'a' (rows "
         "5000, 6000, 7000, ...); 1 infinite in column 'a' (row 9999); 1 missing in column 'kind' "
-        "(row 9999) (rows count from 0); fill them in, or use impute=True"
+        "(row 9999, counting from 0); fill them in, or use impute=True"
     )
     x = np.zeros((20, 2, 3))
     x[[7, 8], 1, 0] = np.nan
     np.save(tmp_path / "x.npy", x)
-    with pytest.raises(DatasetError, match=r"got 2 NaN in column 'channel 1' \(rows 7, 8\)"):
+    with refused(DatasetError):
         read(tmp_path / "x.npy")
 
 
 def test_counting_stops_at_too_many_words(tmp_path: Path) -> None:
     words = [f"w{row % 900}" for row in range(20_000)]
     path = write(pa.table({"a": np.arange(20_000.0), "b": words}), tmp_path / "a.parquet")
-    said = "expected at most 50 categories in column 'b', got 900 in 4,096 of the rows; use drop="
-    with pytest.raises(DatasetError, match=said):
+    with refused(DatasetError):
         read(path)
-    with pytest.raises(DatasetError, match="in 4,096 of the rows"):
+    with refused(DatasetError):
         open_pool(path).survey(8_192, 20_000, NONE)
     read(path, max_categories=900)
     # Few in each range, too many in both.
     words = [f"w{row // 300}" for row in range(20_000)]
     pool = open_pool(write(pa.table({"b": words}), tmp_path / "a.parquet"))
     one, other = pool.survey(0, 8_192, NONE), pool.survey(8_192, 20_000, NONE)
-    with pytest.raises(DatasetError, match="expected at most 50 categories in column 'b', got 67"):
+    with refused(DatasetError):
         one.merge(other)
     pool = open_pool(
         write(pa.table({"b": [f"w{row}" for row in range(999)]}), tmp_path / "a.parquet")
     )
-    with pytest.raises(DatasetError, match="another word in each of 999 rows; use id='b'"):
+    with refused(DatasetError):
         survey(pool)
     few = open_pool(write(pa.table({"b": ["v", "w", "x"]}), tmp_path / "a.parquet"))
-    with pytest.raises(DatasetError, match="another word in each of 3 rows"):
+    with refused(DatasetError):
         few.fitted(survey(few))
 
 
@@ -246,9 +242,10 @@ def test_what_looks_like_an_id_or_a_label_is_noted(tmp_path: Path) -> None:
     )
     pool = open_pool(write(table, tmp_path / "a.parquet"))
     assert pool.fitted(survey(pool)).notes == (
+        "column 'row' left out: another value in each row, as in an id (id='row' names the picks "
+        "by it)",
         "column 'when' holds times, taken as seconds",
         "most of column 'odd' are numbers, but 'n/a' is not (taken as 4 categories)",
-        "column 'row': another whole number in each row, as in an id (id= or drop= leaves it out)",
         "column 'user_id': named like an id (id= or drop= leaves it out)",
         "column 'target': named like the label, which must not steer the picks (drop= leaves it "
         "out)",

@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import evgp
-from evgp._errors import DatasetError
 from evgp.datasets.web import WebFile
+from evgp.errors import DatasetError
 from tests.datasets.webserver import serving
+from tests.messages import refused
 
 RULES = {"features": "nystrom-24", "method": "sharded"}
 
@@ -42,20 +43,20 @@ def test_any_part_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    "kind",
     [
-        ("whole", "expected a web server that sends parts"),
-        ("missing", r"no such file \(Not Found\); check the address"),
-        ("denied", "the server says 401"),
-        ("loop", "the server says 302 .*redirect"),
-        ("other-part", "expected a web server that sends parts"),
-        ("half", "the server sent 0 of 1 bytes"),
-        ("grows", "the file on the server changed"),
-        ("garbage", "expected a Parquet file, got one that is cut short, damaged"),
+        "whole",
+        "missing",
+        "denied",
+        "loop",
+        "other-part",
+        "half",
+        "grows",
+        "garbage",
     ],
 )
-def test_other_answers_are_reported(kind, words) -> None:
+def test_other_answers_are_reported(kind) -> None:
     with serving(saved(50)) as server:
         where = f"{server}/{kind}/pool.parquet"
-        with pytest.raises(DatasetError, match=f"^{where}: {words}"):
+        with refused(DatasetError):
             evgp.pick(where, 3)

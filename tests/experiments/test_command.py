@@ -4,7 +4,7 @@ import json
 
 from typer.testing import CliRunner
 
-from experiments import NAMES
+from experiments import NAMES, worth
 from experiments.__main__ import app
 
 RUN = CliRunner()
@@ -15,12 +15,12 @@ def test_all_studies_are_listed() -> None:
     assert made.exit_code == 0
     lines = made.stdout.splitlines()
     assert lines[0] == "study\tpaper\tshows"
-    assert [line.split("\t")[0] for line in lines[1:]] == list(NAMES)
+    assert [line.split("\t")[0] for line in lines[1:]] == [*NAMES, "worth"]
     told = json.loads(RUN.invoke(app, ["--list", "--json"]).stdout)
-    assert [one["study"] for one in told["studies"]] == list(NAMES)
+    assert [one["study"] for one in told["studies"]] == [*NAMES, "worth"]
 
 
-def test_a_study_is_run_told_and_drawn_again(tmp_path) -> None:
+def test_a_study_is_run_printed_and_drawn_again(tmp_path) -> None:
     call = ["exchange-and-certificate", "--scale", "smoke", "--out", str(tmp_path)]
     made = RUN.invoke(app, call)
     assert made.exit_code == 0, made.output
@@ -41,7 +41,7 @@ def test_a_study_is_run_told_and_drawn_again(tmp_path) -> None:
 
 def test_verdicts_own_up_to_what_they_are_of(tmp_path) -> None:
     call = ["exchange-and-certificate", "--scale", "smoke", "--out", str(tmp_path)]
-    nothing = "smoke sizes, which say nothing of the paper"
+    nothing = "smoke sizes, which say nothing about the paper"
     first = RUN.invoke(app, call).stdout.splitlines()[1]
     assert first.endswith(nothing)
     record = tmp_path / "exchange-and-certificate" / "study.json"
@@ -56,16 +56,27 @@ def test_verdicts_own_up_to_what_they_are_of(tmp_path) -> None:
     assert (found["finished"], found["cells"], found["caution"]) == (4, 6, "4 of 6 cells")
 
 
-def test_what_cannot_be_run_is_told(tmp_path) -> None:
+def test_what_cannot_be_run_is_reported(tmp_path) -> None:
     for call, words in (
         (["width", "--scale", "huge"], "expected --scale among smoke, laptop, paper; got 'huge'"),
         (["figure-1"], "expected a study among initialisation-illustration"),
+        (["wdth"], "did you mean 'width'?"),
         ([], "got none"),
+        (["worth"], "expected a folder of tables for the study worth, got none"),
+        (["width", "tables"], "for worth only"),
         (["width", "--draw"], "expected the rows of a study, got no file"),
     ):
         made = RUN.invoke(app, [*call, "--out", str(tmp_path)])
         assert made.exit_code == 1
         assert words in made.stderr and len(made.stderr.splitlines()) == 1
+
+
+def test_what_picks_are_worth_is_a_study_by_name(tmp_path, monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr(worth, "run", lambda *given: asked.append(given))
+    made = RUN.invoke(app, ["worth", str(tmp_path), "--seeds", "3", "--jobs", "2"])
+    assert made.exit_code == 0, made.output
+    assert asked == [(tmp_path, 3, 2)]
 
 
 def test_data_that_is_not_here_says_how_to_get_it(tmp_path, monkeypatch) -> None:

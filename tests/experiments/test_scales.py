@@ -3,8 +3,8 @@
 import pytest
 
 from experiments.data import dataset
-from experiments.named import NAMES, study_named
 from experiments.runner import data_of
+from experiments.study import NAMES, study_named
 from tests.conftest import data_folder, missing
 
 

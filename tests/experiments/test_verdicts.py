@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from evgp import mlp
+from evgp.comparison.statistics import mean_and_error
 from evgp.kernels import NTK
 from experiments import (
     batch_regression,
@@ -19,7 +20,7 @@ from experiments import (
     width,
 )
 from experiments import sets as sets_of
-from experiments.verdicts import clear, graded, lead, least_clear, little, over, rule, sometimes
+from experiments.verdicts import clear, graded, lead, least_clear, little, rule, sometimes
 
 NAN = float("nan")
 YES, PART, NO, NONE = "holds", "holds in part", "does not hold", "not measured"
@@ -32,8 +33,8 @@ def said(claims, words):
 
 
 def test_a_mean_has_the_error_of_its_seeds() -> None:
-    assert over([2.0, 4.0, 6.0]) == pytest.approx((4.0, 2 / 3**0.5))
-    assert np.isnan(over([2.0])[1]) and np.isnan(over([])[0])
+    assert mean_and_error([2.0, 4.0, 6.0]) == pytest.approx((4.0, 2 / 3**0.5))
+    assert np.isnan(mean_and_error([2.0])[1]) and np.isnan(mean_and_error([])[0])
     assert clear((1.0, 0.9)) and not clear((1.0, 1.0)) and not clear((5.0, NAN))
 
 
@@ -46,7 +47,7 @@ def test_graded() -> None:
     assert graded([]) == graded([[]]) == graded([[(NAN, NAN)]]) == NONE
 
 
-def test_little_is_less_than_a_quarter_of_what_stands_beside_it() -> None:
+def test_little_is_less_than_a_quarter_of_what_it_is_compared_with() -> None:
     for error in (1.0, 1e-9):  # more seeds do not make it larger
         assert little([((0.4, error), (2.0, error))]) == YES
         assert little([((0.9, error), (2.0, error))]) == PART
@@ -64,7 +65,7 @@ def test_some_experiments() -> None:
     assert sometimes([(-5.0, 1.0)]) == NO and sometimes([]) == NONE
 
 
-def test_the_rule_is_told_with_what_one_seed_can_show() -> None:
+def test_the_rule_is_stated_with_what_one_seed_can_show() -> None:
     assert "at most" in rule("so", [{"seed": 0}])
     assert "more than one standard error" in rule("so", [{"seed": 0}, {"seed": 1}])
 

@@ -24,7 +24,7 @@ from scipy import sparse
 from torch import nn
 
 import evgp
-from evgp import EvgpError, arena, datasets, metrics, strategies, theory
+from evgp import EvgpError, comparison, datasets, metrics, strategies, theory
 from evgp.posterior import SparseNTKGP, sntkgp
 
 _SECONDS = 20
@@ -136,7 +136,7 @@ def _selection(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "criterion": "ev",
         "greedy": "auto",
         "noise": 1e-6,
-        "standardise": True,
+        "scale": "auto",
         "storage": "float64",
         "thin": None,
         "features": None,
@@ -184,26 +184,28 @@ def _selection(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "drop": (),
         "costs": None,
         "max_categories": 50,
-        "standardise": True,
+        "scale": "auto",
     }
     yield Case("open_pool", evgp.open_pool, opened)
     made = evgp.pick(x, 2)
-    yield Case("subset", evgp.subset, {"dataset": x, "selection": made})
+    yield Case("subset", evgp.datasets.subset, {"dataset": x, "selection": made})
 
 
 def _networks(x: np.ndarray, folder: Path) -> Iterator[Case]:
     mlp = {"depth": 1, "width": 4, "activation": "relu", "w_std": 1.0, "b_std": 0.1, "outputs": 1}
     yield Case("mlp", evgp.mlp, mlp)
     yield Case(
-        "LeakyRelu", lambda slope: evgp.mlp(1, activation=evgp.LeakyRelu(slope)), {"slope": 0.1}
+        "LeakyRelu",
+        lambda slope: evgp.mlp(1, activation=evgp.nets.LeakyRelu(slope)),
+        {"slope": 0.1},
     )
     plain = {"outputs": 2, "init": "kaiming", "parametrisation": "standard"}
     for name in ("cnn", "resnet18"):
         yield Case(name, getattr(evgp, name), plain)
-    yield Case("wide_resnet", evgp.wide_resnet, {"depth": 10, "width": 1, **plain})
-    yield Case("without_batchnorm", evgp.without_batchnorm, {"module": nn.Linear(2, 1)})
+    yield Case("wide_resnet", evgp.nets.wide_resnet, {"depth": 10, "width": 1, **plain})
+    yield Case("without_batchnorm", evgp.nets.without_batchnorm, {"module": nn.Linear(2, 1)})
     listed = {"depths": (1, 2), "activations": ("relu",), "width": 4, "outputs": 1}
-    yield Case("candidates", evgp.candidates, listed)
+    yield Case("candidates", evgp.architectures.candidates, listed)
     yield Case("Network", evgp.Network, {"layers": evgp.mlp(1).layers})
     shape = {"shape": (3,), "generator": torch.Generator()}
     yield Case("Network.build", evgp.mlp(1, 4).build, shape)
@@ -232,13 +234,13 @@ def _kernels(x: np.ndarray, folder: Path) -> Iterator[Case]:
     yield Case("EmpiricalNTK()", own, {"x1": points, "x2": points})
     yield Case("EmpiricalNTK.diag", own.diag, {"x": points})
     gp = {"kernel": ntk, "x": x, "y": x[:, 0], "x_test": x, "noise": 1e-6, "full": False}
-    yield Case("ntkgp", evgp.ntkgp, gp)
+    yield Case("ntkgp", evgp.posterior.ntkgp, gp)
     both = {
         "ntk": ntk,
         "nngp": evgp.NNGP(evgp.mlp(1)),
         **{k: v for k, v in gp.items() if k != "kernel"},
     }
-    yield Case("trained", evgp.trained, both)
+    yield Case("trained", evgp.posterior.trained, both)
     yield Case("sntkgp", sntkgp, {**gp, "inducing": x[:3]})
     start = {"kernel": ntk, "inducing": x[:3], "noise": 1e-6, "outputs": 1}
     yield Case("SparseNTKGP.start", SparseNTKGP.start, start)
@@ -273,9 +275,11 @@ def _training(x: np.ndarray, folder: Path) -> Iterator[Case]:
     yield Case("Ensemble.predict", made.predict, {"x": x, "memory": None})
     yield Case("Ensemble.module", made.module, {"member": 0})
     recipe = {"network": net, "settings": {"steps": 1}, "epochs": None, "gentler": 0}
-    yield Case("Recipe", lambda **given: evgp.Recipe(**given)(x, x[:, 0]), recipe)
+    yield Case("Recipe", lambda **given: evgp.training.Recipe(**given)(x, x[:, 0]), recipe)
     yield Case(
-        "Recipe()", evgp.Recipe(net, {"steps": 1}), {"x": x, "y": x[:, 0], "members": 1, "seed": 0}
+        "Recipe()",
+        evgp.training.Recipe(net, {"steps": 1}),
+        {"x": x, "y": x[:, 0], "members": 1, "seed": 0},
     )
     outputs, labels = rng_outputs()
     for name, given in (
@@ -305,8 +309,8 @@ def _strategies(x: np.ndarray, folder: Path) -> Iterator[Case]:
     pool = evgp.Pool(points)
     labelled = evgp.Pool(points, labelled=torch.arange(4), y=points[:4, 0])
     classes = evgp.Pool(points, labelled=torch.arange(4), y=torch.tensor([0, 1, 0, 1]))
-    recipe = evgp.Recipe(net, {"steps": 1})
-    two = evgp.Recipe(evgp.mlp(1, 4, outputs=2), {"steps": 1})
+    recipe = evgp.training.Recipe(net, {"steps": 1})
+    two = evgp.training.Recipe(evgp.mlp(1, 4, outputs=2), {"steps": 1})
 
     def used(kind: type, pool: evgp.Pool = labelled) -> Callable[..., Any]:
         return lambda **given: kind(**given)(pool, 2, generator=torch.Generator())
@@ -314,7 +318,7 @@ def _strategies(x: np.ndarray, folder: Path) -> Iterator[Case]:
     evgp_like = {
         "kernel": ntk,
         "criterion": evgp.ExpectedVariance(),
-        "greedy": evgp.Exact(),
+        "greedy": evgp.search.Exact(),
         "noise": 1e-6,
         "storage": torch.float64,
     }
@@ -326,6 +330,26 @@ def _strategies(x: np.ndarray, folder: Path) -> Iterator[Case]:
         {"most": 5, "seed": 0, "embed": torch.clone},
     )
     yield Case("CoreSet", used(strategies.CoreSet), {"embed": torch.clone})
+    yield Case("KMeans", used(strategies.KMeans), {"embed": torch.clone})
+    yield Case("LCMD", used(strategies.LCMD), {"embed": torch.clone})
+    yield Case(
+        "BAIT", used(strategies.BAIT), {"noise": 0.01, "backward": False, "embed": torch.clone}
+    )
+    yield Case(
+        "TypiClust",
+        used(strategies.TypiClust),
+        {"neighbours": 5, "most": 9, "least": 2, "embed": torch.clone},
+    )
+    yield Case(
+        "ProbCover",
+        used(strategies.ProbCover),
+        {"classes": 2, "purity": 0.9, "radius": 1.0, "seed": 0, "embed": torch.clone},
+    )
+    yield Case(
+        "MaxHerding",
+        used(strategies.MaxHerding),
+        {"gamma": 1.0, "normalise": True, "embed": torch.clone},
+    )
     yield Case("MaxVariance", used(strategies.MaxVariance), {"kernel": ntk, "noise": 1e-6})
     yield Case("BADGE", used(strategies.BADGE), {"recipe": recipe, "classes": 0, "accuracy": 0.9})
     yield Case(
@@ -347,6 +371,17 @@ def _strategies(x: np.ndarray, folder: Path) -> Iterator[Case]:
         used(strategies.BatchBALD, classes),
         {"recipe": two, "classes": 2, "members": 2, "dropout": 0.0, "exact": 10, "samples": 10},
     )
+    for kind in (strategies.Margin, strategies.Entropy):
+        yield Case(
+            kind.__name__,
+            used(kind, classes),
+            {"recipe": two, "classes": 2, "members": 2, "accuracy": 0.9},
+        )
+    yield Case(
+        "DropQuery",
+        used(strategies.DropQuery, classes),
+        {"classes": 2, "dropout": 0.5, "draws": 3, "embed": torch.clone},
+    )
     yield Case(
         "EVGPMS",
         used(strategies.EVGPMS),
@@ -354,7 +389,7 @@ def _strategies(x: np.ndarray, folder: Path) -> Iterator[Case]:
             "networks": {"one": net},
             "first": "one",
             "criterion": evgp.ExpectedVariance(),
-            "greedy": evgp.Exact(),
+            "greedy": evgp.search.Exact(),
             "noise": 1e-6,
             "folds": 3,
             "kappa": 0.3,
@@ -469,7 +504,7 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
     yield Case("audit", evgp.audit, audit)
     yield Case("audit with a pool", evgp.audit, {**audit, "pool": x[3:]}, ("x_train", "network"))
     found = evgp.audit(x[:6], x[6:], net)
-    yield Case("confirm", evgp.confirm, {"audit": found, "outputs": np.ones((2, 6, 1))})
+    yield Case("confirm", evgp.audits.confirm, {"audit": found, "outputs": np.ones((2, 6, 1))})
     for name in ("at_risk", "matter"):
         yield Case(f"Audit.{name}", getattr(found, name), {"k": 2})
     choose = {
@@ -506,7 +541,7 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "seed": 0,
     }
     yield Case("run", lambda **given: list(evgp.run(**given)), rounds)
-    subject = {
+    source = {
         "source": str(table),
         "label": "y",
         "task": None,
@@ -517,8 +552,9 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "test": None,
         "delimiter": None,
     }
-    yield Case("Subject", lambda **given: evgp.Subject(**given).load(0), subject)
-    terms = {
+    load = lambda **given: evgp.comparison.DatasetSource(**given).load(0)  # noqa: E731
+    yield Case("DatasetSource", load, source)
+    protocol = {
         "budget": 4,
         "batch": 2,
         "start": 0,
@@ -528,14 +564,22 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "width": 4,
         "lr": None,
         "steps": None,
+        "learners": ("1nn",),
+        "budgets": (),
     }
-    data = evgp.Subject(str(table), "y").load(0)
-    yield Case("Terms", lambda **given: evgp.Terms(**given).check(data, ("random",), 0), terms)
+    data = evgp.comparison.DatasetSource(str(table), "y").load(0)
+    yield Case(
+        "Protocol",
+        lambda **given: evgp.comparison.Protocol(**given).check(data, ("random",), 0),
+        protocol,
+    )
     compare = {
-        "data": evgp.Subject(str(table), "y"),
+        "data": evgp.comparison.DatasetSource(str(table), "y"),
         "strategies": "random",
         "out": folder / "runs",
-        "terms": evgp.Terms(budget=2, batch=2, members=2, depth=1, width=4, steps=1),
+        "protocol": evgp.comparison.Protocol(
+            budget=2, batch=2, members=2, depth=1, width=4, steps=1
+        ),
         "seeds": 1,
         "jobs": 1,
         "progress": None,
@@ -555,9 +599,6 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
     }
     yield Case("load_csv", datasets.load_csv, load)
     yield Case("load", datasets.load, {"name": "none", "seed": 0, "pool": None, "test": None})
-    drawn = {"n": 5, "d": 2, "noise": 0.0, "seed": 0, "test": 2}
-    yield Case("random_model", datasets.random_model, {**drawn, "network": net})
-    yield Case("sinusoidal", datasets.sinusoidal, {**drawn, "frequency": 2.0})
 
 
 def _results(x: np.ndarray, folder: Path) -> Iterator[Case]:
@@ -589,7 +630,7 @@ def _results(x: np.ndarray, folder: Path) -> Iterator[Case]:
     bound = {"lowest": got.lowest, "share": got.share, "needed": got.needed}
     yield Case("Certificate", evgp.Certificate, bound)
     yield Case("Plan.run", evgp.plan(x, 2).run, {"generator": torch.Generator()})
-    yield Case("Recipe.untrained", evgp.Recipe(net).untrained,
+    yield Case("Recipe.untrained", evgp.training.Recipe(net).untrained,
                {"shape": (3,), "seed": 0, "member": 0})  # fmt: skip
     yield Case("Finite.build", evgp.mlp(1, 4).standard().build,
                {"shape": (3,), "generator": torch.Generator()})  # fmt: skip
@@ -602,11 +643,15 @@ def _results(x: np.ndarray, folder: Path) -> Iterator[Case]:
     labelled = evgp.Pool(points, labelled=torch.arange(4), y=points[:4, 0])
     for name in ("choice", "history"):
         yield Case(f"EVGPMS.{name}", getattr(named, name), {"pool": labelled, "k": 2})
-    yield Case("Subject.load", evgp.Subject(str(folder / "table.csv"), "y").load, {"seed": 0})
+    yield Case(
+        "DatasetSource.load",
+        evgp.comparison.DatasetSource(str(folder / "table.csv"), "y").load,
+        {"seed": 0},
+    )
     yield Case("locate", datasets.locate, {"name": "none"})
     (folder / "rows.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    yield Case("read_rows", arena.read_rows, {"path": folder / "rows.csv"})
-    yield Case("arena.summarise", arena.summarise, {"rows": ()})
+    yield Case("read_rows", comparison.read_rows, {"path": folder / "rows.csv"})
+    yield Case("comparison.summarise", comparison.summarise, {"rows": ()})
 
 
 def _adapters(x: np.ndarray, folder: Path) -> Iterator[Case]:
@@ -620,7 +665,7 @@ def _adapters(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "criterion": "ev",
         "greedy": "auto",
         "noise": 1e-6,
-        "standardise": True,
+        "scale": "auto",
         "features": None,
         "random_state": 0,
     }
@@ -634,7 +679,7 @@ def _adapters(x: np.ndarray, folder: Path) -> Iterator[Case]:
         from evgp.integrations.skactiveml import EVGPQuery
     except ImportError:
         return
-    query = {"network": None, "kernel": None, "noise": 1e-6, "standardise": True, "thin": None}
+    query = {"network": None, "kernel": None, "noise": 1e-6, "scale": "auto", "thin": None}
     empty = np.full(12, np.nan)
     yield Case(
         "EVGPQuery", lambda **given: EVGPQuery(random_state=0, **given).query(x, empty), query

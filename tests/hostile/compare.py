@@ -189,10 +189,7 @@ def check_search(
     most = int(want.argmax())
     faults.limit = MARGIN * off[most] / max(want[most], 1e-300)
     search = problem.search
-    if search == "auto":
-        plain = problem.criterion != "ev" or problem.method == "sharded"
-        search = "exact" if plain else "exchange"
-    if search in ("exact", "sharded"):
+    if search in ("auto", "exact", "sharded"):
         _any_rule(problem, faults, lambda money: _greedy(problem, model, money, steps))
         _best_of(problem, model, rows, faults, None)
     if search == "lazy":

@@ -167,10 +167,8 @@ def _search(rng: np.random.Generator, search: str, asked: dict[str, Any]) -> dic
     if search == "sharded":
         return {"search": search, "options": {"shards": count}}
     if named:
-        # What "auto" stands for: exchange for the expected variance, else the exact greedy.
-        meant = {"ev": "exchange"}.get(asked["criterion"], "exact")
-        meant = "exact" if asked.get("method") == "sharded" else meant
-        return {"search": "auto" if search == meant and _chance(rng, 0.5) else search}
+        # "auto" stands for the exact greedy.
+        return {"search": "auto" if search == "exact" and _chance(rng, 0.5) else search}
     options = {"stochastic": {"sample": int(rng.integers(1, 12))}, "two-rounds": {"shards": count},
                "exchange": {"passes": int(rng.choice((0, 1, 2, 20, 20)))}}  # fmt: skip
     return {"search": search, "options": options.get(search, {})}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evgp._errors import DamageWarning, EvgpError
+from evgp.errors import DamageWarning, EvgpError
 
 Rng = np.random.Generator
 Harm = Callable[[Path, Rng], object]

@@ -25,12 +25,12 @@ import torch
 
 import evgp
 from evgp._linalg import BLOCK
-from evgp.arena import Subject, Terms, compare
-from evgp.campaign import Campaign, fold
-from evgp.campaign.journal import Journal
+from evgp.comparison import DatasetSource, Protocol, compare
+from evgp.labelling.campaign import Campaign, fold
+from evgp.labelling.campaign.journal import Journal
+from evgp.labelling.web import LabellingService, Sessions, make_app
+from evgp.labelling.web.server import listen, serve
 from evgp.selection import request
-from evgp.web import Desk, Sessions, make_app
-from evgp.web.listen import bound, serve_on
 from tests.hostile.servers import TOKEN, signed_in
 from tests.serving import ask, head
 
@@ -105,13 +105,13 @@ def cells(folder: Path, kills: int, chance: random.Random) -> int:
     x = np.random.default_rng(0).normal(size=(40, 3))
     rows = [",".join(f"{value:.6f}" for value in (*row, row.sum())) for row in x]
     table.write_text("\n".join(["a,b,c,price", *rows]) + "\n")
-    terms = Terms(budget=6, batch=3, members=2, depth=1, width=8, steps=60)
-    subject = Subject(str(table), label="price")
+    protocol = Protocol(budget=6, batch=3, members=2, depth=1, width=8, steps=60)
+    source = DatasetSource(str(table), label="price")
 
     def work(out: Path) -> list[str]:
         kept = {path: path.read_bytes() for path in out.glob("cells/*.json")}
         names = ["random", "coreset", "evgp"]
-        found = compare([subject], names, out=out, terms=terms, seeds=range(3), jobs=1)
+        found = compare([source], names, out=out, protocol=protocol, seeds=range(3), jobs=1)
         assert all(path.read_bytes() == content for path, content in kept.items())
         for path in (out / "cells").glob(".evgp-*.part"):
             path.unlink()  # of those that were killed while they wrote; nobody reads them
@@ -152,12 +152,12 @@ def page(folder: Path, kills: int, chance: random.Random) -> int:
     made.next(8)
     made.close()
     for turn in range(kills):
-        with bound("127.0.0.1", 0) as listening:
+        with listen("127.0.0.1", 0) as listening:
             pid = os.fork()
             if pid == 0:
                 try:
-                    desk = Desk(Campaign.open(made.path), k=4)
-                    serve_on(listening, make_app(desk, Sessions("a secret of tests", TOKEN)))
+                    service = LabellingService(Campaign.open(made.path), k=4)
+                    serve(listening, make_app(service, Sessions("a secret of tests", TOKEN)))
                 finally:
                     os._exit(1)
             port = listening.getsockname()[1]

@@ -17,8 +17,8 @@ import torch
 from PIL import Image
 
 from evgp import cnn
-from tests.campaign.edited import edited
 from tests.hostile.tables import Cases, Rng, damaged, good_text, numbered, save
+from tests.labelling.campaign.edited import edited
 
 SHAPE = (1, 8, 8)
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 import evgp
+from evgp import search
 from evgp.criteria import Linearised
 from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
@@ -204,7 +205,7 @@ def _moved(problem: Problem) -> float:
 def network_of(net: Net) -> evgp.Network:
     """The same network."""
     leaky = net.activation == "leaky_relu"
-    activation = evgp.LeakyRelu(net.slope) if leaky else net.activation
+    activation = evgp.nets.LeakyRelu(net.slope) if leaky else net.activation
     return evgp.mlp(net.depth, 8, activation, w_std=net.w_std, b_std=net.b_std)
 
 
@@ -229,8 +230,9 @@ def search_of(problem: Problem) -> Any:
     if problem.door == "pick" and not problem.options:
         return problem.search
     kinds = {
-        "auto": evgp.Exact, "exact": evgp.Exact, "lazy": evgp.Lazy, "stochastic": evgp.Stochastic,
-        "exchange": evgp.Exchange, "sharded": evgp.Sharded, "two-rounds": evgp.TwoRounds,
+        "auto": search.Exact, "exact": search.Exact, "lazy": search.Lazy,
+        "stochastic": search.Stochastic, "exchange": search.Exchange, "sharded": search.Sharded,
+        "two-rounds": search.TwoRounds,
     }  # fmt: skip
     return kinds[problem.search](**problem.options)
 
@@ -287,7 +289,7 @@ def arguments(problem: Problem, folder: Path) -> dict[str, Any]:
         "criterion": criterion_of(problem),
         "greedy": search_of(problem),
         "noise": problem.noise,
-        "standardise": problem.standardise,
+        "scale": "columns" if problem.standardise else None,
         "storage": problem.storage,
         "thin": problem.thin,
         "features": problem.features,

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 import evgp
-from evgp import Stochastic
 from evgp.criteria import Linearised
+from evgp.search import Stochastic
 from tests.hostile.conftest import Tally
 
 PART = "same picks"

@@ -45,4 +45,4 @@ def test_web_servers(tmp_path, tally: Tally) -> None:
                 if not (done.returncode == 1 and small and sentence and in_time):
                     print(kind, done.returncode, done.stderr[-600:])
     assert not (tmp_path / "picks.csv").exists()
-    tally("files", "web servers that lie, drip, or say nothing", tried, held)
+    tally("files", "web servers that send wrong, slow or no data", tried, held)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import evgp
-from evgp.selection.stepwise import stepwise
+from evgp.selection.plan import stepwise
 from tests.hostile import brute
 from tests.hostile.compare import MARGIN, Faults, check
 from tests.hostile.conftest import Tally

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import evgp
-from evgp.architectures.rivals import evidence
+from evgp.architectures.other_scores import evidence
 from evgp.posterior import sntkgp
 from tests.hostile import brute
 from tests.hostile.brute_kernels import Net, dual, kernels, series
@@ -45,7 +45,7 @@ def test_the_brute_force_has_the_right_kernels(rng, tally: Tally) -> None:
         for got, sample in zip(made, both, strict=True):
             assert abs(got - sample.mean()) < 6 * sample.std() / len(u) ** 0.5
             tried += 1
-    tally("brute force", "its own kernels, against series and samples", tried, tried)
+    tally("brute force", "the brute-force kernels, against series and samples", tried, tried)
 
 
 def test_kernels(rng, tally: Tally) -> None:
@@ -115,8 +115,8 @@ def test_predictions(rng, tally: Tally) -> None:
         fitted = Fitted(net, x[:count], x[count:], noise)
         network = network_of(net)
         ntk, nngp = evgp.NTK(network), evgp.NNGP(network)
-        made = evgp.ntkgp(ntk, x[:count], y, x[count:], noise=noise, full=True)
-        nets = evgp.trained(ntk, nngp, x[:count], y, x[count:], noise=noise, full=True)
+        made = evgp.posterior.ntkgp(ntk, x[:count], y, x[count:], noise=noise, full=True)
+        nets = evgp.posterior.trained(ntk, nngp, x[:count], y, x[count:], noise=noise, full=True)
         solved = np.abs(fitted.inverse @ y).sum()
         for one, want in ((made, fitted.process()), (nets, fitted.networks())):
             off = 100 * fitted.off

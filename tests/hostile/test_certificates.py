@@ -96,7 +96,7 @@ def test_no_subset_beats_what_is_certified(search, rng, tally: Tally, tmp_path: 
         priced += asked.prices is not None
     assert priced > 3
     tally("certificates", f"subsets of small pools, {search}", subsets, subsets)
-    tally("certificates", "selections with every subset of their pool", selections, selections)
+    tally("certificates", "selections, against every subset of their pool", selections, selections)
 
 
 def test_the_brute_force_of_many_subsets_is_that_of_one(rng, tally: Tally) -> None:
@@ -115,7 +115,7 @@ def test_the_brute_force_of_many_subsets_is_that_of_one(rng, tally: Tally) -> No
             got, off = model.mean(rows)
             assert got == pytest.approx(want, abs=MARGIN * off + 1e-9 * model.prior)
             tried += 1
-    tally("certificates", "sets solved by themselves", tried, tried)
+    tally("certificates", "sets, each by a direct solve", tried, tried)
 
 
 def elsewhere(rng: np.random.Generator, asked: Problem) -> Array:
@@ -143,7 +143,7 @@ def test_no_points_from_anywhere_beat_what_is_certified(rng, tally: Tally, tmp_p
             most = (left + MARGIN * off + 1e-12 * model.prior) @ plain.weights
             assert (made.certificate.lowest[j - 1] <= most).all(), repr(asked)
             tried += len(sets)
-    tally("certificates", "labels from anywhere", tried, tried)
+    tally("certificates", "labels at arbitrary points", tried, tried)
 
 
 def test_nor_where_eigenvalues_are_bounded_and_not_computed(

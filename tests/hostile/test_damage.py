@@ -14,12 +14,12 @@ import pytest
 
 import evgp
 from evgp._linalg import BLOCK
-from evgp.campaign import Campaign, fold
-from evgp.campaign.journal import Journal
-from evgp.web.sessions import keeper_of
-from tests.campaign.test_journal import LAST, by_sql
+from evgp.labelling.campaign import Campaign, fold
+from evgp.labelling.campaign.journal import Journal
+from evgp.labelling.web.auth import sessions_for
 from tests.hostile.conftest import Tally
 from tests.hostile.harms import GENERAL, cut, flip, holds, multiply, news, unknown, zeros
+from tests.labelling.campaign.test_journal import LAST, by_sql
 
 RULES = {"features": "nystrom-24", "method": "sharded", "seed": 3}
 KINDS = (
@@ -84,7 +84,9 @@ def test_the_cache_of_a_sharded_run(  # noqa: PLR0917  fixtures
         shutil.rmtree(copy)
     # A cut or emptied list of picks is one of a run that was stopped: nothing to tell.
     assert named >= len(harms) - (4 if kind == "*.picks" else 0)
-    tally("damage", "files of a cache: bits, bytes, cuts, NaN, larger rows", len(harms), held)
+    tally(
+        "damage", "cache files: flipped bits, bytes, truncation, NaN, larger rows", len(harms), held
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -105,7 +107,7 @@ def test_files_of_other_runs_pools_and_shards(pools, kept, kind, tmp_path, tally
         given, told = news(lambda: picks(pools[0], pools[2], copy / "one"))
         held += given == kept[1][0] and len(told) >= 1
         tried += 1
-    tally("damage", "files of a cache: those of other pools, runs and shards", tried, held)
+    tally("damage", "cache files from other pools, runs and shards", tried, held)
 
 
 @pytest.fixture
@@ -140,7 +142,7 @@ def test_the_file_of_a_campaign(campaign, rng, tally: Tally) -> None:
         by_sql(campaign, statement)
         tried += 1
         held += holds(campaign, "refused in any case", state)
-    tally("damage", "the file of a campaign: bits, bytes, cuts, SQL", tried, held)
+    tally("damage", "campaign files: flipped bits, bytes, truncation, SQL", tried, held)
 
 
 def test_what_lies_next_to_a_campaign(campaign, rng, tally: Tally) -> None:
@@ -162,18 +164,18 @@ def test_what_lies_next_to_a_campaign(campaign, rng, tally: Tally) -> None:
             tried += 1
             held += holds(path, wanted, items)
             path.write_bytes(content)
-    keeper, token = keeper_of(campaign, asks=True)
+    sessions, token = sessions_for(campaign, ask=True)
     assert token is not None
-    content, cookie = token.read_bytes(), keeper.written(keeper.begin("ann"))
+    content, cookie = token.read_bytes(), sessions.cookie(sessions.begin("ann"))
     for harm in (*GENERAL, flip, flip):
         harm(token, rng)
         tried += 1
         # Whoever has a cookie or the token of before is either known, or let in by nobody.
-        held += holds(token, True, lambda: _same_or_closed(campaign, keeper.token, cookie))
+        held += holds(token, True, lambda: _same_or_closed(campaign, sessions.token, cookie))
         token.write_bytes(content)
     tally("damage", "a campaign's encoded pool, pool and token", tried, held)
 
 
 def _same_or_closed(campaign: Path, token: str | None, cookie: str) -> bool:
-    keeper, _ = keeper_of(campaign, asks=True)
-    return (keeper.read(cookie) is not None) == (keeper.token == token)
+    sessions, _ = sessions_for(campaign, ask=True)
+    return (sessions.read(cookie) is not None) == (sessions.token == token)

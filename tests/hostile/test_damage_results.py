@@ -7,14 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 import evgp
-from evgp.arena import Row, Subject, Terms, compare
-from evgp.arena.table import read_rows
-from evgp.arena.table import write_rows as write_compared
+from evgp.comparison import DatasetSource, Protocol, Row, compare
+from evgp.comparison.cells import Cell, Store
+from evgp.comparison.rows import read_rows
+from evgp.comparison.rows import write_rows as write_compared
 from evgp.datasets import load, named, read_labelled, write_rows
-from experiments.record import rows_of
-from experiments.runner import reproduce
-from experiments.store import Store
-from experiments.study import Cell
+from experiments.runner import reproduce, rows_of
 from tests.hostile.conftest import Tally
 from tests.hostile.harms import GENERAL, flip, holds, news
 
@@ -24,11 +22,12 @@ def test_the_cells_of_a_comparison(tmp_path, rng, tally: Tally) -> None:
     table = tmp_path / "prices.csv"
     rows = [",".join(f"{value:.4f}" for value in (*row, row.sum())) for row in x]
     table.write_text("\n".join(["a,b,c,price", *rows]) + "\n")
-    terms = Terms(budget=4, batch=2, members=2, depth=1, width=8, steps=3)
-    out, subject = tmp_path / "out", Subject(str(table), label="price")
+    protocol = Protocol(budget=4, batch=2, members=2, depth=1, width=8, steps=3)
+    out, source = tmp_path / "out", DatasetSource(str(table), label="price")
 
     def compared() -> list[str]:
-        found = compare([subject], ["random", "coreset"], out=out, terms=terms, seeds=[0], jobs=1)
+        names = ["random", "coreset"]
+        found = compare([source], names, out=out, protocol=protocol, seeds=[0], jobs=1)
         return [repr((row.strategy, row.round, row.mse, row.output_variance)) for row in found]
 
     whole, tried, held = compared(), 0, 0
@@ -113,7 +112,7 @@ def test_cells_rows_and_records_of_studies(tmp_path, rng, tally: Tally) -> None:
         tried += 1
         again = store.found(cell)
         damage = store.damage([cell])
-        held += again == finished or (again is None and path.name in damage[0])
+        held += again == finished or (again is None and path.name in damage[0].path)
         path.write_bytes(content)
     tally("damage", "cells, rows and records of studies", tried, held)
 
@@ -134,7 +133,7 @@ def test_the_data_of_the_paper(tmp_path, rng, monkeypatch, tally: Tally) -> None
         harm(path, rng)
         held += holds(path, whole, points)
         path.write_bytes(content)
-    tally("damage", "data sets with a checksum", len(GENERAL), held)
+    tally("damage", "datasets with a checksum", len(GENERAL), held)
 
 
 def test_saved_selections(tmp_path, rng, tally: Tally) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evgp.web.listen import bound
+from evgp.labelling.web.server import listen
 from tests.hostile import others
 from tests.hostile.doors import Run
 from tests.hostile.filed import CHOOSE, Hold, hold, of_table, runs, template
@@ -80,7 +80,7 @@ def test_campaigns(
         if not arrays.is_symlink():
             arrays.symlink_to("camp.evgp-arrays")
     # One at a time for each campaign: two commands on one file may wait for each other.
-    with bound("127.0.0.1", 0) as listening:
+    with listen("127.0.0.1", 0) as listening:
         taken = listening.getsockname()[1]
         tried = [list(of_campaign(name, path, taken)) for name, path in cases.items()]
         hold(f"campaigns, {kind}", (run for some in zip(*tried, strict=True) for run in some))
@@ -97,7 +97,7 @@ def test_images(hold: Hold, rng: np.random.Generator, tmp_path: Path) -> None:
             yield Run(name, ("new", "fresh", path, "--number"))
             yield Run(name, ("pick", "good.csv", "-k", 2, "--test", path))
 
-    hold("folders of pictures", wanted())
+    hold("image folders", wanted())
 
 
 PLACES: dict[str, tuple[tuple[object, ...], ...]] = {
@@ -125,4 +125,4 @@ def test_not_files(suffix: str, hold: Hold, tmp_path: Path) -> None:
                 here = tuple(path if one == "FILE" else one for one in arguments)
                 yield Run(name, here, fails=True)
 
-    hold("pipes, devices, sockets, folders and loops", wanted())
+    hold("pipes, devices, sockets, folders and link loops", wanted())

@@ -13,11 +13,11 @@ import psutil
 import pytest
 from PIL import Image
 
-from evgp.campaign import Campaign
-from evgp.campaign.events import Answered
+from evgp.labelling.campaign import Campaign
+from evgp.labelling.campaign.events import Answered
 from tests.datasets.test_images import bomb
 from tests.hostile.servers import TOKEN, Server, mutated, signed_in
-from tests.integrations.label_studio.conftest import recorded, spam_in
+from tests.labelling.label_studio.conftest import recorded, spam_in
 from tests.serving import answered, ask, connected, head, is_open, watched
 
 AT_ONCE = 8
@@ -142,7 +142,7 @@ def test_requests_that_are_wrong_somewhere_at_the_page(page, rng, tally) -> None
     lost = [key for key, one in said.items() if (found[key].row, found[key].value) != one]
     tally("HTTP", "requests to the page, wrong somewhere, without a 500", 1_200, held)
     assert len(said) > 20
-    tally("HTTP", "answers acknowledged meanwhile", len(said), len(said) - len(lost))
+    tally("HTTP", "answers acknowledged in the meantime", len(said), len(said) - len(lost))
 
 
 def test_requests_that_are_wrong_somewhere_at_the_backend(backend, rng, tally) -> None:
@@ -275,7 +275,7 @@ def test_guesses_of_the_token(which, tally, request) -> None:
     assert many <= 50 + 20  # fifty at once, then one a second
     tried = looked + refused + many + more
     assert tried > 200  # so that what was looked at is a small part
-    tally("HTTP", f"wrong tokens at the {which}, nine and seventy at most looked at", tried, tried)
+    tally("HTTP", f"wrong tokens at the {which}, at most nine and seventy checked", tried, tried)
     began = time.monotonic()
     assert guess(server, TOKEN, "127.0.0.1")[0] == 200 and time.monotonic() - began < 1
     for _ in range(3):  # the address of the guesses too, once it has waited
@@ -346,7 +346,7 @@ def test_pictures_that_are_bombs_in_a_pool(bombs, tmp_path, tally) -> None:
     assert (
         "of more than 100 megapixels" in said and (tmp_path / "report.html").stat().st_size < 5 * MB
     )
-    tally("HTTP", "folders of such pictures, picked from within 1.2 GB", 1, int(peak < 1.2e9))
+    tally("HTTP", "folders of such pictures, picked within 1.2 GB", 1, int(peak < 1.2e9))
 
 
 def test_tokens_of_people_are_not_in_the_way_of_their_names(page, rng, tally) -> None:
@@ -359,5 +359,5 @@ def test_tokens_of_people_are_not_in_the_way_of_their_names(page, rng, tally) ->
         headers = [f"Origin: http://{host}", "Content-Type: application/json"]
         sent = request("POST", "/api/session", *headers, host=host, **body)
         held += ask(page.port, sent)[0] in (200, 422)
-    tally("HTTP", "names of random letters", tried, held)
+    tally("HTTP", "names of random characters", tried, held)
     assert np.isfinite(page.seconds())

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 import evgp
-from evgp import EVGP, NTK, Exact, ExpectedVariance, Pool, Sharded, mlp
+from evgp import EVGP, NTK, ExpectedVariance, Pool, mlp
 from evgp.criteria import Linearised
 from evgp.kernels import Inducing, Raw
+from evgp.search import Exact, Sharded
 from evgp.selection import request as rules
 from tests.hostile.same import asked, check, picked, problems
 
@@ -43,7 +44,7 @@ def test_storage_changes_no_pick(tally, rng) -> None:
         given = asked(rng)
         both = [picked(x, 12, storage=storage, **given) for storage in ("float64", "float32")]
         pairs.append((both[0], both[1]))
-    check(tally, "a matrix of float64 or of float32", pairs)
+    check(tally, "a float64 or float32 matrix", pairs)
 
 
 def test_shards_change_no_pick(tally, rng) -> None:
@@ -95,7 +96,7 @@ def test_features_that_are_exact_pick_as_the_kernel_does(tally, rng) -> None:
             for prior in (Linear(), Raw())
         ]
         pairs.append((both[0].indices.tolist(), both[1].indices.tolist()))
-    check(tally, "the kernel, or features that are it", pairs)
+    check(tally, "the kernel, or its features", pairs)
 
 
 def test_the_order_of_rows_changes_no_point(tally, rng) -> None:

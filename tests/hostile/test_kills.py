@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evgp.campaign import Campaign
-from tests.campaign.test_journal import killed as writers_killed
+from evgp.labelling.campaign import Campaign
 from tests.hostile.conftest import Tally
+from tests.labelling.campaign.test_journal import killed as writers_killed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 ROOT = Path(__file__).parents[2]
@@ -18,11 +18,11 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("what", "kills", "words"),
     [
-        ("sharded", 24, "sharded runs that go on from their cache"),
-        ("removed", 8, "sharded runs that go on from the user's cache, and empty it"),
-        ("cells", 12, "comparisons that go on from their cells"),
-        ("page", 12, "servers of the page, while somebody labels there"),
-        ("migrations", 16, "campaigns of version 0.1 while they are brought to this one"),
+        ("sharded", 24, "sharded runs resumed from their cache"),
+        ("removed", 8, "sharded runs resumed from the user's cache, then emptied"),
+        ("cells", 12, "comparisons resumed from their cells"),
+        ("page", 12, "labelling servers in use"),
+        ("migrations", 16, "campaigns of version 0.1 during their upgrade"),
     ],
 )
 def test_work_goes_on_after_kills(  # noqa: PLR0917  fixtures

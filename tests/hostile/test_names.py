@@ -85,7 +85,7 @@ def _file(folder: Path, name: bytes, content: bytes) -> Path:
 
 def test_odd_words(hold: Hold) -> None:
     """The same as words of the call: who says it, and which columns, classes or networks."""
-    hold("odd words in the call", [run for name in NAMES for run in _worded(name)])
+    hold("odd arguments", [run for name in NAMES for run in _worded(name)])
 
 
 def _named(folder: Path, name: bytes) -> list[Run]:

@@ -1,4 +1,4 @@
-"""The picks of one place, on real clusters whose processes are killed."""
+"""The same picks as in one process, on real clusters whose processes are killed."""
 
 import json
 import os
@@ -19,16 +19,17 @@ import numpy as np
 import pytest
 import torch
 
-from evgp import Exact, Pool
-from evgp._errors import DatasetError, ExecutorError
+from evgp import Pool
 from evgp._executor import Here
 from evgp.criteria import ExpectedVariance
+from evgp.errors import DatasetError, ExecutorError
 from evgp.integrations import dask as ours
 from evgp.kernels import Raw
 from evgp.posterior import FeatureStart
-from evgp.posterior.rows import Mapped, let_go, mapped
-from evgp.search import Budget, Sharded
-from evgp.search.sharded import Opening, Part
+from evgp.posterior.feature_rows import Mapped, close_mapped, mapped
+from evgp.search import Budget, Exact, Sharded
+from evgp.search.sharded import Shard, ShardStart
+from tests.messages import refused
 
 N, P, K = 240, 12, 10
 ANY = torch.Generator()
@@ -42,10 +43,10 @@ class Pooled:
     path: Path
     start: FeatureStart
 
-    def parts(self, shards: int) -> list[Part]:
+    def parts(self, shards: int) -> list[Shard]:
         step = -(-N // shards)
         return [
-            Part(
+            Shard(
                 low,
                 Mapped(str(self.path), low, min(N, low + step)),
                 self.start.residual[low:][:step],
@@ -53,9 +54,9 @@ class Pooled:
             for low in range(0, N, step)
         ]
 
-    def opening(self, k: int = K) -> Opening:
+    def opening(self, k: int = K) -> ShardStart:
         start = self.start
-        return Opening(start.state(), start.noise, start.rest, ExpectedVariance(), Budget(k))
+        return ShardStart(start.state(), start.noise, start.rest, ExpectedVariance(), Budget(k))
 
     def take(self, executor, shards: int, **more):
         return Sharded(executor=executor).take(self.parts(shards), self.opening(), **more)
@@ -161,12 +162,12 @@ def test_a_broken_file_is_named_as_here(cluster, client, pooled, tmp_path) -> No
     cut.write_bytes(pooled.path.read_bytes()[:-5])
     parts = pooled.parts(8)
     rows = Mapped(str(path), parts[3].rows.start, parts[3].rows.stop)
-    parts[3] = Part(parts[3].first, rows, parts[3].residual)
+    parts[3] = Shard(parts[3].first, rows, parts[3].residual)
     cut.replace(path)
     with pytest.raises(DatasetError) as there:
         Sharded(executor=ours.executor(client)).take(parts, pooled.opening())
-    let_go()
-    with pytest.raises(DatasetError, match=r"part\.npy") as here:
+    close_mapped()
+    with refused(DatasetError) as here:
         mapped(str(path))
     assert type(there.value) is type(here.value)
     assert str(there.value) == str(here.value)
@@ -200,17 +201,17 @@ def test_answers_come_in_the_order_of_the_calls(cluster, client) -> None:
 
 def test_other_versions_are_refused(cluster, client, monkeypatch) -> None:
     grow(cluster, client, 1)
-    monkeypatch.setattr(ours, "_ours", lambda: "9.9.9")
-    with pytest.raises(ExecutorError, match=r"expected evgp 9\.9\.9 .* got 0"):
+    monkeypatch.setattr(ours, "_own_version", lambda: "9.9.9")
+    with refused(ExecutorError):
         ours.executor(client).run(pow, [(1, 1)], ["one"])
 
 
 def test_a_shard_that_kills_its_workers_is_named(cluster, client, monkeypatch) -> None:
-    grow(cluster, client, 2)
+    grow(cluster, client, 4)
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 1)
     # The fourth call ends its process; those behind it in line are not to blame.
     calls = [(0.0,)] * 3 + [("ends",)] + [(0.0,)] * 4
-    with pytest.raises(ExecutorError, match=r"shard-3.*2 Dask workers that died"):
+    with refused(ExecutorError):
         ours.executor(client).run(nap_or_end, calls, [f"shard-{i}" for i in range(8)])
     assert idle(cluster)
 
@@ -273,7 +274,7 @@ def test_without_workers_or_scheduler_it_stops_and_a_rerun_goes_on(pooled, tmp_p
                     only.send_signal(signal.SIGKILL)
 
             executor = ours.executor(client, patience=2)
-            with pytest.raises(ExecutorError, match=r"got none for 2 s; .* start workers"):
+            with refused(ExecutorError):
                 pooled.take(executor, 4, journal=journal, progress=kill)
         assert journal.picks == whole.rows[:6]
         with worker(address):
@@ -284,19 +285,19 @@ def test_without_workers_or_scheduler_it_stops_and_a_rerun_goes_on(pooled, tmp_p
 
             Timer(0.5, head.kill).start()
             began = time.monotonic()
-            with pytest.raises(ExecutorError, match="scheduler, got a lost connection"):
+            with refused(ExecutorError):
                 executor.run(time.sleep, [(60,)], ["nap"])
-            with pytest.raises(ExecutorError, match="scheduler, got a lost connection"):
+            with refused(ExecutorError):
                 executor.run(time.sleep, [(60,)], ["another"])
             assert time.monotonic() - began < 10
 
 
-def test_an_address_where_nobody_answers_is_refused() -> None:
-    with pytest.raises(ExecutorError, match="such as tcp://"), ours.connect("nonsense://x"):
+def test_an_address_without_a_scheduler_is_an_error() -> None:
+    with refused(ExecutorError), ours.connect("nonsense://x"):
         pass
     for address in ("tcp://127.0.0.1:9", "127.0.0.1:9"):
         with (
-            pytest.raises(ExecutorError, match=f"at {address}, got no answer within 0.5 s"),
+            refused(ExecutorError),
             ours.connect(address, patience=0.5),
         ):
             pass
@@ -304,5 +305,5 @@ def test_an_address_where_nobody_answers_is_refused() -> None:
 
 def test_without_dask_it_says_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ExecutorError, match=r"pip install \"evgp\[dask\]\""):
+    with refused(ExecutorError):
         ours.executor(None)

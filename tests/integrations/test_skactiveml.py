@@ -1,4 +1,4 @@
-"""The query strategy of scikit-activeml, held against that package and direct solves."""
+"""The query strategy for scikit-activeml, compared with that package and direct solves."""
 
 import subprocess
 import sys
@@ -15,9 +15,10 @@ from skactiveml.pool import RandomSampling
 from skactiveml.utils import MISSING_LABEL, is_labeled
 
 import evgp
-from evgp._errors import PoolError
+from evgp.errors import PoolError
 from evgp.integrations.skactiveml import EVGPQuery
 from tests.conftest import absent
+from tests.messages import refused
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = np.full(30, MISSING_LABEL)
@@ -42,10 +43,10 @@ def test_batches_do_not_matter() -> None:
     assert set(np.flatnonzero(is_labeled(y))) == set(query.query(X, Y, batch_size=6))
 
 
-def test_utilities_are_the_fall_of_the_mean_variance() -> None:
+def test_utilities_are_reductions_of_the_mean_variance() -> None:
     """By conditioning on the labelled rows and one more, from scratch."""
     known = [3, 7]
-    rows, utilities = EVGPQuery(noise=0.01).query(
+    rows, utilities = EVGPQuery(noise=0.01, scale="columns").query(
         X, labels(*known), batch_size=3, return_utilities=True
     )
     x = torch.from_numpy((X - X.mean(0)) / X.std(0))
@@ -124,17 +125,17 @@ def test_a_torch_module_is_drawn_by_the_random_state() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:'batch_size=1' is larger")
-def test_what_is_wrong_is_told() -> None:
-    with pytest.raises(ValueError, match="a kernel among ntk"):
+def test_errors_say_what_is_wrong() -> None:
+    with refused(ValueError):
         EVGPQuery(kernel="nothing").query(X, Y)
     for noise in (-1, np.nan, "little"):
-        with pytest.raises(ValueError, match="noise >= 0"):
+        with refused(ValueError):
             EVGPQuery(noise=noise).query(X, Y)
-    with pytest.raises(ValueError, match="without a label to query, got none"):
+    with refused(ValueError):
         EVGPQuery().query(X, np.zeros(30))
-    with pytest.raises(MemoryError, match="expected a run within"):
+    with refused(MemoryError, hide=r"within \S+ GB|; float32.*"):
         EVGPQuery().query(np.arange(300_000.0)[:, None], np.full(300_000, MISSING_LABEL))
-    with pytest.raises(ValueError, match="NaN"):
+    with refused(ValueError):
         EVGPQuery().query(np.where(X > 2, np.nan, X), Y)
 
 
@@ -169,8 +170,11 @@ def test_the_templates_that_the_package_tests_its_own_strategies_with(
         def test_init_param_noise(self):
             self._test_param("init", "noise", [(0.1, None), (-1, ValueError), ("a", ValueError)])
 
+        def test_init_param_scale(self):
+            self._test_param("init", "scale", [("columns", None), ("no", ValueError)])
+
         def test_init_param_standardise(self):
-            self._test_param("init", "standardise", [(False, None), ("no", ValueError)])
+            self._test_param("init", "standardise", [(None, None), ("no", ValueError)])
 
         def test_init_param_thin(self):
             self._test_param("init", "thin", [(5, None), (0, ValueError)])
@@ -183,9 +187,9 @@ def test_the_templates_that_the_package_tests_its_own_strategies_with(
     assert not result.errors + result.failures, result.errors + result.failures
 
 
-@pytest.mark.parametrize("wrong", ["no", None, 1])
+@pytest.mark.parametrize("wrong", ["no", 1])
 def test_standardise_is_true_or_false(wrong) -> None:
-    with pytest.raises(PoolError, match="expected standardise as True or False, got"):
+    with refused(PoolError):
         EVGPQuery(standardise=wrong).query(X[:10], Y[:10])
 
 

@@ -1,4 +1,4 @@
-"""The scikit-learn estimator, held against scikit-learn's own checks and real containers."""
+"""The scikit-learn estimator, with scikit-learn's own checks and real containers."""
 
 import numpy as np
 import pandas as pd
@@ -14,8 +14,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import evgp
-from evgp._errors import PoolError
+from evgp.errors import PoolError
 from evgp.integrations.sklearn import EVGPSelector
+from tests.messages import refused
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 # Rows are what is selected: these checks are about estimators that give one result a row.
@@ -40,7 +41,7 @@ def test_scikit_learns_own_checks() -> None:
     assert set(counts["skipped"]) <= {"check_array_api_input"}
 
 
-def test_it_picks_as_the_front_door_does() -> None:
+def test_it_picks_like_evgp_pick() -> None:
     made, picked = EVGPSelector(k=6).fit(X), evgp.pick(X, 6)
     assert made.indices_.tolist() == picked.indices.tolist()
     assert made.gains_.tolist() == picked.gains.tolist()
@@ -94,7 +95,7 @@ def test_at_the_end_of_a_pipeline(make, sparse) -> None:
     assert more.tolist() == evgp.pick(dense, 5, labelled=picks).indices.tolist()
 
 
-def test_what_comes_out_is_of_the_kind_that_went_in() -> None:
+def test_the_output_has_the_type_of_the_input() -> None:
     picks = EVGPSelector(k=4).fit(X).indices_
     for made in (pd.DataFrame(X, columns=[*"abc"]), pl.DataFrame(X, schema=[*"abc"])):
         selector = EVGPSelector(k=4)
@@ -119,34 +120,28 @@ def test_set_output_names_the_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "match"),
+    "call",
     [
-        (lambda: EVGPSelector(k=41).fit(X), "k of at most n_samples=40; got k=41"),
-        (lambda: EVGPSelector(k=39).fit(X, labelled=[0, 1]), "k as an integer from 1 to 38"),
-        (
-            lambda: EVGPSelector(k=36).fit(X, labelled=np.arange(40) < 5),
-            "k as an integer from 1 to 35",
-        ),
-        (lambda: EVGPSelector(k=0).fit(X), "k as an integer from 1 to 40"),
-        (lambda: EVGPSelector(k=2).fit(np.where(X > 2, np.nan, X)), "NaN"),
-        (
-            lambda: EVGPSelector(k=2).fit(pd.DataFrame(frame())),
-            "expected numbers in X, got str in column",
-        ),
-        (lambda: EVGPSelector(k=2).fit(X).transform(X[:5]), "the 40 rows that were fitted"),
-        (lambda: EVGPSelector(k=2, criterion="best").fit(X), "a criterion among ev"),
-        (lambda: EVGPSelector(k=2, kernel="none").fit(X), "a kernel among ntk"),
-        (lambda: EVGPSelector(k=2).fit(X, labelled=[99]), "labelled from 0 to 39"),
+        lambda: EVGPSelector(k=41).fit(X),
+        lambda: EVGPSelector(k=39).fit(X, labelled=[0, 1]),
+        lambda: EVGPSelector(k=36).fit(X, labelled=np.arange(40) < 5),
+        lambda: EVGPSelector(k=0).fit(X),
+        lambda: EVGPSelector(k=2).fit(np.where(X > 2, np.nan, X)),
+        lambda: EVGPSelector(k=2).fit(pd.DataFrame(frame())),
+        lambda: EVGPSelector(k=2).fit(X).transform(X[:5]),
+        lambda: EVGPSelector(k=2, criterion="best").fit(X),
+        lambda: EVGPSelector(k=2, kernel="none").fit(X),
+        lambda: EVGPSelector(k=2).fit(X, labelled=[99]),
     ],
 )
-def test_what_is_wrong_is_told(call, match) -> None:
-    with pytest.raises(ValueError, match=match):
+def test_errors_say_what_is_wrong(call) -> None:
+    with refused(ValueError):
         call()
 
 
 def test_a_sparse_matrix_that_would_not_fit_is_refused() -> None:
     wide = csr_array((np.ones(3), ([0, 1, 2], [0, 1, 2])), shape=(2_000_000, 2_000_000))
-    with pytest.raises((PoolError, MemoryError, ValueError), match="dense copy of X"):
+    with refused((PoolError, MemoryError, ValueError)):
         EVGPSelector(k=2).fit(wide)
 
 
@@ -154,10 +149,10 @@ def test_any_random_state() -> None:
     x = np.random.default_rng(1).normal(size=(400, 3))
 
     def picks(state: object) -> list[int]:
-        made = EVGPSelector(2, greedy=evgp.Stochastic(5), random_state=state).fit(x)
+        made = EVGPSelector(2, greedy=evgp.search.Stochastic(5), random_state=state).fit(x)
         return made.indices_.tolist()
 
-    assert picks(3) == evgp.pick(x, 2, greedy=evgp.Stochastic(5), seed=3).indices.tolist()
+    assert picks(3) == evgp.pick(x, 2, greedy=evgp.search.Stochastic(5), seed=3).indices.tolist()
     for state in (3, np.int64(3)):
         assert picks(state) == picks(state)
     assert picks(np.random.RandomState(3)) == picks(np.random.RandomState(3))

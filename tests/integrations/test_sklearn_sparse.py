@@ -17,7 +17,7 @@ X = RANDOM.normal(size=(24, 4)) * (RANDOM.random((24, 4)) < 0.6)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda one: one.__name__)
-def test_rows_come_back_in_the_kind_that_went_in(kind) -> None:
+def test_transform_keeps_the_type_of_its_input(kind) -> None:
     sparse = kind(X)
     wanted = EVGPSelector(k=3, greedy="exact").fit(X).indices_
     selector = EVGPSelector(k=3, greedy="exact")
@@ -35,7 +35,7 @@ def test_rows_come_back_in_the_kind_that_went_in(kind) -> None:
     seed=st.integers(0, 99),
     share=st.floats(0.1, 1.0),
 )
-def test_so_they_do_for_other_numbers(kind, dtype, seed, share) -> None:
+def test_other_numbers_come_back_exactly_too(kind, dtype, seed, share) -> None:
     random = np.random.default_rng(seed)
     dense = (random.integers(1, 9, (12, 3)) * (random.random((12, 3)) < share)).astype(dtype)
     dense[0], dense[1] = True, False  # not all rows alike

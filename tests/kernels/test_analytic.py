@@ -9,10 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evgp import NNGP, NTK, LeakyRelu, mlp
-from evgp._errors import NumericalWarning, PoolError
-from evgp.nets import ACTIVATIONS
+from evgp import NNGP, NTK, mlp
+from evgp.errors import NumericalWarning, PoolError
+from evgp.nets import ACTIVATIONS, LeakyRelu
 from evgp.testing import check_kernel
+from tests.messages import refused, warned
 
 KERNELS = [
     *(kind(mlp(depth, 8, name, 1.5, 0.1))
@@ -49,6 +50,8 @@ POINTS = np.array([[1.0, 2.0], [-0.5, 1.0], [0.0, -3.0]])
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_a_kernel_obeys_its_laws(kernel, x) -> None:
     check_kernel(kernel, x)
+    matrix = kernel(x)  # ours to the bit, so that rounding decides no tie
+    assert torch.equal(matrix, matrix.T) and torch.equal(matrix.diagonal(), kernel.diag(x))
 
 
 @pytest.mark.parametrize("activation", ["relu", "leaky", "gelu", "erf", "sin"])
@@ -63,10 +66,11 @@ def test_agrees_with_the_reference(activation, kind, reference) -> None:
         w_std, b_std = ((2**0.5, 0.0), (1.5, 0.1))[int(i)]
         network = mlp(int(depth), 8, name, w_std, b_std)
         points = {axis: reference[f"input|{where}_{axis}"] for axis in "xy"}
-        found = (NTK if kind == "ntk" else NNGP)(network)(points[pair[0]], points[pair[1]])
+        result = (NTK if kind == "ntk" else NNGP)(network)(points[pair[0]], points[pair[1]])
         far = (points[pair[0]][:, None] != points[pair[1]][None]).any(2)
-        close = np.abs(found - reference[key]) / np.abs(reference[key])
-        assert close[far].max() < 1e-12
+        close = np.abs(result - reference[key]) / np.abs(reference[key])
+        # Processors round matrix products differently: up to 2e-12 was seen.
+        assert close[far].max() < 5e-12
         if not far.all():
             # The reference loses half its digits at shared points; ours are exact there.
             assert close[~far].max() < (1e-7 if activation in ("relu", "leaky") else 1e-12)
@@ -117,11 +121,11 @@ def _quadrature(activation, k) -> tuple[float, float]:
 @given(v1=st.floats(0.05, 4), v2=st.floats(0.05, 4), rho=st.floats(-0.95, 0.95))
 def test_duals_are_the_integrals_they_stand_for(activation, v1, v2, rho) -> None:
     cov = rho * (v1 * v2) ** 0.5
-    found = torch.tensor([[cov]], dtype=torch.float64)
+    result = torch.tensor([[cov]], dtype=torch.float64)
     ends = [torch.tensor([v], dtype=torch.float64) for v in (v1, v2)]
-    slope = activation.dual_(found, *ends)
+    slope = activation.dual_(result, *ends)
     value, tangent = _quadrature(activation, np.array([[v1, cov], [cov, v2]]))
-    assert found.item() == pytest.approx(value, rel=1e-3, abs=1e-3)
+    assert result.item() == pytest.approx(value, rel=1e-3, abs=1e-3)
     assert slope.item() == pytest.approx(tangent, rel=1e-3, abs=6e-3)
 
 
@@ -199,8 +203,8 @@ def test_points_that_nearly_coincide_keep_their_digits(b_std, apart) -> None:
     for depth, slope, size in product((1, 2, 5), (0.0, 0.3, -1.0), (1.0, 1e-6)):
         x = rng.normal(size=(1, 4)) * size
         y = x + apart * size * rng.normal(size=(1, 4))
-        found = NTK(mlp(depth, activation=LeakyRelu(slope), b_std=b_std))(x, y)[0, 0]
-        assert found == pytest.approx(_exact(x[0], y[0], depth, b_std, slope), rel=3e-13)
+        result = NTK(mlp(depth, activation=LeakyRelu(slope), b_std=b_std))(x, y)[0, 0]
+        assert result == pytest.approx(_exact(x[0], y[0], depth, b_std, slope), rel=3e-13)
 
 
 @pytest.mark.parametrize("apart", [1e-4, 1e-6, 1e-8, 1e-10])
@@ -236,7 +240,7 @@ def test_norms_to_a_million_stay_finite_and_positive(name, x) -> None:
     kernel = NTK(mlp(2, activation=name))
     big = x * 1e6 / 2
     if name in ("erf", "sin"):
-        with pytest.warns(NumericalWarning, match="standardise"):
+        with warned(NumericalWarning):
             matrix = kernel(big)
     else:
         matrix = kernel(big)
@@ -265,9 +269,9 @@ def test_changed_inputs_are_noticed(x) -> None:
 
 
 def test_bad_inputs_get_a_sentence(x) -> None:
-    with pytest.raises(PoolError, match="as many features, got 3 and 2"):
+    with refused(PoolError):
         NTK(mlp())(x, x[:, :2])
-    with pytest.raises(PoolError, match="rows, features"):
+    with refused(PoolError):
         NTK(mlp())(x[:, 0])
-    with pytest.raises(PoolError, match="row 3 with NaN"):
+    with refused(PoolError):
         NTK(mlp()).diag(x.index_fill(0, torch.tensor([3]), float("nan")))

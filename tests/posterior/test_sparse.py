@@ -6,11 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evgp
-from evgp import EVGP, NTK, Exact, Pool, mlp
-from evgp._errors import PoolError
+from evgp import EVGP, NTK, Pool, mlp
 from evgp.criteria import Linearised
+from evgp.errors import PoolError
 from evgp.kernels import Inducing
 from evgp.posterior import FeatureStart, SparseNTKGP, sntkgp
+from evgp.search import Exact
+from tests.conftest import examples
+from tests.messages import refused
 
 KERNEL = NTK(mlp())
 NOISE = 1e-3
@@ -54,22 +57,22 @@ def test_predictions_are_those_of_the_equations() -> None:
     b = KERNEL(TEST, U) @ inverse
     prior = KERNEL.diag(TEST) - (b * KERNEL(TEST, U)).sum(1)
     expected = prior + ((b @ sigma) * b).sum(1)
-    found = made().predict(TEST, full=True)
-    assert torch.allclose(found.variance, expected, rtol=1e-6)
-    assert torch.allclose(found.mean, b @ mu, rtol=1e-6, atol=1e-8)
-    assert torch.allclose(found.covariance.diagonal(), found.variance)
-    assert bool((torch.linalg.eigvalsh(found.covariance) > -1e-10).all())
+    prediction = made().predict(TEST, full=True)
+    assert torch.allclose(prediction.variance, expected, rtol=1e-6)
+    assert torch.allclose(prediction.mean, b @ mu, rtol=1e-6, atol=1e-8)
+    assert torch.allclose(prediction.covariance.diagonal(), prediction.variance)
+    assert bool((torch.linalg.eigvalsh(prediction.covariance) > -1e-10).all())
 
 
 def test_inducing_at_every_point_is_the_exact_process() -> None:
     every = torch.cat([X, TEST])
     sparse = sntkgp(KERNEL, X, Y, TEST, every, noise=1e-3)
-    exact = evgp.ntkgp(KERNEL, X, Y, TEST, noise=1e-3)
+    exact = evgp.posterior.ntkgp(KERNEL, X, Y, TEST, noise=1e-3)
     assert torch.allclose(sparse.mean, exact.mean, rtol=1e-4, atol=1e-6)
     assert torch.allclose(sparse.variance, exact.variance, rtol=1e-4, atol=1e-7)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 999), n=st.integers(1, 12), u=st.integers(1, 8))
 def test_variance_is_never_negative_and_never_rises(seed, n, u) -> None:
     x, inducing = points(n, seed), points(u, seed + 1)
@@ -132,7 +135,7 @@ def test_the_feature_posterior_of_inducing_points_is_this_one() -> None:
         assert posterior.mean_variance() == pytest.approx(mean, rel=1e-9)
 
 
-def test_linearised_picks_can_be_made_and_are_measured_truly() -> None:
+def test_linearised_picks_are_measured_exactly() -> None:
     pool = Pool(X, TEST)
     features = Inducing(KERNEL, U)
     exact, linear = (
@@ -144,7 +147,7 @@ def test_linearised_picks_can_be_made_and_are_measured_truly() -> None:
 
 
 def test_wrong_numbers_are_refused() -> None:
-    with pytest.raises(PoolError, match="noise >= 0"):
+    with refused(PoolError):
         SparseNTKGP.start(KERNEL, U, noise=-1)
-    with pytest.raises(PoolError, match="as many labels as points, 3, each of 2 outputs; got y of"):
+    with refused(PoolError):
         made().add(X[:3], Y[:2])

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import evgp
+from evgp import errors
 
 ROOT = Path(__file__).parents[2]
 LISTING = Path(__file__).parent / "api.txt"
@@ -22,23 +23,34 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "evgp": tuple(
         name for name in evgp.__all__ if not isinstance(getattr(evgp, name), ModuleType)
     ),
+    "evgp.architectures": ("Choice", "candidates"),
+    "evgp.comparison": ("DatasetSource", "Protocol", "read_rows", "summarise"),
+    "evgp.audits": ("Audit", "Confirmation", "confirm"),
     "evgp.datasets": (
-        "Dataset", "Known", "load", "load_csv", "locate", "names", "random_model", "sinusoidal",
+        "Dataset", "Known", "load", "load_csv", "locate", "look", "names", "subset",
     ),
+    "evgp.errors": tuple(errors.__all__),
+    "evgp.loop": ("Round",),
     "evgp.metrics": (
         "MetricError", "accuracy", "area", "bias", "calibration_error", "disagreement", "mse",
         "nll", "output_entropy", "output_variance", "pearson", "spearman", "variances",
     ),
+    "evgp.nets": ("Finite", "LeakyRelu", "wide_resnet", "without_batchnorm"),
+    "evgp.posterior": ("Prediction", "SparseNTKGP", "ntkgp", "sntkgp", "trained"),
+    "evgp.search": ("Exact", "Exchange", "Lazy", "Sharded", "Stochastic", "TwoRounds"),
+    "evgp.selection": ("Request",),
     "evgp.strategies": (
-        "BADGE", "BatchBALD", "CoreSet", "EVGP", "EVGPMS", "Hybrid", "KMeansPlusPlus", "MLMOC",
-        "MaxVariance", "Random", "Setting", "Strategy", "Thinned", "strategy_named",
+        "BADGE", "BAIT", "BatchBALD", "CoreSet", "DropQuery", "EVGP", "EVGPMS", "Entropy",
+        "Gradients", "Hybrid", "KMeans", "KMeansPlusPlus", "LCMD", "MLMOC", "Margin", "MaxHerding",
+        "MaxVariance", "ProbCover", "Random", "Scaled", "Setting", "Strategy", "Thinned",
+        "TypiClust", "strategy_named",
     ),
+    "evgp.testing": ("Truth", "check_criterion", "check_kernel", "check_strategy"),
     "evgp.theory": (
         "Ceiling", "Ratio", "Spread", "ceiling", "certify", "error_factor", "gain_ratio",
         "measured_ratio", "printed_ratio", "ratio_bound", "rkhs_norm", "spread_bound",
     ),
-    "evgp.posterior": ("SparseNTKGP", "sntkgp"),
-    "evgp.arena": ("read_rows", "summarise"),
+    "evgp.training": ("Ensemble", "Recipe"),
     "evgp.integrations.dask": ("connect", "executor"),
     "evgp.integrations.modal": ("query_strategy",),
     "evgp.integrations.skactiveml": ("EVGPQuery",),
@@ -47,15 +59,14 @@ PUBLIC: dict[str, tuple[str, ...]] = {
 
 _TOP = """# Public names
 
-Written by `python -m tests.release.api` from the docstrings. These names, their arguments and
-fields are what [versions](release.md#versions) promise; a test compares them, signature by
-signature, with `tests/release/api.txt`, so that no change of them goes unseen. Whatever else can be
-imported is how `evgp` is built today, and may change at any time. Examples: [in
-Python](python.md). The command has [a page of its own](cli.md), and is promised likewise.
+Generated from the docstrings by `python -m tests.release.api`. These names, their arguments and
+their fields are [stable](release.md#versions); a test compares their signatures with
+`tests/release/api.txt`, so no change goes unnoticed. Everything else that can be imported may
+change at any time. [In Python](python.md) has examples, and [the command line](cli.md) lists the
+options of the command, which are stable too.
 
-Names are loaded when they are first asked for: `import evgp` does not wait for torch. Whatever
-`evgp` raises on purpose is an `evgp.EvgpError`, and also the built-in error that fits
-(`ValueError`, `MemoryError`, ...).
+Names are loaded on first use, so `import evgp` does not import torch. Errors are subclasses of
+`evgp.EvgpError` and of the built-in error that fits (`ValueError`, `MemoryError`, ...).
 """
 
 

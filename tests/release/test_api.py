@@ -4,10 +4,14 @@ import re
 from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 
 import pytest
 
 import evgp
+from evgp import _moved
+from tests.forked import python
 from tests.release.api import LISTING, PAGE, PUBLIC, ROOT, listing, page
 
 AGAIN = "after a deliberate change: python -m tests.release.api"
@@ -24,9 +28,63 @@ def test_the_page_is_current() -> None:
 
 
 def test_what_the_package_offers_is_listed() -> None:
-    rooms = {name for name in evgp.__all__ if f"evgp.{name}" in PUBLIC}
-    assert set(PUBLIC["evgp"]) | rooms == set(evgp.__all__)
+    rooms = {name for name in evgp.__all__ if isinstance(getattr(evgp, name), ModuleType)}
+    assert {room.split(".")[1] for room in PUBLIC if "." in room} <= rooms
+    assert set(PUBLIC["evgp"]) == set(evgp.__all__) - rooms
     assert set(evgp.__all__) <= set(dir(evgp))
+
+
+def test_few_names_are_at_the_top() -> None:
+    assert len(PUBLIC["evgp"]) <= 28, "put the name into its room"
+
+
+def moved_names() -> list[tuple[str, str]]:
+    return [(name, room) for room, names in evgp._MOVED.items() for name in names]
+
+
+@pytest.mark.parametrize(("name", "room"), moved_names())
+def test_a_moved_name_still_works_and_names_its_new_place(name: str, room: str) -> None:
+    assert name in PUBLIC[f"evgp.{room}"] and name not in evgp.__all__
+    with pytest.warns(DeprecationWarning) as seen:
+        thing = getattr(evgp, name)
+    assert f"evgp.{room}.{name}" in str(seen[0].message)
+    assert thing is getattr(import_module(f"evgp.{room}"), name)
+
+
+def test_the_warning_points_at_the_caller() -> None:
+    run = python("import evgp; evgp.Exact")
+    assert run.stderr.startswith("<string>:1: DeprecationWarning: evgp.Exact is now")
+
+
+OLD_ROOM = """
+import sys, warnings
+from importlib import import_module
+warnings.simplefilter("error")
+old, new, inner = sys.argv[1:]
+import evgp.integrations
+try:
+    import_module(old)
+except DeprecationWarning as warning:
+    print(warning)
+warnings.simplefilter("ignore")
+for end in "", "." + inner:
+    module = import_module(old + end)
+    assert module is import_module(new + end)
+    assert module.__name__ == module.__spec__.name == new + end
+"""
+
+
+@pytest.mark.parametrize(("old", "new"), _moved.ROOMS.items())
+def test_a_room_can_be_imported_by_its_old_name(old: str, new: str) -> None:
+    inner = min(module.name for module in iter_modules(import_module(new).__path__))
+    run = python(OLD_ROOM, old, new, inner)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == f"{old} is now {new}; the old name will be removed in the next release.\n"
+
+
+def test_the_warning_of_an_old_room_points_at_the_import() -> None:
+    run = python("from evgp.campaign.events import Answered")
+    assert run.stderr.startswith("<string>:1: DeprecationWarning: evgp.campaign is now")
 
 
 @pytest.mark.parametrize("module", PUBLIC)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import evgp
+from evgp._extras import EXTRAS
 
 Made = subprocess.CompletedProcess[str]
 
@@ -70,7 +71,7 @@ def test_all_that_needs_no_extra_can_be_imported(run) -> None:
     code = """
 import importlib, pkgutil, evgp
 for found in pkgutil.walk_packages(evgp.__path__, "evgp.", onerror=lambda name: None):
-    if not found.name.startswith(("evgp.web", "evgp.integrations.")):
+    if not found.name.startswith(("evgp.labelling.", "evgp.integrations.")):
         importlib.import_module(found.name)
 assert all(getattr(evgp, name) is not None for name in evgp.__all__)
 """
@@ -144,3 +145,35 @@ def test_the_doctor_works_where_a_package_does_not(run, core: Path, broken: str)
     assert made.returncode == 1
     assert "lib is not there" in made.stderr and "pip install --force-reinstall" in made.stderr
     assert "Traceback" not in made.stderr
+
+
+_ALL = (
+    "expected httpx and fastapi and uvicorn, which are not installed; do "
+    f"`{EXTRAS['label-studio'].install}`"
+)
+ABSENT = {
+    "skactiveml": (
+        f"scikit-activeml 1.0 or newer is not installed; run `{EXTRAS['adapters'].install}`"
+    ),
+    "label_studio.client": _ALL,
+    "label_studio.backend": _ALL,
+}
+
+
+CODE = """
+import importlib, sys
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(f"evgp.integrations.{name}")
+    except ImportError as error:
+        print(error)
+    else:
+        print("imported")
+"""
+
+
+def test_the_adapters_name_the_extra(run) -> None:
+    ran = run("python", "-c", CODE, *ABSENT)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == list(ABSENT.values())
+    assert EXTRAS["adapters"].install == 'pip install "evgp[adapters]"'

@@ -36,7 +36,8 @@ def test_help_imports_nothing_heavy(line: str) -> None:
 def test_the_package_loads_its_names_when_they_are_asked_for() -> None:
     code = (
         "import sys, evgp; evgp.__version__, dir(evgp), evgp.EvgpError; "
-        "before = 'torch' in sys.modules; evgp.Pool; print(before, 'torch' in sys.modules)"
+        "before = 'torch' in sys.modules; evgp.pick; "
+        "print(before, 'torch' in sys.modules, 'sklearn' in sys.modules)"
     )
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout == "False True\n"
+    assert made.stdout == "False True False\n"

@@ -27,7 +27,7 @@ def test_the_citation_names_this_version_and_the_paper() -> None:
     assert f"{names}. *{paper['title']}.* ICML {paper['year']}" in shown
 
 
-def test_changes_are_told_newest_first() -> None:
+def test_changes_are_listed_newest_first() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     told = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
     assert told[0] == "Unreleased" or told[0].startswith(evgp.__version__)

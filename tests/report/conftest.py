@@ -1,4 +1,4 @@
-"""A selection whose numbers are true: plain greedy on a Gaussian kernel."""
+"""A selection with correct numbers: plain greedy on a Gaussian kernel."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""In a real browser the policy lets the page's own script run, and it does its work."""
+"""In a real browser, the policy admits the script of the page, and the script works."""
 
 import csv
 import re

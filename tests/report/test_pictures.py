@@ -1,4 +1,4 @@
-"""Pictures travel inside the page, each beside its row; a page without any shows no trace."""
+"""Images are part of the page, next to their rows; a page without images has no trace of them."""
 
 import base64
 import colorsys
@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evgp._errors import PoolError
 from evgp.datasets import pictures_of, read_images
+from evgp.errors import PoolError
 from evgp.pool import Selection
 from evgp.report import pictures as made
 from evgp.report import render, summarise
+from tests.messages import refused
 from tests.report.test_render import HOSTILE, Page, data_of
 
 
@@ -97,11 +98,11 @@ def test_a_summary_with_pictures_is_plain_data(selection, x):
 
 
 def test_pictures_run_over_the_whole_pool(selection, x):
-    with pytest.raises(PoolError, match="expected 60 pictures, one for each row of x, got 59"):
+    with refused(PoolError):
         summarise(selection, x=x, pictures=Painted(59))
 
 
-def test_a_file_with_a_place_in_it_leaves_the_place_at_home(tmp_path, selection, x):
+def test_the_location_in_an_image_file_is_not_shown(tmp_path, selection, x):
     exif = Image.Exif()
     exif[0x010E] = "at home"
     for row in range(60):
@@ -119,7 +120,7 @@ def test_a_file_with_a_place_in_it_leaves_the_place_at_home(tmp_path, selection,
 def test_notes_of_an_image_are_dropped_whatever_a_writer_would_copy():
     image = Image.new("RGB", (8, 8))
     image.info = {"icc_profile": b"profile", "comment": b"at home"}
-    assert made.bare(image).info == {}
+    assert made.without_metadata(image).info == {}
     assert image.info
 
 
@@ -150,7 +151,7 @@ def test_every_picture_is_in_the_page_and_says_what_it_is(page, selection):
     assert len(data_of(page)["sheet"]["names"]) == 52
 
 
-def test_the_page_still_asks_nothing_of_anyone(page):
+def test_the_page_still_sends_no_request(page):
     walked = Page(page)
     assert "://" not in page
     for _, given in walked.tags:

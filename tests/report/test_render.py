@@ -1,4 +1,4 @@
-"""The page stands alone, is well formed, and takes nothing a table says for markup."""
+"""The page is self-contained and well formed, and table contents stay text."""
 
 import base64
 import dataclasses
@@ -80,7 +80,7 @@ def test_the_page_is_well_formed(page):
             assert given.get(name) in {None, *walked.ids}
 
 
-def test_nothing_is_asked_of_anyone(page):
+def test_no_request_is_sent(page):
     assert "://" not in page
     loading = {"link", "img", "iframe", "object", "embed", "base", "form", "audio", "video"}
     for tag, given in Page(page).tags:
@@ -141,27 +141,27 @@ def test_the_page_says_how_good_the_picks_provably_are(selection, page):
     share = np.floor(1000 * selection.certificate.share[-1]) / 10
     assert f"provably at least {share:g} %" in prose
     assert "between 3 and 5" in prose
-    assert "no fewer than 7; more than these 8" in prose
-    assert "nothing of noise in the labels" in prose
+    assert "at least 7; these 8 are not enough" in prose
+    assert "nothing about noise in the labels" in prose
 
 
-def test_without_a_certificate_nothing_is_promised(selection, x):
+def test_without_a_certificate_there_is_no_guarantee(selection, x):
     bare = dataclasses.replace(
         selection, certificate=None, settings={"criterion": "Percentile(90)"}
     )
     prose = Page(render(summarise(bare, x=x))).prose
     assert "chosen by the criterion Percentile(90)" in prose
-    assert "Nothing is certified here" in prose
+    assert "There is no certificate" in prose
     assert "provably" not in prose
     assert "≥" not in prose
 
 
-def test_costs_and_earlier_labels_are_told(x, choose):
+def test_costs_and_earlier_labels_are_mentioned(x, choose):
     chosen = dataclasses.replace(choose(x, 4, labelled=(0, 1)), costs=np.array([1.5, 2, 3, 4]))
     prose = Page(render(summarise(chosen, x=x))).prose
     assert "10.5 for all picks" in prose
-    assert "the same money" in prose
-    assert "which earlier labels left" in prose
+    assert "the same cost" in prose
+    assert "with the earlier labels" in prose
     assert "further labels" in prose
 
 
@@ -189,7 +189,7 @@ def test_an_empty_selection_has_a_page(x):
 def test_a_sampled_map_says_so():
     x = np.random.default_rng(0).normal(size=(5_000, 2))
     text = render(summarise(Selection(np.arange(3), np.ones(3)), x=x))
-    assert "rows drawn at random stand for the 5,000" in Page(text).prose
+    assert "of the 5,000 rows is drawn" in Page(text).prose
 
 
 def test_the_table_opens_with_a_dozen_columns_and_offers_the_rest(selection, x):

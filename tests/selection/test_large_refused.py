@@ -10,12 +10,14 @@ import pytest
 import torch
 
 import evgp
-from evgp._errors import DamageWarning, DatasetError, DiskFull, MemoryPlanError, PoolError
 from evgp._linalg import BLOCK
 from evgp.datasets import PickFile, open_pool
+from evgp.errors import DamageWarning, DatasetError, DiskFull, MemoryPlanError, PoolError
 from evgp.kernels import Raw
-from evgp.posterior.rows import mapped
-from evgp.selection.shards import Held, ShardRecipe, make
+from evgp.posterior.feature_rows import mapped
+from evgp.selection.request import InMemory
+from evgp.selection.shards import ShardRecipe, make
+from tests.messages import refused, warned
 from tests.selection.test_large import QUIET, numbers, parquet
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -27,7 +29,7 @@ def test_a_disk_that_fills_up_is_a_sentence(tmp_path, monkeypatch) -> None:
 
     monkeypatch.setattr(os, "posix_fallocate", full)
     folder = parquet(tmp_path / "pool", numbers())
-    with pytest.raises(DiskFull, match=r"features-32-000000\.npy: the disk is full, in the folder"):
+    with refused(DiskFull):
         evgp.pick(folder, 4, **QUIET)
     assert not list(tmp_path.rglob("*.part"))
 
@@ -35,48 +37,47 @@ def test_a_disk_that_fills_up_is_a_sentence(tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("method", ["features", "sharded"])
 def test_points_without_variance_are_refused(tmp_path, method) -> None:
     np.save(tmp_path / "x.npy", np.zeros((300, 4), dtype=np.float32))
-    pool = evgp.open_pool(tmp_path / "x.npy", standardise=False)
-    with pytest.raises(PoolError, match="a mean prior variance of 0"):
+    pool = evgp.open_pool(tmp_path / "x.npy", scale=None)
+    with refused(PoolError):
         evgp.pick(pool, 5, features="raw", method=method)
 
 
-def test_what_does_not_fit_is_refused_with_the_need(tmp_path) -> None:
+def test_what_does_not_fit_is_refused_with_the_need(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("torch.get_num_threads", lambda: 1)  # the need grows with them
     folder = parquet(tmp_path / "pool", numbers())
-    with pytest.raises(
-        MemoryPlanError, match=r"expected a run within 100\.0 MB.*allow memory='\d+\.\d MB'"
-    ):
+    with refused(MemoryPlanError):
         evgp.pick(folder, 4, memory="100MB", **QUIET)
-    with pytest.raises(PoolError, match="such as 2GB"):
+    with refused(PoolError):
         evgp.pick(folder, 4, memory="much", **QUIET)
 
 
-def test_a_full_disk_is_told_before_anything_is_written(tmp_path, monkeypatch, cache) -> None:
+def test_a_full_disk_is_reported_before_anything_is_written(tmp_path, monkeypatch, cache) -> None:
     folder = parquet(tmp_path / "pool", numbers())
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1000})())
-    with pytest.raises(DatasetError, match="are free on this disk"):
+    with refused(DatasetError):
         evgp.pick(folder, 4, **QUIET)
     assert not list(cache.rglob("*.npy"))
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    "change",
     [
-        ({"criterion": "p90"}, "expected variance as criterion"),
-        ({"greedy": "lazy"}, "auto, exact or two-rounds for a sharded run"),
-        ({"thin": 100}, "expected no thin for a sharded run"),
-        ({"method": "heap"}, "expected method among auto, dense, features, sharded; got 'heap'"),
-        ({"method": "dense"}, "expected no features with method='dense'"),
-        ({"x_test": np.eye(5)}, "x_test as a path"),
-        ({"test_weights": [1.0]}, "no test_weights"),
-        ({"labelled": [6000]}, "labelled from 0 to 5999"),
-        ({"k": 7000}, "k as an integer from 1 to 6000, the rows that may be picked; got 7000"),
-        ({"features": "nystrom-0"}, "nystrom-512"),
+        {"criterion": "p90"},
+        {"greedy": "lazy"},
+        {"thin": 100},
+        {"method": "heap"},
+        {"method": "dense"},
+        {"x_test": np.eye(5)},
+        {"test_weights": [1.0]},
+        {"labelled": [6000]},
+        {"k": 7000},
+        {"features": "nystrom-0"},
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_cannot_be_done_is_said(tmp_path, change, words) -> None:
+def test_what_cannot_be_done_is_said(tmp_path, change) -> None:
     folder = parquet(tmp_path / "pool", numbers())
-    with pytest.raises(PoolError, match=words):
+    with refused(PoolError):
         evgp.pick(folder, **{"k": 4, **QUIET, **change})
 
 
@@ -87,13 +88,13 @@ def test_a_damaged_file_is_named(tmp_path) -> None:
     pool = open_pool(folder)
     file.write_bytes(whole[: len(whole) // 2])
     for where in (folder, pool):
-        with pytest.raises(DatasetError, match=r"part-002501\.parquet"):
+        with refused(DatasetError):
             evgp.pick(where, 4, **QUIET)
 
 
 def test_a_shard_is_a_pure_function_of_its_recipe(tmp_path) -> None:
     x = torch.from_numpy(numbers(5000))
-    recipe = ShardRecipe(Held(x), Raw(), str(tmp_path), BLOCK)
+    recipe = ShardRecipe(InMemory(x), Raw(), str(tmp_path), BLOCK)
     copy = pickle.loads(pickle.dumps(recipe))
     done = make(copy, 1)
     assert make(recipe, 1) == done and len(recipe) == 2 and not done.note
@@ -113,7 +114,7 @@ def test_picks_on_the_disk_survive_a_torn_line(tmp_path) -> None:
         stream.write("3 12")
     assert PickFile(path).rows() == [5, 6, 7] and path.read_text() == whole
     path.write_text(whole + "nonsense\n")
-    with pytest.warns(DamageWarning, match="pick 4 of 4 does not fit those before it"):
+    with warned(DamageWarning):
         assert PickFile(path).rows() == [5, 6, 7]
     assert path.read_text() == whole
 

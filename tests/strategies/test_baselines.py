@@ -10,13 +10,38 @@ from hypothesis import strategies as st
 from sklearn.cluster import kmeans_plusplus
 
 from evgp import EVGP, NTK, EvgpError, Pool, mlp
-from evgp._errors import PoolError
-from evgp.strategies import CoreSet, KMeansPlusPlus, MaxVariance, Random, Thinned
+from evgp.errors import PoolError
+from evgp.strategies import (
+    BAIT,
+    LCMD,
+    CoreSet,
+    KMeans,
+    KMeansPlusPlus,
+    MaxHerding,
+    MaxVariance,
+    ProbCover,
+    Random,
+    Thinned,
+    TypiClust,
+)
 from evgp.strategies.strategy import unlabelled
 from evgp.testing import check_strategy
+from tests.messages import refused
 
 KERNEL = NTK(mlp())
-EVERY = [EVGP(KERNEL), Random(), KMeansPlusPlus(), CoreSet(), MaxVariance(KERNEL)]
+EVERY = [
+    EVGP(KERNEL),
+    Random(),
+    KMeansPlusPlus(),
+    CoreSet(),
+    MaxVariance(KERNEL),
+    BAIT(),
+    KMeans(),
+    LCMD(),
+    MaxHerding(),
+    ProbCover(),
+    TypiClust(),
+]
 
 
 def points(n: int, d: int = 3, seed: int = 0) -> torch.Tensor:
@@ -40,8 +65,10 @@ def test_a_strategy_obeys_its_laws(strategy, pool) -> None:
 
 def test_random_depends_on_the_generator_alone() -> None:
     pool = POOLS["plain"]
-    made = [Random()(pool, 6, generator=torch.Generator().manual_seed(seed)) for seed in range(9)]
-    assert len({tuple(one.indices) for one in made}) == 9
+    selections = [
+        Random()(pool, 6, generator=torch.Generator().manual_seed(seed)) for seed in range(9)
+    ]
+    assert len({tuple(one.indices) for one in selections}) == 9
     counts = np.bincount(
         np.concatenate(
             [Random()(pool, 5, generator=torch.Generator().manual_seed(s)).indices
@@ -58,8 +85,8 @@ def test_kmeans_plusplus_is_scikit_learns_in_rounds_of_one_list() -> None:
     strategy, labelled = KMeansPlusPlus(most=50, seed=3), torch.empty(0, dtype=torch.int64)
     found: list[int] = []
     for _ in range(4):
-        made = strategy(Pool(x, labelled=labelled), 5, generator=torch.Generator())
-        found += made.indices.tolist()
+        selection = strategy(Pool(x, labelled=labelled), 5, generator=torch.Generator())
+        found += selection.indices.tolist()
         labelled = torch.tensor(found)
     assert found == list(dict.fromkeys(order.tolist()))[:20]
 
@@ -69,9 +96,9 @@ def test_kmeans_plusplus_is_scikit_learns_in_rounds_of_one_list() -> None:
 def test_core_set_takes_the_farthest(seed, n, known, k) -> None:
     x = points(n + known, 2, seed)
     pool = Pool(x, labelled=torch.arange(known))
-    made = CoreSet()(pool, k, generator=torch.Generator().manual_seed(seed))
+    selection = CoreSet()(pool, k, generator=torch.Generator().manual_seed(seed))
     centres = list(range(known))
-    for row, gain in zip(made.indices.tolist(), made.gains.tolist(), strict=True):
+    for row, gain in zip(selection.indices.tolist(), selection.gains.tolist(), strict=True):
         if centres:
             distance = torch.cdist(x, x[centres]).amin(1)
             distance[centres] = -1
@@ -83,11 +110,11 @@ def test_core_set_takes_the_farthest(seed, n, known, k) -> None:
 @pytest.mark.parametrize("name", list(POOLS))
 def test_max_variance_is_the_largest_by_a_direct_solve(name) -> None:
     pool = POOLS[name]
-    made = MaxVariance(KERNEL, noise=1e-3)(pool, 6, generator=torch.Generator())
+    selection = MaxVariance(KERNEL, noise=1e-3)(pool, 6, generator=torch.Generator())
     known = pool.known()
     noise = 1e-3 * float(KERNEL.diag(pool.x).mean())
     left = set(pool.unlabelled().tolist())
-    for row, gain in zip(made.indices.tolist(), made.gains.tolist(), strict=True):
+    for row, gain in zip(selection.indices.tolist(), selection.gains.tolist(), strict=True):
         variance = KERNEL.diag(pool.x)
         if len(known):
             inside = KERNEL(known) + noise * torch.eye(len(known), dtype=torch.float64)
@@ -103,40 +130,43 @@ def test_max_variance_is_the_largest_by_a_direct_solve(name) -> None:
 @pytest.mark.parametrize("k", [0, 21, True])
 @pytest.mark.parametrize("strategy", EVERY, ids=lambda one: type(one).__name__)
 def test_k_is_a_number_of_rows_that_the_pool_has(strategy, k) -> None:
-    with pytest.raises(EvgpError, match="expected k as an integer from 1 to 20"):
+    with refused(EvgpError):
         strategy(POOLS["plain"], k, generator=torch.Generator())
 
 
 @pytest.mark.parametrize("k", [2.0, "3", None])
 def test_k_is_a_whole_number(k) -> None:
-    with pytest.raises(EvgpError, match="expected k as an integer from 1 to 20"):
+    with refused(EvgpError):
         unwrap(unlabelled)(POOLS["plain"], k)
 
 
-@pytest.mark.parametrize("strategy", [CoreSet(), KMeansPlusPlus()])
+@pytest.mark.parametrize(
+    "strategy",
+    [CoreSet(), KMeansPlusPlus(), BAIT(), KMeans(), LCMD(), MaxHerding(), ProbCover(), TypiClust()],
+)
 def test_distances_need_finite_rows(strategy) -> None:
     holes = points(6)
     holes[2, 1] = torch.nan
-    for x, said in ((holes, "finite points"), (points(6)[:, 0], r"\(rows, features\)")):
-        with pytest.raises(PoolError, match=said):
+    for x in (holes, points(6)[:, 0]):
+        with refused(PoolError):
             strategy(Pool(x), 2, generator=torch.Generator())
     wide = type(strategy)(embed=lambda x: x[:, None])
-    with pytest.raises(PoolError, match="embedding of shape"):
+    with refused(PoolError):
         unwrap(type(wide).__call__)(wide, Pool(points(6)), 2, generator=torch.Generator())
 
 
 def test_a_network_may_embed() -> None:
     torch.manual_seed(0)
     embed = torch.nn.Linear(3, 2).double()
-    for kind in (CoreSet, KMeansPlusPlus):
-        made = kind(embed=embed)(POOLS["plain"], 4, generator=torch.Generator())
+    for kind in (CoreSet, KMeansPlusPlus, BAIT, KMeans, LCMD, MaxHerding, ProbCover, TypiClust):
+        result = kind(embed=embed)(POOLS["plain"], 4, generator=torch.Generator())
         plain = Pool(embed(POOLS["plain"].x).detach())
         other = kind()(plain, 4, generator=torch.Generator())
-        assert made.indices.tolist() == other.indices.tolist()
+        assert result.indices.tolist() == other.indices.tolist()
 
 
 def test_fewer_test_points_than_one_are_refused() -> None:
-    with pytest.raises(PoolError, match="points as an integer from 1"):
+    with refused(PoolError):
         Thinned(Random(), 0)
 
 
@@ -148,7 +178,7 @@ def test_embeddings_take_the_place_of_inputs() -> None:
 
     same = Pool(first(x), labelled=torch.tensor([0]))
     pool = Pool(x, labelled=torch.tensor([0]))
-    for kind in (CoreSet, KMeansPlusPlus):
+    for kind in (CoreSet, KMeansPlusPlus, BAIT, KMeans, LCMD, MaxHerding, ProbCover, TypiClust):
         one, other = (
             made(some, 5, generator=torch.Generator()).indices.tolist()
             for made, some in ((kind(embed=first), pool), (kind(), same))

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 from evgp import Pool, mlp
-from evgp._errors import NetworkError, PoolError
+from evgp.errors import NetworkError, PoolError
 from evgp.strategies import BatchBALD
-from evgp.strategies._joint import Joint
+from evgp.strategies.batchbald import Joint
 from evgp.testing import check_strategy
 from evgp.training import Recipe
+from tests.messages import refused
 
 NETWORK = mlp(2, 16, outputs=3)
 
@@ -64,10 +65,10 @@ def test_gains_add_up_to_the_information_of_all_labels(e, o, k) -> None:
     rows, gains = BatchBALD(Recipe(NETWORK), o).batch(given, k, generator=torch.Generator())
     for count in range(1, k + 1):
         before, row = rows[: count - 1], rows[count - 1]
-        found = information(given, [*before, row])
-        assert sum(gains[:count]) == pytest.approx(found, rel=1e-10)
+        result = information(given, [*before, row])
+        assert sum(gains[:count]) == pytest.approx(result, rel=1e-10)
         others = set(range(9)) - set(before)
-        assert found >= max(information(given, [*before, one]) for one in others) - 1e-10
+        assert result >= max(information(given, [*before, one]) for one in others) - 1e-10
     assert sum(gains) <= log(e) + 1e-12
 
 
@@ -85,8 +86,8 @@ def test_samples_of_configurations_tend_to_all_of_them() -> None:
     for row in picked:
         exact = exact.extended(given[:, row])
     assert exact.weights.sum() == pytest.approx(1) and len(exact.weights) == 81
-    wanted = exact.information(given)
-    found = []
+    result = exact.information(given)
+    results = []
     for seed in range(40):
         generator, joint = torch.Generator().manual_seed(seed), Joint.empty(6)
         for number, row in enumerate(picked):
@@ -94,10 +95,10 @@ def test_samples_of_configurations_tend_to_all_of_them() -> None:
                 joint = joint.extended(given[:, row])
             else:
                 joint = joint.drawn(given[:, row], 300, generator=generator)
-        found.append(joint.information(given))
-    every = torch.stack(found)
+        results.append(joint.information(given))
+    every = torch.stack(results)
     error = every.std(0) / 40**0.5
-    assert bool(((every.mean(0) - wanted).abs() < 4.5 * error).all())
+    assert bool(((every.mean(0) - result).abs() < 4.5 * error).all())
     assert float(every.std(0).max()) < 0.1
 
 
@@ -141,9 +142,9 @@ def test_sure_members_and_tiny_probabilities_stay_finite() -> None:
 def test_masks_of_dropout_are_shared_by_all_points() -> None:
     pool = Pool(points(4).repeat(2, 1))
     strategy = BatchBALD(Recipe(NETWORK), 3, members=7, dropout=0.5)
-    found = strategy._logits(pool, pool.x, None, torch.Generator().manual_seed(0))
-    assert found.shape == (7, 8, 3) and torch.allclose(found[:, :4], found[:, 4:], atol=1e-5)
-    assert float((found[0] - found[1]).abs().max()) > 0.01
+    result = strategy._logits(pool, pool.x, None, torch.Generator().manual_seed(0))
+    assert result.shape == (7, 8, 3) and torch.allclose(result[:, :4], result[:, 4:], atol=1e-5)
+    assert float((result[0] - result[1]).abs().max()) > 0.01
     many = BatchBALD(Recipe(NETWORK), 3, members=4000, dropout=0.5)
     seeded = torch.Generator().manual_seed(0)
     seed = int(torch.randint(2**31, (), generator=torch.Generator().manual_seed(0)))
@@ -155,40 +156,34 @@ def test_masks_of_dropout_are_shared_by_all_points() -> None:
 
 def test_ensembles_need_no_linear_end() -> None:
     network = lambda: nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3))  # noqa: E731
-    made = BatchBALD(Recipe(network), 3)(POOLS["plain"], 3, generator=torch.Generator())
-    assert len(made) == 3
-    with pytest.raises(NetworkError, match="linear"):
+    selection = BatchBALD(Recipe(network), 3)(POOLS["plain"], 3, generator=torch.Generator())
+    assert len(selection) == 3
+    with refused(NetworkError):
         BatchBALD(Recipe(network), 3, dropout=0.5)(POOLS["plain"], 3, generator=torch.Generator())
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    "wrong",
     [
-        ({"classes": 0}, "for classification, so take MaxVariance or EVGP"),
-        ({"classes": 1}, "at least 2 classes"),
-        ({"members": 1}, "members as an integer from 2"),
-        ({"dropout": 1.0}, "dropout >= 0 and < 1, got"),
-        ({"samples": 0}, "samples as an integer"),
+        {"classes": 0},
+        {"classes": 1},
+        {"members": 1},
+        {"dropout": 1.0},
+        {"samples": 0},
     ],
 )
-def test_settings_that_do_not_fit_are_refused(wrong, said) -> None:
-    with pytest.raises(PoolError, match=said):
+def test_settings_that_do_not_fit_are_refused(wrong) -> None:
+    with refused(PoolError):
         BatchBALD(Recipe(NETWORK), **{"classes": 3, **wrong})
 
 
 def test_pools_that_do_not_fit_are_refused() -> None:
     x, two = points(6), torch.tensor([0, 1])
-    for y, said in (
-        (None, "the labels of the 2 labelled points for BatchBALD"),
-        (torch.tensor([0.5, 1.0]), "whole number as the label"),
-        (torch.tensor([0, 5]), "labels from 0 to 2"),
-    ):
+    for y in (None, torch.tensor([0.5, 1.0]), torch.tensor([0, 5])):
         pool = Pool(x, labelled=two, y=y)
-        with pytest.raises(PoolError, match=said):
+        with refused(PoolError):
             BatchBALD(Recipe(NETWORK), 3)(pool, 1, generator=torch.Generator())
     for outputs in (1, 5):
         recipe = Recipe(mlp(outputs=outputs))
-        with pytest.raises(
-            NetworkError, match=f"3 outputs for BatchBALD, one a class; got {outputs}"
-        ):
+        with refused(NetworkError):
             BatchBALD(recipe, 3)(Pool(x), 1, generator=torch.Generator())

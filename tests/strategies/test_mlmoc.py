@@ -1,4 +1,4 @@
-"""MLMOC against its laws, and against Gaussian processes that are fitted anew for each point."""
+"""MLMOC against its laws, and against Gaussian processes that are refitted for each point."""
 
 from dataclasses import replace
 
@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from evgp import EvgpError, Pool, mlp
-from evgp.strategies import MLMOC, _penultimate, look_ahead, mlmoc
+from evgp.strategies import MLMOC, _trained, mlmoc
 from evgp.testing import check_strategy
 from evgp.training import Recipe
+from tests.messages import refused
 
 NOISE = 1e-2
 
@@ -117,15 +118,15 @@ def test_it_obeys_the_laws(kind, name, sequential) -> None:
 
 @pytest.mark.parametrize("most", [1000, 7], ids=["all", "thinned"])
 @pytest.mark.parametrize("kind, name", EVERY)
-def test_scores_are_changes_of_a_process_fitted_anew(kind, name, most) -> None:
+def test_scores_are_changes_of_a_refitted_process(kind, name, most) -> None:
     strategy = replace(BOTH[kind], most=most)
     pool = pools(strategy.classes)[name]
     oracle, free = Oracle(strategy, pool), pool.unlabelled()
     assert len(oracle.looked) == min(most, len(pool))
-    made = strategy(pool, len(free), generator=seeded())
-    expected = [oracle.score(row) for row in made.indices.tolist()]
-    np.testing.assert_allclose(made.gains, expected, rtol=1e-7, atol=1e-12)
-    assert made.gains[0] > 0 and (np.diff(made.gains) <= 0).all()
+    selection = strategy(pool, len(free), generator=seeded())
+    expected = [oracle.score(row) for row in selection.indices.tolist()]
+    np.testing.assert_allclose(selection.gains, expected, rtol=1e-7, atol=1e-12)
+    assert selection.gains[0] > 0 and (np.diff(selection.gains) <= 0).all()
 
 
 @pytest.mark.parametrize("kind, name", EVERY)
@@ -133,8 +134,8 @@ def test_the_sequential_form_is_a_fit_for_every_pick(kind, name) -> None:
     strategy = replace(BOTH[kind], sequential=True)
     pool = pools(strategy.classes)[name]
     oracle, left = Oracle(strategy, pool), set(pool.unlabelled().tolist())
-    made = strategy(pool, 8, generator=seeded())
-    for row, gain in zip(made.indices.tolist(), made.gains.tolist(), strict=True):
+    selection = strategy(pool, 8, generator=seeded())
+    for row, gain in zip(selection.indices.tolist(), selection.gains.tolist(), strict=True):
         scores = {one: oracle.score(one) for one in left}
         assert gain == pytest.approx(max(scores.values()), rel=1e-6)
         assert scores[row] == pytest.approx(gain, rel=1e-6)
@@ -147,9 +148,9 @@ def test_numbers_bring_the_change_expected_of_their_distribution(outputs) -> Non
     strategy = MLMOC(recipe(outputs), noise=NOISE)
     pool = pools(0, outputs)["labelled inside"]
     oracle = Oracle(strategy, pool)
-    made = strategy(pool, 3, generator=seeded())
+    selection = strategy(pool, 3, generator=seeded())
     draws = torch.randn(20_000, outputs, generator=seeded(5), dtype=torch.float64)
-    for row, gain in zip(made.indices.tolist(), made.gains.tolist(), strict=True):
+    for row, gain in zip(selection.indices.tolist(), selection.gains.tolist(), strict=True):
         labels = oracle.likely(row) + draws * oracle.predictive(row) ** 0.5
         assert oracle.change(row, labels) == pytest.approx(gain, rel=0.02)
 
@@ -157,10 +158,10 @@ def test_numbers_bring_the_change_expected_of_their_distribution(outputs) -> Non
 @pytest.mark.parametrize("kind", BOTH)
 def test_only_the_sequential_form_leaves_copies(kind) -> None:
     pool = pools(BOTH[kind].classes)["copies"]
-    made = BOTH[kind](pool, 3, generator=seeded())
-    assert len(set(made.indices % 4)) == 1
-    made = replace(BOTH[kind], sequential=True)(pool, 3, generator=seeded())
-    assert len(set(made.indices % 4)) == 3
+    result = BOTH[kind](pool, 3, generator=seeded())
+    assert len(set(result.indices % 4)) == 1
+    result = replace(BOTH[kind], sequential=True)(pool, 3, generator=seeded())
+    assert len(set(result.indices % 4)) == 3
 
 
 @pytest.mark.parametrize("sequential", [False, True], ids=["at once", "sequential"])
@@ -169,23 +170,23 @@ def test_tiles_change_nothing(kind, sequential, monkeypatch) -> None:
     strategy = replace(BOTH[kind], sequential=sequential)
     pool = pools(strategy.classes)["labelled inside and outside"]
     whole = strategy(pool, 9, generator=seeded())
-    monkeypatch.setattr(look_ahead, "TILE", 3 * 8 * len(pool))
-    monkeypatch.setattr(_penultimate, "_ROOM", 1)
+    monkeypatch.setattr(mlmoc, "TILE", 3 * 8 * len(pool))
+    monkeypatch.setattr(_trained, "_ROOM", 1)
     monkeypatch.setattr(mlmoc, "_FEW", 1)
-    made = strategy(pool, 9, generator=seeded())
-    assert made.indices.tolist() == whole.indices.tolist()
-    np.testing.assert_allclose(made.gains, whole.gains, rtol=1e-9)
+    selection = strategy(pool, 9, generator=seeded())
+    assert selection.indices.tolist() == whole.indices.tolist()
+    np.testing.assert_allclose(selection.gains, whole.gains, rtol=1e-9)
 
 
 def test_no_tile_holds_all_pairs(monkeypatch) -> None:
-    shapes, inner = [], look_ahead.LookAhead._tile
+    shapes, inner = [], mlmoc.LookAhead._tile
 
     def watched(self, rows):
         shapes.append(len(rows))
         return inner(self, rows)
 
-    monkeypatch.setattr(look_ahead.LookAhead, "_tile", watched)
-    monkeypatch.setattr(look_ahead, "TILE", 3 * 8 * 12)
+    monkeypatch.setattr(mlmoc.LookAhead, "_tile", watched)
+    monkeypatch.setattr(mlmoc, "TILE", 3 * 8 * 12)
     CLASSES(pools(3)["plain"], 2, generator=seeded())
     assert sum(shapes) == 12 and max(shapes) == 3
 
@@ -227,8 +228,8 @@ def test_the_first_picks_may_be_random(sequential) -> None:
     assert len({tuple(one.indices) for one in every}) == 9
     assert not any(one.gains.any() for one in every)
     labelled = pools(3)["labelled inside"]
-    made = strategy(labelled, 6, generator=seeded())
-    assert not made.gains[:2].any() and (made.gains[2:] > 0).all()
+    selection = strategy(labelled, 6, generator=seeded())
+    assert not selection.gains[:2].any() and (selection.gains[2:] > 0).all()
     check_strategy(strategy, labelled, 6)
     enough = replace(strategy, first=3)
     assert (enough(labelled, 6, generator=seeded()).gains > 0).all()
@@ -236,36 +237,36 @@ def test_the_first_picks_may_be_random(sequential) -> None:
 
 def test_random_picks_are_known_to_the_sequential_form() -> None:
     copies = Pool(points(2).repeat(2, 1))
-    made = replace(CLASSES, first=1, sequential=True)(copies, 2, generator=seeded())
-    assert len(set(made.indices % 2)) == 2
+    result = replace(CLASSES, first=1, sequential=True)(copies, 2, generator=seeded())
+    assert len(set(result.indices % 2)) == 2
 
 
 @pytest.mark.parametrize(
-    "strategy, pool, said",
+    ("strategy", "pool"),
     [
-        (CLASSES, Pool(points(4), labelled=torch.tensor([1])), "labels of the 1 labelled.*MLMOC"),
-        (CLASSES, Pool(points(4), labelled=torch.tensor([1]), y=torch.tensor([3])), "0 to 2"),
-        (CLASSES, Pool(points(4), labelled=torch.tensor([1]), y=torch.tensor([0.5])), "one whole"),
-        (NUMBERS, Pool(points(4), labelled=torch.tensor([1]), y=torch.tensor([1])), "classes="),
-        (MLMOC(recipe(2), classes=3), Pool(points(4)), "network with 3 outputs"),
-        (CLASSES, Pool(torch.zeros(4, 0)), "variance|shape"),
+        (CLASSES, Pool(points(4), labelled=torch.tensor([1]))),
+        (CLASSES, Pool(points(4), labelled=torch.tensor([1]), y=torch.tensor([3]))),
+        (CLASSES, Pool(points(4), labelled=torch.tensor([1]), y=torch.tensor([0.5]))),
+        (NUMBERS, Pool(points(4), labelled=torch.tensor([1]), y=torch.tensor([1]))),
+        (MLMOC(recipe(2), classes=3), Pool(points(4))),
+        (CLASSES, Pool(torch.zeros(4, 0))),
     ],
 )
-def test_what_cannot_be_learnt_is_refused(strategy, pool, said) -> None:
-    with pytest.raises(EvgpError, match=said):
+def test_what_cannot_be_learnt_is_refused(strategy, pool) -> None:
+    with refused(EvgpError):
         strategy(pool, 1, generator=seeded())
 
 
 @pytest.mark.parametrize(
-    "settings, said",
+    "settings",
     [
-        ({"classes": 1}, "classes >= 2"),
-        ({"classes": -1}, "classes as an integer"),
-        ({"noise": 0.0}, "noise > 0"),
-        ({"first": -1}, "first as an integer from 0"),
-        ({"most": 0}, "most as an integer from 1"),
+        {"classes": 1},
+        {"classes": -1},
+        {"noise": 0.0},
+        {"first": -1},
+        {"most": 0},
     ],
 )
-def test_settings_are_checked(settings, said) -> None:
-    with pytest.raises(EvgpError, match=said):
+def test_settings_are_checked(settings) -> None:
+    with refused(EvgpError):
         MLMOC(recipe(2), **settings)

@@ -1,17 +1,18 @@
-"""Strategies by name: each obeys the laws, and wrong names are told."""
+"""Strategies by name: each obeys the laws, and wrong names are errors."""
 
 import pytest
 import torch
 
 from evgp import EVGP, NTK, EmpiricalNTK, Pool, mlp
-from evgp._errors import PoolError
 from evgp.criteria import Linearised, MutualInformation, Percentile
+from evgp.errors import PoolError
 from evgp.kernels import Inducing
 from evgp.search import Exchange, Stochastic
 from evgp.strategies import BADGE, NAMES, Hybrid, KMeansPlusPlus, Random, Setting, strategy_named
 from evgp.strategies.thinned import Thinned
 from evgp.testing import check_strategy
 from evgp.training import Recipe
+from tests.messages import refused
 
 X = torch.randn(20, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 NET = mlp(1, 8, outputs=2)
@@ -28,6 +29,12 @@ EVERY = [
     "evgp+badge",
     "kmeans+++evgp",
     "random:3+kmeans++",
+    "typiclust-unit",
+    "kmeans++-common",
+    "dropquery-columns",
+    "lcmd-grad",
+    "bait-fb-linear",
+    "typiclust-unit:3+margin",
 ]
 
 
@@ -38,9 +45,9 @@ def test_every_name_obeys_the_laws(name) -> None:
 
 
 def test_parts_of_evgp_are_what_they_say() -> None:
-    made = strategy_named("evgp-emp-p90-exchange", SETTING)
-    assert isinstance(made, EVGP) and isinstance(made.kernel, EmpiricalNTK)
-    assert made.criterion == Percentile(90) and made.greedy == Exchange()
+    strategy = strategy_named("evgp-emp-p90-exchange", SETTING)
+    assert isinstance(strategy, EVGP) and isinstance(strategy.kernel, EmpiricalNTK)
+    assert strategy.criterion == Percentile(90) and strategy.greedy == Exchange()
     assert strategy_named("evgp-stochastic-emp", SETTING).greedy == Stochastic()
     assert strategy_named("evgp", SETTING).kernel == NTK(NET)
     assert strategy_named("evgp-linear", SETTING).criterion == Linearised()
@@ -49,44 +56,44 @@ def test_parts_of_evgp_are_what_they_say() -> None:
 
 def test_mutual_information_thins_large_test_sets() -> None:
     large = Setting(torch.zeros(1200, 2, dtype=torch.float64), NET, RECIPE)
-    made = strategy_named("evgp-mi", large)
-    assert isinstance(made, Thinned) and made.points == 1000
-    assert made.inner.criterion == MutualInformation()
+    strategy = strategy_named("evgp-mi", large)
+    assert isinstance(strategy, Thinned) and strategy.points == 1000
+    assert strategy.inner.criterion == MutualInformation()
 
 
 def test_warm_starts_split_at_the_plus() -> None:
-    made = strategy_named("evgp:40+badge", SETTING)
-    assert isinstance(made, Hybrid) and made.after == 40
-    assert isinstance(made.first, EVGP) and isinstance(made.then, BADGE)
+    strategy = strategy_named("evgp:40+badge", SETTING)
+    assert isinstance(strategy, Hybrid) and strategy.after == 40
+    assert isinstance(strategy.first, EVGP) and isinstance(strategy.then, BADGE)
     assert strategy_named("evgp+badge", SETTING).after == 5
-    made = strategy_named("kmeans++:7+random", SETTING)
-    assert isinstance(made.first, KMeansPlusPlus) and isinstance(made.then, Random)
-    assert made.after == 7
+    strategy = strategy_named("kmeans++:7+random", SETTING)
+    assert isinstance(strategy.first, KMeansPlusPlus) and isinstance(strategy.then, Random)
+    assert strategy.after == 7
 
 
 @pytest.mark.parametrize(
-    ("name", "match"),
+    "name",
     [
-        ("bagde", "did you mean badge"),
-        ("evgp-p95", "at most one of .*got 'evgp-p95'"),
-        ("evgp-p90-max", "at most one of"),
-        ("evgp-sparse-linear", "at most one of"),
-        ("evgp-two-rounds", "at most one of"),
-        ("evgp-linear-mi", "no mi with linear"),
-        ("evgp-p90-sparse", "no p90 with sparse"),
-        ("evgp:0+badge", "after as an integer from 1, a number of labels; got 0"),
-        ("", "strategies among"),
-        ("evgp+", "strategies among"),
-        ("nowhere.module:thing", "a strategy at nowhere.module:thing, got none"),
-        ("math:pi", "a strategy at math:pi.*got float"),
+        "bagde",
+        "evgp-p95",
+        "evgp-p90-max",
+        "evgp-sparse-linear",
+        "evgp-two-rounds",
+        "evgp-linear-mi",
+        "evgp-p90-sparse",
+        "evgp:0+badge",
+        "",
+        "evgp+",
+        "nowhere.module:thing",
+        "math:pi",
     ],
 )
-def test_wrong_names_are_told(name, match) -> None:
-    with pytest.raises((PoolError, ValueError), match=match):
+def test_wrong_names_are_errors(name) -> None:
+    with refused((PoolError, ValueError)):
         strategy_named(name, SETTING)
 
 
-def test_a_strategy_of_ones_own(tmp_path, monkeypatch) -> None:
+def test_your_own_strategy(tmp_path, monkeypatch) -> None:
     (tmp_path / "own_strategy.py").write_text(
         "from evgp.strategies import Random\n\n\ndef make(setting):\n    return Random()\n\n\n"
         "ready = Random()\n\n\ndef broken(setting):\n    raise KeyError('x')\n\n\n"
@@ -95,7 +102,7 @@ def test_a_strategy_of_ones_own(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("own_strategy:make", "own_strategy:ready", "own_strategy:Random"):
         assert strategy_named(name, SETTING) == Random()
-    with pytest.raises(PoolError, match="own_strategy:broken stopped: KeyError"):
+    with refused(PoolError):
         strategy_named("own_strategy:broken", SETTING)
-    with pytest.raises(PoolError, match="own_strategy:leaves stopped: SystemExit: 3"):
+    with refused(PoolError):
         strategy_named("own_strategy:leaves", SETTING)

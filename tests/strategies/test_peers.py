@@ -8,7 +8,7 @@ from skactiveml.pool import Badge, batch_bald
 
 from evgp import Pool, mlp
 from evgp.strategies import BatchBALD, CoreSet, MaxVariance
-from evgp.strategies._penultimate import Penultimate, penultimate
+from evgp.strategies._trained import Penultimate, penultimate
 from evgp.strategies.badge import factor, squared_distances
 from evgp.training import Recipe
 
@@ -95,12 +95,12 @@ class Linear:
 
 def test_core_set_is_the_largest_distance_of_bmdal() -> None:
     pool = Pool(BMDAL, labelled=torch.arange(5))
-    made = CoreSet()(pool, 10, generator=torch.Generator())
-    assert (made.indices - 5).tolist() == MAX_DIST
+    selection = CoreSet()(pool, 10, generator=torch.Generator())
+    assert (selection.indices - 5).tolist() == MAX_DIST
 
 
 def test_max_variance_is_the_largest_determinant_of_bmdal() -> None:
     pool = Pool(BMDAL, labelled=torch.arange(5))
     noise = 0.1**2 / float(Linear().diag(BMDAL).mean())
-    made = MaxVariance(Linear(), noise)(pool, 10, generator=torch.Generator())
-    assert (made.indices - 5).tolist() == MAX_DET
+    selection = MaxVariance(Linear(), noise)(pool, 10, generator=torch.Generator())
+    assert (selection.indices - 5).tolist() == MAX_DET

@@ -1,16 +1,15 @@
 """The constants and theorems of the paper against real kernels, over many inputs and depths."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 
-from evgp import NTK, mlp, ntkgp, trained
-from evgp._errors import EvgpError
+from evgp import NTK, mlp
+from evgp.errors import EvgpError
 from evgp.kernels import NNGP
+from evgp.posterior import ntkgp, trained
 from evgp.theory import (
     error_factor,
     gain_ratio,
@@ -20,6 +19,8 @@ from evgp.theory import (
     rkhs_norm,
     spread_bound,
 )
+from tests.forked import python
+from tests.messages import refused
 
 DEPTHS = (1, 2, 3, 4, 6)
 
@@ -33,16 +34,16 @@ def points(n: int, d: int, seed: int, spread: float = 1.0) -> torch.Tensor:
     return x * torch.logspace(-1, 1, n, base=spread, dtype=torch.float64)[:, None]
 
 
-@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("depth", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow), 6])
 @pytest.mark.parametrize(("w_std", "b_std"), [(1.0, 0.0), (1.0, 0.1), (1.5, 0.5), (2**0.5, 1.0)])
 @pytest.mark.parametrize("spread", [1.0, 3.0])
 def test_no_pair_of_inputs_leaves_the_interval(depth, w_std, b_std, spread) -> None:
     network = mlp(depth, w_std=w_std, b_std=b_std)
     bound = ratio_bound(network, (1 / spread**2, spread**2))
     for d in (1, 2, 8):
-        found = measured_ratio(network, points(60, d, depth, spread))
-        if math.isfinite(found.high):
-            assert bound.low <= found.low * (1 + 1e-9) and found.high <= bound.high * (1 + 1e-9)
+        ratio = measured_ratio(network, points(60, d, depth, spread))
+        if math.isfinite(ratio.high):
+            assert bound.low <= ratio.low * (1 + 1e-9) and ratio.high <= bound.high * (1 + 1e-9)
         else:
             assert (bound.low, bound.high) == (-math.inf, math.inf)
 
@@ -51,11 +52,11 @@ def test_one_hidden_layer_has_no_finite_constants() -> None:
     """Between opposed points K is above 0 and Theta below: the ratio passes through infinity."""
     angle = torch.linspace(0, math.pi, 2000, dtype=torch.float64)
     x = math.sqrt(2) * torch.stack([angle.cos(), angle.sin()], 1)
-    found = NNGP(mlp(1))(x)[0] / NTK(mlp(1))(x)[0]
-    assert float(found[-1]) == pytest.approx(-0.497, abs=1e-3) and float(found.max()) > 100
+    result = NNGP(mlp(1))(x)[0] / NTK(mlp(1))(x)[0]
+    assert float(result[-1]) == pytest.approx(-0.497, abs=1e-3) and float(result.max()) > 100
     for b_std in (0.0, 0.1):
-        made = ratio_bound(mlp(1, b_std=b_std))
-        assert (made.low, made.high) == (-math.inf, math.inf)
+        ratio = ratio_bound(mlp(1, b_std=b_std))
+        assert (ratio.low, ratio.high) == (-math.inf, math.inf)
     # A bias as large as the weights outweighs what opposed points have in common.
     assert ratio_bound(mlp(1, b_std=1.0)).high < 1.01
 
@@ -84,8 +85,8 @@ def test_the_printed_lower_bound_with_bias_fails_at_two_layers() -> None:
     least = 1 / measured_ratio(network, x).high
     assert least < 1 < printed_ratio(2, bias=True)[0]
     for depth in (2, 3, 4):
-        made = measured_ratio(mlp(depth, w_std=2**0.5, b_std=0.1), x)
-        assert 1 / made.low <= printed_ratio(depth, bias=True)[1]
+        ratio = measured_ratio(mlp(depth, w_std=2**0.5, b_std=0.1), x)
+        assert 1 / ratio.low <= printed_ratio(depth, bias=True)[1]
         bare = measured_ratio(mlp(depth, w_std=2**0.5, b_std=0.0), x)
         low, high = printed_ratio(depth, bias=False)
         assert low <= 1 / bare.high and 1 / bare.low <= high
@@ -97,37 +98,37 @@ def test_theorem_1_holds_with_n_squared(depth, b_std) -> None:
     network = mlp(depth, b_std=b_std)
     for seed in range(5):
         x = points(12, 4, seed)
-        made = spread_bound(network, x[:6], x[6:])
-        assert made.worst <= made.beta
+        spread = spread_bound(network, x[:6], x[6:])
+        assert spread.worst <= spread.beta
         process = ntkgp(NTK(network), x[:6], torch.zeros(6), x[6:], noise=0).variance
         ours = trained(NTK(network), NNGP(network), x[:6], torch.zeros(6), x[6:], noise=0).variance
-        assert made.worst == pytest.approx(float((ours - made.alpha * process).abs().max()))
-        assert made.ratio.low <= made.alpha <= made.ratio.high
+        assert spread.worst == pytest.approx(float((ours - spread.alpha * process).abs().max()))
+        assert spread.ratio.low <= spread.alpha <= spread.ratio.high
         theta = NTK(network)(x)
         largest, least = float(theta.max()), float(torch.linalg.eigvalsh(theta[:6, :6])[0])
-        gamma = largest * max(made.alpha - made.ratio.low, made.ratio.high - made.alpha)
-        assert made.gamma == pytest.approx(gamma)
+        gamma = largest * max(spread.alpha - spread.ratio.low, spread.ratio.high - spread.alpha)
+        assert spread.gamma == pytest.approx(gamma)
         n_squared = gamma + 6**2 * gamma * largest**2 / least**2 + 2 * 6 * gamma * largest / least
-        assert made.beta == pytest.approx(n_squared)
-        assert made.vacuous == (made.beta >= made.prior)
-        other = spread_bound(network, x[:6], x[6:], alpha=made.ratio.low)
-        assert other.gamma >= made.gamma and other.worst <= other.beta
+        assert spread.beta == pytest.approx(n_squared)
+        assert spread.vacuous == (spread.beta >= spread.prior)
+        other = spread_bound(network, x[:6], x[6:], alpha=spread.ratio.low)
+        assert other.gamma >= spread.gamma and other.worst <= other.beta
     assert spread_bound(network, x[:6], x[6:]).vacuous  # as it mostly is: said in the docs
 
 
-def test_theorem_1_needs_no_ratio_where_there_is_none() -> None:
+def test_theorem_1_needs_no_finite_ratio() -> None:
     """Opposed points and one hidden layer: what bounds K - alpha Theta is its largest entry."""
     network = mlp(1)
     for seed in range(5):
         x = points(12, 4, seed)
         x[7] = -x[0]
         for alpha in (None, 0.5):
-            made = spread_bound(network, x[:6], x[6:], alpha=alpha)
-            assert (made.ratio.low, made.ratio.high) == (-math.inf, math.inf)
-            assert alpha is None or made.alpha == alpha
+            spread = spread_bound(network, x[:6], x[6:], alpha=alpha)
+            assert (spread.ratio.low, spread.ratio.high) == (-math.inf, math.inf)
+            assert alpha is None or spread.alpha == alpha
             k, theta = NNGP(network)(x), NTK(network)(x)
-            assert made.gamma == pytest.approx(float((k - made.alpha * theta).abs().max()))
-            assert 0 < made.worst <= made.beta < math.inf
+            assert spread.gamma == pytest.approx(float((k - spread.alpha * theta).abs().max()))
+            assert 0 < spread.worst <= spread.beta < math.inf
 
 
 def test_the_ratio_of_gains_is_measured_between_labelled_and_test_points_too() -> None:
@@ -148,8 +149,8 @@ def test_the_ratio_of_gains_lies_within_its_bounds() -> None:
         zeros = torch.zeros(5)
         ours = nngp.diag(x[5:]) - trained(ntk, nngp, x[:5], zeros, x[5:], noise=0).variance
         process = ntk.diag(x[5:]) - ntkgp(ntk, x[:5], zeros, x[5:], noise=0).variance
-        found = ours / process
-        assert low <= float(found.min()) and float(found.max()) <= high
+        result = ours / process
+        assert low <= float(result.min()) and float(result.max()) <= high
 
 
 def test_the_norm_is_that_of_a_function_of_the_space() -> None:
@@ -183,8 +184,8 @@ def test_theorem_2_holds_in_monte_carlo() -> None:
     for _ in range(draws):
         y = truth[known] + noise * torch.randn(10, generator=random, dtype=torch.float64)
         start = root @ torch.randn(30, generator=random, dtype=torch.float64)
-        made = start[test] + weights @ (y - start[known])
-        broken += float(((made - truth[test]).abs() > factor * deviation).double().mean())
+        result = start[test] + weights @ (y - start[known])
+        broken += float(((result - truth[test]).abs() > factor * deviation).double().mean())
     assert broken / draws <= 2 * delta
 
 
@@ -197,53 +198,38 @@ X = points(4, 3, 0)
 
 
 @pytest.mark.parametrize(
-    ("call", "match"),
+    "call",
     [
-        (lambda: ratio_bound(mlp(activation="erf")), "a ReLU network"),
-        (
-            lambda: ratio_bound(mlp(), (2.0, 1.0)),
-            "the least mean square first in sizes, got 2.0 and 1.0",
-        ),
-        (
-            lambda: printed_ratio(1, bias=True),
-            "depth as an integer from 2 to 10000, the hidden layers; got 1",
-        ),
-        (lambda: error_factor(1.0, delta=1.0), "delta > 0 and < 1, got 1.0"),
-        (lambda: error_factor(-1.0), "norm >= 0, got -1.0"),
-        (lambda: error_factor(math.nan), "norm >= 0 and finite, got nan"),
-        (lambda: error_factor(1.0, noise=math.nan), "noise >= 0 and finite, got nan"),
-        (lambda: error_factor(1.0, ridge=math.inf), "ridge >= 0 and finite, got inf"),
-        (lambda: error_factor(1.0, delta=math.nan), "delta > 0 and < 1, got nan"),
-        (lambda: spread_bound(mlp(), torch.ones(3, 2), torch.ones(1, 2)), "points that differ"),
-        (lambda: spread_bound(mlp(), X[:0], X), r"one row and one feature in x, got \(0, 3\)"),
-        (lambda: spread_bound(mlp(), X, X[:0]), "one row and one feature in x_test"),
-        (lambda: spread_bound(mlp(), X, X[:, :2]), "x_test with 3 columns, as x; got 2"),
-        (
-            lambda: spread_bound(mlp(), X * math.nan, X),
-            "finite numbers in x, got 12 NaN or inf in 4 rows",
-        ),
-        (
-            lambda: spread_bound(mlp(), X[:2], X, alpha=math.nan),
-            "alpha as a finite number, got nan",
-        ),
-        (lambda: measured_ratio(mlp(), X[:0]), "one row and one feature in x"),
-        (lambda: gain_ratio(mlp(), X), "test points or a ratio, got neither"),
-        (lambda: gain_ratio(mlp(), X, X[:, :2]), "x_test with 3 columns"),
-        (lambda: gain_ratio(mlp(), np.ones((3, 2)), np.eye(2)), "points that differ"),
-        (lambda: rkhs_norm(NTK(mlp()), X, X[:, 0] * math.nan), "finite labels in y"),
-        (lambda: rkhs_norm(NTK(mlp()), X * math.nan, X[:, 0]), "finite numbers in x"),
-        (lambda: rkhs_norm(NTK(mlp()), X, X[:3, 0]), r"y of 4 labels.*got shape \(3,\)"),
-        (
-            lambda: rkhs_norm(NTK(mlp()), X, X[:, 0], noise=math.nan),
-            "noise >= 0 and finite, got nan",
-        ),
+        lambda: ratio_bound(mlp(activation="erf")),
+        lambda: ratio_bound(mlp(), (2.0, 1.0)),
+        lambda: printed_ratio(1, bias=True),
+        lambda: error_factor(1.0, delta=1.0),
+        lambda: error_factor(-1.0),
+        lambda: error_factor(math.nan),
+        lambda: error_factor(1.0, noise=math.nan),
+        lambda: error_factor(1.0, ridge=math.inf),
+        lambda: error_factor(1.0, delta=math.nan),
+        lambda: spread_bound(mlp(), torch.ones(3, 2), torch.ones(1, 2)),
+        lambda: spread_bound(mlp(), X[:0], X),
+        lambda: spread_bound(mlp(), X, X[:0]),
+        lambda: spread_bound(mlp(), X, X[:, :2]),
+        lambda: spread_bound(mlp(), X * math.nan, X),
+        lambda: spread_bound(mlp(), X[:2], X, alpha=math.nan),
+        lambda: measured_ratio(mlp(), X[:0]),
+        lambda: gain_ratio(mlp(), X),
+        lambda: gain_ratio(mlp(), X, X[:, :2]),
+        lambda: gain_ratio(mlp(), np.ones((3, 2)), np.eye(2)),
+        lambda: rkhs_norm(NTK(mlp()), X, X[:, 0] * math.nan),
+        lambda: rkhs_norm(NTK(mlp()), X * math.nan, X[:, 0]),
+        lambda: rkhs_norm(NTK(mlp()), X, X[:3, 0]),
+        lambda: rkhs_norm(NTK(mlp()), X, X[:, 0], noise=math.nan),
     ],
 )
-def test_what_has_no_bound_is_refused(call, match) -> None:
-    with pytest.raises(EvgpError, match=match):
+def test_what_has_no_bound_is_refused(call) -> None:
+    with refused(EvgpError):
         call()
 
 
 def test_the_room_is_there_once_the_package_is() -> None:
     code = "import evgp; assert evgp.theory.ratio_bound and 'theory' in evgp.__all__"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert python(code).returncode == 0

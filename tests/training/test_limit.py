@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from evgp import NNGP, NTK, metrics, mlp, ntkgp, train, trained
+from evgp import NNGP, NTK, metrics, mlp, train
+from evgp.posterior import ntkgp, trained
 
 SEED = torch.Generator().manual_seed(3)
 X = torch.randn(6, 3, generator=SEED, dtype=torch.float64)

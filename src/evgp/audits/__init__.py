@@ -1,6 +1,6 @@
-"""What a labelled set leaves open: predicted before training, and confirmed by training."""
+"""Audit a labelled set: predict where trained networks will disagree, and confirm it."""
 
-from evgp.audits.confirm import Confirmation as Confirmation
-from evgp.audits.confirm import confirm as confirm
-from evgp.audits.findings import Audit as Audit
+from evgp.audits.results import Audit as Audit
+from evgp.audits.results import Confirmation as Confirmation
+from evgp.audits.results import confirm as confirm
 from evgp.audits.run import audit as audit

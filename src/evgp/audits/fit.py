@@ -1,10 +1,10 @@
-r"""A training set, ready to say what it leaves open at any points, a block of them at a time.
+r"""Variances that a training set leaves at any points, one block of them at a time.
 
 With $A = (\Theta_X + s I)^{-1}$ and $W = A \Theta_{XT}$ the NTKGP keeps
 $\tilde\Theta_{TT'} = \Theta_{TT'} - \Theta_{TX} W'$, and trained networks differ by
 $C_{TT'} = K_{TT'} - W^\top K_{XT'} - K_{TX} W' + W^\top K_X W'$, the covariance of what their
-initial outputs at T are beyond those explained by X. A further point p changes both by its residual
-alone, so that sets of further labels cost no factorisation of the whole.
+initial outputs at T are beyond those explained by X. An additional point changes both by its
+residual alone, so that sets of additional labels need no new factorisation of the whole.
 """
 
 from collections.abc import Iterator
@@ -14,17 +14,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from evgp._errors import MemoryPlanError
 from evgp._linalg import JITTER, safe_cholesky
 from evgp._machine import available_memory
+from evgp.errors import MemoryPlanError, size
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Network
 
-# Numbers of a block of test points: so many training rows times test rows at once.
-CELLS = 2**22
-# Matrices of training rows times training rows that are in memory at once, and what they may take.
-_SQUARES = 4
-_SHARE = 0.8
+CELLS = 2**22  # training rows times test rows of a block
+_SQUARES = 4  # matrices of training rows times training rows in memory
+_SHARE = 0.8  # of the free memory that they may take
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +32,7 @@ class Fit:
     >>> from evgp import mlp
     >>> x = torch.eye(3, dtype=torch.float64)
     >>> fit = Fit.of(mlp(), x[:2], x, noise=1e-6)
-    >>> [bool(one > 0.01) for one in fit.variances(x).networks]
+    >>> (fit.variances(x).networks > 0.01).tolist()
     [False, False, True]
     """
 
@@ -53,7 +51,7 @@ class Fit:
         test: Float[Tensor, "m d"],
         noise: float,
     ) -> "Fit":
-        """O(n³) time, O(n²) memory; refused where that is not there."""
+        """Factorise; O(n³) time and O(n²) memory. Raises if that is not free."""
         check_room(len(points))
         ntk, nngp = NTK(network), NNGP(network)
         added = max(noise, JITTER) * float(ntk.diag(test).mean())
@@ -63,13 +61,15 @@ class Fit:
         del matrix
         return cls(ntk, nngp, points, factor, nngp(points), added)
 
-    def variances(self, test: Float[Tensor, "m d"]) -> "Open":
-        """At a block of test points: O(n² m) time, O(n m) memory."""
+    def variances(self, test: Float[Tensor, "m d"]) -> "BlockVariances":
+        """The variances at a block of test points; O(n² m) time, O(n m) memory."""
         half, weights = self.solved(test)
         cross = self.nngp(self.points, test)
         process = self.ntk.diag(test) - half.square().sum(0)
         networks = self.nngp.diag(test) + (weights * (self.initial @ weights - 2 * cross)).sum(0)
-        return Open(test, half, weights, cross, networks.clamp(min=0), process.clamp(min=0))
+        return BlockVariances(
+            test, half, weights, cross, networks.clamp(min=0), process.clamp(min=0)
+        )
 
     def solved(self, at: Float[Tensor, "m d"]) -> tuple[Float[Tensor, "n m"], Float[Tensor, "n m"]]:
         """$L^{-1} \\Theta_{XT}$ and W."""
@@ -77,13 +77,13 @@ class Fit:
         return half, torch.linalg.solve_triangular(self.factor.T, half, upper=True)
 
     def inverse_diagonal(self) -> Float[Tensor, " n"]:
-        """Of A: what leaving out one row divides by."""
+        """The diagonal of A, which the effect of leaving out a row is divided by."""
         return torch.cholesky_inverse(self.factor).diagonal().clone()
 
 
 @dataclass(frozen=True, eq=False)
-class Open:
-    """A block of test points: their variances, and what further labels need to change them."""
+class BlockVariances:
+    """Variances of a block of test points, and what is needed to update them for more labels."""
 
     test: Float[Tensor, "m d"]
     half: Float[Tensor, "n m"]
@@ -95,7 +95,7 @@ class Open:
 
 @dataclass(frozen=True, eq=False)
 class Further:
-    r"""Points to be labelled in order, as what they add to a fit.
+    r"""Additional points that are labelled one after the other.
 
     With $L L^\top = \tilde\Theta_S + s I$, $z = L^{-1} \tilde\Theta_{ST}$, $E = L^{-1} C_{ST}$ and
     $F = L^{-1} C_S L^{-\top}$, the first j labels change the variance of trained networks at t by
@@ -112,7 +112,7 @@ class Further:
 
     @classmethod
     def of(cls, fit: Fit, points: Float[Tensor, "k d"]) -> "Further":
-        """O(n² k + k³)."""
+        """Prepare additional points; O(n² k + k³)."""
         half, weights = fit.solved(points)
         cross = fit.nngp(fit.points, points)
         rest = fit.initial @ weights - cross
@@ -124,8 +124,8 @@ class Further:
         inner = torch.linalg.solve_triangular(factor, inner.T.contiguous(), upper=False)
         return cls(fit, points, half, weights, rest, factor, inner)
 
-    def change(self, at: Open) -> Float[Tensor, " k"]:
-        """Of the summed variance over a block once the first, first two, ... have labels."""
+    def change(self, at: BlockVariances) -> Float[Tensor, " k"]:
+        """Change in the summed variance of a block after the first, the first two, ... labels."""
         left = self.fit.ntk(self.points, at.test) - self.half.T @ at.half
         differ = self.fit.nngp(self.points, at.test) + self.rest.T @ at.weights
         differ -= self.weights.T @ at.cross
@@ -137,17 +137,16 @@ class Further:
 
 
 def blocks(test: Float[Tensor, "m d"], n: int) -> Iterator[Float[Tensor, "b d"]]:
-    """Test points, as many at a time as make n x b matrices of a steady size."""
+    """Test points in blocks, so that n x b matrices have a limited size."""
     yield from torch.split(test, max(1, CELLS // max(1, n)))
 
 
 def check_room(n: int) -> None:
-    """Refuse a training set whose matrices would not fit, and say how many rows would."""
+    """Raise if the matrices of a training set do not fit in memory, and say how many rows would."""
     needed, free = 8 * _SQUARES * n * n, available_memory()
     if needed > _SHARE * free:
         most = int((_SHARE * free / (8 * _SQUARES)) ** 0.5)
         raise MemoryPlanError(
-            f"expected a training set whose kernels fit in memory, got {n:,} rows that need "
-            f"{needed / 1e9:,.1f} GB where {free / 1e9:,.1f} GB are free; audit {most:,} of them "
-            "at most, drawn at random or picked by `evgp pick`"
+            f"{n:,} training rows need {size(needed)}, but {size(free)} are free; "
+            f"audit at most {most:,} of them, drawn at random or picked by `evgp pick`"
         )

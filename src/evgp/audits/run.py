@@ -1,10 +1,11 @@
-r"""A labelled set looked at before any training: how much will networks disagree, where, and why?
+r"""Audit a labelled set before any training: how much will networks disagree, and where?
 
 With $A = (\Theta_X + s I)^{-1}$ and $W = A \Theta_{XT}$, leaving out training row i raises the
-NTKGP variance at t by $W_{it}^2 / A_{ii}$: every row at once, without another factorisation.
+NTKGP variance at t by $W_{it}^2 / A_{ii}$: for every row at once, without another factorisation.
 """
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -12,22 +13,99 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from evgp._checks import flag, integer, noise_of, points, seed_of, shown
-from evgp._errors import DataWarning, PoolError
+from evgp._defaults import NOISE
 from evgp._executor import Progress
+from evgp._linalg import CONSTANT
 from evgp._progress import reporting
 from evgp._typing import Array
-from evgp.audits.columns import check_size, known_rows, scaled
-from evgp.audits.findings import Audit
 from evgp.audits.fit import Fit, Further, blocks, check_room
-from evgp.datasets import is_table, read_pool
+from evgp.audits.results import Audit
+from evgp.datasets import ReadOptions, from_array, is_table, read_pool
+from evgp.errors import BadArgument, DataWarning, PoolError
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Network, mlp
 from evgp.pool import Selection
 from evgp.selection import pick
 
+_LARGEST = 1e150  # larger values would overflow float64 when squared
+
+
+def scaled(
+    points: Float[Tensor, "n d"], others: dict[str, Float[Tensor, "m d"]]
+) -> tuple[Float[Tensor, "n e"], dict[str, Float[Tensor, "m e"]]]:
+    """Training rows and others, scaled by the training rows, without columns constant in training.
+
+    A column that varies only in the others gives a `DataWarning`: networks cannot learn what it
+    does, and the audit does not see it.
+    """
+    if len(points) < 2:
+        raise PoolError(
+            "expected at least two training rows to scale columns by, got 1; add rows, or scale "
+            "the columns yourself and pass standardise=False"
+        )
+    data = from_array(points, ReadOptions(scale="columns"), "x_train")
+    assert data.code is not None
+    kept = torch.zeros(points.shape[1], dtype=torch.bool)
+    kept[torch.from_numpy(data.code.kept)] = True
+    for name, rows in others.items():
+        columns = (~kept & varies(points, rows)).nonzero().squeeze(1).tolist()
+        if columns:
+            warnings.warn(unseen([str(i) for i in columns], name), DataWarning, stacklevel=3)
+    return data.in_memory, {name: data.tensor_like(rows, name) for name, rows in others.items()}
+
+
+def varies(points: Float[Tensor, "n d"], others: Float[Tensor, "m d"]) -> Bool[Tensor, " d"]:
+    """Whether constant columns of the points have other values in the others, beyond rounding.
+
+    >>> x = torch.ones(2, 2, dtype=torch.float64)
+    >>> varies(x, torch.tensor([[1 + 1e-15, 2.0]], dtype=torch.float64))
+    tensor([False,  True])
+    """
+    size = torch.maximum(points.abs().amax(0), others.abs().amax(0))
+    return ((others - points[0]).abs() > CONSTANT * size).any(0)
+
+
+def unseen(names: Sequence[str], where: str) -> str:
+    """A sentence about columns that vary only in the test rows or the pool.
+
+    >>> unseen(["'age'"], "test").partition(":")[0]
+    "column 'age' is constant in the training rows but varies in the test rows"
+    """
+    shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    single = len(names) == 1
+    return (
+        f"column{'' if single else 's'} {shown} {'is' if single else 'are'} constant in the "
+        f"training rows but {'varies' if single else 'vary'} in the {where} rows: the audit "
+        f"ignores {'it' if single else 'them'}; label rows with other values, or do not trust "
+        "the audit there"
+    )
+
+
+def check_size(parts: dict[str, Float[Tensor, "n d"]]) -> None:
+    """Raise if squaring a value would overflow."""
+    for name, rows in parts.items():
+        largest = float(rows.abs().max())
+        if not largest < _LARGEST:
+            raise PoolError(
+                f"expected scaled values below {_LARGEST:.0e} in {name}, got {largest:.3g}; "
+                "check the data for outliers"
+            )
+
+
+def known_rows(points: Float[Tensor, "n d"], pool: Float[Tensor, "p d"]) -> Bool[np.ndarray, " p"]:
+    """Which rows of the pool are exact copies of training rows.
+
+    >>> x = torch.eye(3, dtype=torch.float64)
+    >>> known_rows(x[:2], x)
+    array([ True,  True, False])
+    """
+    # Adding zero makes -0.0 and 0.0 the same bytes.
+    known = {row.tobytes() for row in points.numpy() + 0.0}
+    return np.array([row.tobytes() in known for row in pool.numpy() + 0.0])
+
+
 _DRAWS = 20
-# Labels of all random draws together, so that many further labels are drawn less often.
-_DRAWN = 4000
+_MAX_DRAWN = 4000  # labels in all random draws together; with a large k there are fewer draws
 
 
 def audit(
@@ -37,20 +115,45 @@ def audit(
     *,
     pool: Array | None = None,
     k: int = 10,
-    noise: float = 1e-6,
+    noise: float = NOISE,
     standardise: bool = True,
     seed: int = 0,
     progress: Progress | bool | None = None,
 ) -> Audit:
-    """How much networks trained on a set will disagree at test points, before any is trained.
+    """Predict how much networks trained on a set will disagree at test points, without training.
 
-    With a `pool` of unlabelled points the k of them that would help most are picked, and compared
-    with k drawn at random; random sets of the training set's size, drawn from it and the training
-    set together, say how good the set itself is. Columns are scaled by the training set; those that
-    are constant in it are left out, with a `DataWarning` if they vary elsewhere. `noise` is a
-    fraction of the mean prior variance. O(n³ + n² m) time, twenty times that where random sets are
-    drawn, and the cost of `pick` for the pool; O(n²) memory, however many test points there are.
+    O(n³ + n² m) time, twenty times that with a pool (random sets are drawn from it), plus the cost
+    of `evgp.pick`; O(n²) memory, for any number of test points.
 
+    Parameters
+    ----------
+    x_train : array or tensor, shape (n, d)
+        The labelled points; their labels are not needed.
+    x_test : array or tensor, shape (m, d)
+        Where predictions should be good.
+    network : Network
+        The architecture, an `evgp.mlp()`.
+    pool : array or tensor, shape (p, d), optional
+        Unlabelled points. The k most helpful ones are picked and compared with k random ones; and
+        the training set is compared with random sets of its size, drawn from both together.
+    k : int
+        Number of points to pick from the pool.
+    noise : float
+        Variance of a label, as a fraction of the mean prior variance.
+    standardise : bool
+        Whether to scale columns to mean 0 and standard deviation 1 over the training set. Columns
+        that are constant there are dropped, with a `DataWarning` if they vary elsewhere.
+    seed : int
+        Seed of the random sets.
+    progress : callable or bool, optional
+        True shows a bar; a function is called with (stage, done, total).
+
+    Returns
+    -------
+    evgp.audits.Audit
+
+    Examples
+    --------
     >>> x = np.random.default_rng(0).normal(size=(60, 3))
     >>> audit(x[:30], x[30:])
     Audit(30 training rows remove 98% of the spread at 30 test rows; 9 are redundant)
@@ -60,37 +163,38 @@ def audit(
             f"expected a network with exact kernels, such as evgp.mlp(), got {shown(network)}"
         )
     noise, seed, k = noise_of(noise), seed_of(seed), integer(k, "k", 1)
-    train, others, same = _parts(x_train, x_test, pool, standardise=standardise)
-    test, more = others["test"], others.get("pool")
+    train, others, copies = _parts(x_train, x_test, pool, standardise=standardise)
+    test, unlabelled = others["test"], others.get("pool")
     further, sets = None, []
     with reporting(progress) as report:
-        if more is not None:
+        if unlabelled is not None:
             further = pick(
-                more,
-                min(k, len(more)),
+                unlabelled,
+                min(k, len(unlabelled)),
                 x_test=test,
                 x_labelled=train,
                 network=network,
                 noise=noise,
-                standardise=False,
+                scale=None,
                 seed=seed,
                 progress=report,
             )
-            sets = _sets(more, further, seed)
-            known = known_rows(train, more) | same
-            _note_known(known, further)
-        made = _looked(network, train, test, sets, noise=noise, progress=report)
-        spread, ceiling, influence, after = made
-        drawn = np.empty(0)
-        if more is not None:
-            fresh = more[torch.from_numpy(~known)]
-            drawn = _random(network, train, fresh, test, noise=noise, seed=seed, progress=report)
+            sets = _sets(unlabelled, further, seed)
+            known = known_rows(train, unlabelled) | copies
+            _warn_of_known_rows(known, further)
+        spread, ceiling, influence, after = _predict(
+            network, train, test, sets, noise=noise, progress=report
+        )
+        random = np.empty(0)
+        if unlabelled is not None:
+            new = unlabelled[torch.from_numpy(~known)]
+            random = _random(network, train, new, test, noise=noise, seed=seed, progress=report)
     return Audit(
         spread.sqrt().numpy(),
         ceiling.sqrt().numpy(),
         _prior(network, test),
         influence.numpy(),
-        drawn,
+        random,
         further,
         after[0] if sets else np.empty(0),
         np.stack(after[1:]) if sets else np.empty((0, 0)),
@@ -100,32 +204,35 @@ def audit(
 def _parts(
     x_train: Array, x_test: Array, pool: Array | None, *, standardise: bool
 ) -> tuple[Float[Tensor, "n d"], dict[str, Float[Tensor, "_ d"]], Bool[np.ndarray, " p"] | None]:
-    """Training rows, test rows and the pool by name, on one scale; which of the pool are training.
+    """Training rows; test rows and pool on the same scale; which pool rows are training rows.
 
-    The last before scaling, which may round the last digit of a row and of its copy differently.
+    Copies are found before scaling, which may round a row and its copy differently.
     """
-    if is_table(x_train):  # words and dates as well
-        data = read_pool(x_train, standardise=flag(standardise, "standardise"))
+    if is_table(x_train):  # it may contain text and dates
+        scale = "columns" if flag(standardise, "standardise") else None
+        data = read_pool(x_train, scale=scale)
         x_train, x_test = data.in_memory, data.tensor_like(x_test)
         pool = None if pool is None else data.tensor_like(pool, "pool")
         standardise = False
-    train, test = (_points(one, name) for one, name in ((x_train, "x_train"), (x_test, "x_test")))
-    more = None if pool is None else _points(pool, "pool")
-    for name, part in (("x_test", test), ("pool", more)):
+    train, test = (_points(part, name) for part, name in ((x_train, "x_train"), (x_test, "x_test")))
+    unlabelled = None if pool is None else _points(pool, "pool")
+    for name, part in (("x_test", test), ("pool", unlabelled)):
         if part is not None and part.shape[1:] != train.shape[1:]:
-            raise PoolError(
-                f"expected {name} with {train.shape[1]} columns, as x_train; got {part.shape[1]}"
+            raise BadArgument.of(PoolError)(
+                name, f"with {train.shape[1]} columns, like x_train", str(part.shape[1])
             )
     check_room(len(train))
-    others = {"test": test} if more is None else {"test": test, "pool": more}
-    same = None if more is None else known_rows(train, more)
+    others = {"test": test} if unlabelled is None else {"test": test, "pool": unlabelled}
+    copies = None if unlabelled is None else known_rows(train, unlabelled)
     if flag(standardise, "standardise"):
         train, others = scaled(train, others)
-    check_size({"the training rows": train, **{f"the {one} rows": x for one, x in others.items()}})
-    return train, others, same
+    check_size(
+        {"the training rows": train, **{f"the {name} rows": x for name, x in others.items()}}
+    )
+    return train, others, copies
 
 
-def _looked(
+def _predict(
     network: Network,
     points: Float[Tensor, "n d"],
     test: Float[Tensor, "m d"],
@@ -138,43 +245,43 @@ def _looked(
 ]:
     """Variances of networks and of the NTKGP, influence, and means after each set of labels."""
     fit = Fit.of(network, points, test, noise)
-    more = [Further.of(fit, one) for one in sets]
+    further = [Further.of(fit, labels) for labels in sets]
     squares = torch.zeros(len(points), dtype=torch.float64)
-    changes = [torch.zeros(len(one), dtype=torch.float64) for one in sets]
+    changes = [torch.zeros(len(labels), dtype=torch.float64) for labels in sets]
     networks, process, done = [], [], 0
     for block in blocks(test, len(points)):
         progress("test rows", done, len(test))
-        found = fit.variances(block)
-        squares += found.weights.square().sum(1)
-        for total, one in zip(changes, more, strict=True):
-            total.add_(one.change(found))
-        networks.append(found.networks)
-        process.append(found.process)
+        variances = fit.variances(block)
+        squares += variances.weights.square().sum(1)
+        for total, labels in zip(changes, further, strict=True):
+            total.add_(labels.change(variances))
+        networks.append(variances.networks)
+        process.append(variances.process)
         done += len(block)
     progress("test rows", done, len(test))
     spread = torch.cat(networks)
-    after = [((spread.sum() + one) / len(test)).clamp(min=0).numpy() for one in changes]
+    after = [((spread.sum() + change) / len(test)).clamp(min=0).numpy() for change in changes]
     influence = squares / len(test) / fit.inverse_diagonal()
     return spread, torch.cat(process), influence, after
 
 
 def _sets(pool: Float[Tensor, "p d"], further: Selection, seed: int) -> list[Float[Tensor, "k d"]]:
-    """The picks, and as many rows drawn at random, again and again."""
+    """The picks, and several random draws of as many rows."""
     k = len(further)
     generator = torch.Generator().manual_seed(seed)
-    draws = max(2, min(_DRAWS, _DRAWN // max(1, k)))
+    draws = max(2, min(_DRAWS, _MAX_DRAWN // max(1, k)))
     rows = [torch.randperm(len(pool), generator=generator)[:k] for _ in range(draws)]
-    return [pool[torch.from_numpy(further.indices)], *(pool[one] for one in rows)]
+    return [pool[torch.from_numpy(further.indices)], *(pool[draw] for draw in rows)]
 
 
-def _note_known(known: Bool[np.ndarray, " p"], further: Selection) -> None:
-    """A pool that holds training rows is said, and how many of these were picked again."""
+def _warn_of_known_rows(known: Bool[np.ndarray, " p"], further: Selection) -> None:
+    """Warn if the pool contains training rows."""
     count, again = int(known.sum()), int(known[further.indices].sum())
     if count:
         warnings.warn(
-            f"{count:,} of {len(known):,} rows of the pool {'is' if count == 1 else 'are'} in the "
-            f"training rows already, and {again:,} of the {len(further):,} that would help most: "
-            "a second label there adds little; leave them out of the pool",
+            f"{count:,} of {len(known):,} rows of the pool, and {again:,} of the {len(further):,} "
+            "picked ones, are training rows already; a second label for the same row adds little, "
+            "so leave them out of the pool",
             DataWarning,
             stacklevel=3,
         )
@@ -183,32 +290,32 @@ def _note_known(known: Bool[np.ndarray, " p"], further: Selection) -> None:
 def _random(
     network: Network,
     points: Float[Tensor, "n d"],
-    fresh: Float[Tensor, "p d"],
+    new: Float[Tensor, "p d"],
     test: Float[Tensor, "m d"],
     *,
     noise: float,
     seed: int,
     progress: Progress,
 ) -> Float[np.ndarray, " r"]:
-    """Mean variances of networks trained on random sets, from training rows and the fresh ones.
+    """Mean variances of networks trained on random sets, drawn from training rows and new ones.
 
-    From both together: then a training set that was itself drawn at random is one of them, and its
-    place among them is any with the same chance. From the pool alone all would share its quirks.
+    They are drawn from both together, so that a training set that was itself drawn at random takes
+    any rank among them with equal probability.
     """
-    if not len(fresh):
+    if not len(new):
         return np.empty(0)
-    count, whole = len(points), torch.cat([points, fresh])
+    count, whole = len(points), torch.cat([points, new])
     generator = torch.Generator().manual_seed(seed)
-    found = []
+    means = []
     for draw in range(_DRAWS):
         progress("random sets", draw, _DRAWS)
         rows = torch.randperm(len(whole), generator=generator)[:count]
         fit = Fit.of(network, whole[rows], test, noise)
-        total = sum(float(fit.variances(one).networks.sum()) for one in blocks(test, count))
-        found.append(total / len(test))
+        total = sum(float(fit.variances(block).networks.sum()) for block in blocks(test, count))
+        means.append(total / len(test))
         del fit
     progress("random sets", _DRAWS, _DRAWS)
-    return np.array(found)
+    return np.array(means)
 
 
 def _prior(network: Network, test: Float[Tensor, "m d"]) -> tuple[float, float]:

@@ -1,13 +1,23 @@
-"""Options that several commands share, each with its help."""
+"""Options shared by several commands, with their help, and the options of `evgp pick`."""
 
+import inspect
+from collections.abc import Callable
+from copy import copy
+from dataclasses import MISSING, dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import typer
 
+from evgp._defaults import MAX_CATEGORIES, NOISE
+
 Activations: TypeAlias = Literal["relu", "leaky_relu", "gelu", "erf", "sin", "identity"]
-Criteria: TypeAlias = Literal["ev", "median", "p90", "max", "mi"]
-Greedies: TypeAlias = Literal["auto", "exact", "lazy", "stochastic", "exchange", "two-rounds"]
+Criteria: TypeAlias = Literal["ev", "median", "p90", "max", "mi", "cells"]
+Greedies: TypeAlias = Literal[
+    "auto", "exact", "lazy", "stochastic", "exchange", "two-rounds", "one-per-cell"
+]
+Scales: TypeAlias = Literal["auto", "columns", "smooth", "smooth-unit", "common", "unit", "none"]
 Methods: TypeAlias = Literal["auto", "dense", "features", "sharded"]
 Storages: TypeAlias = Literal["auto", "float64", "float32"]
 
@@ -15,72 +25,142 @@ PoolFile = Annotated[
     Path,
     typer.Argument(
         metavar="POOL",
-        help="Table to choose from: .csv, .tsv (also .gz), .parquet, .arrow, .feather, .npy, .npz; "
-        "a folder of .parquet, .arrow or .npy files; or a folder of images.",
+        help="Table to choose from: .csv, .tsv, .jsonl (also .gz, .zst), .parquet, .arrow, "
+        ".feather, .xlsx, .npy, .npz; - for a table on standard input; a folder of .parquet, "
+        ".arrow or .npy files; or a folder of images.",
         show_default=False,
     ),
 ]
 Count = Annotated[
-    int | None, typer.Option("-k", metavar="N", help="How many rows to pick.", show_default=False)
+    int | None, typer.Option("-k", metavar="N", help="Number of rows to pick.", show_default=False)
 ]
 OutputFile = Annotated[
     Path | None,
     typer.Option(
-        "-o", "--output", metavar="FILE", help="Write the picks: .csv, .tsv, .jsonl, .parquet."
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the picks, with all columns of the pool, to a .csv, .tsv, .jsonl, .parquet or "
+        ".xlsx file.",
+    ),
+]
+CopyTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--copy-to",
+        metavar="FOLDER",
+        help="Copy the picked images to a new folder, numbered by rank.",
     ),
 ]
 ReportFile = Annotated[
     Path | None,
-    typer.Option("--report", metavar="FILE", help="Write a page that shows and explains them."),
+    typer.Option(
+        "--report", metavar="FILE", help="Write an HTML page that shows and explains the results."
+    ),
 ]
 Id = Annotated[
     str | None,
-    typer.Option("--id", metavar="COLUMN", help="Column that names each row; never a feature."),
+    typer.Option(
+        "--id", metavar="COLUMN", help="Column with the name of each row; not used as a feature."
+    ),
+]
+OnlyColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--column",
+        metavar="NAME",
+        help="The only column to use as features, such as one of embeddings; a column of lists of "
+        "numbers is found by itself if there is just one.",
+    ),
 ]
 Drop = Annotated[
     list[str] | None,
     typer.Option(
         "--drop",
         metavar="COLUMN",
-        help="Column to leave out, such as the label; repeat it, or divide names by commas.",
+        help="Column to leave out, such as the label; repeat the option, or separate several "
+        "names with commas.",
     ),
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option("--delimiter", metavar="CHAR", help="What divides CSV columns, as ';' or 'tab'."),
+    typer.Option(
+        "--delimiter",
+        metavar="CHAR",
+        help="Delimiter of a CSV file, such as ';' or 'tab'; recognised by default.",
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        "--decimal", metavar="CHAR", help="Decimal sign, '.' or ','; recognised by default."
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of a CSV file, such as cp1252 or utf-16; recognised by default.",
+    ),
 ]
 ArrayName = Annotated[
     str | None,
+    typer.Option("--array", metavar="NAME", help="Name of the array to read; for .npz files only."),
+]
+TextColumn = Annotated[
+    list[str] | None,
     typer.Option(
-        "--array", metavar="NAME", help="Which array of an .npz file to read; only those."
+        "--text",
+        metavar="COLUMN",
+        help="Column of text to embed; several, by commas or by repeating the option, are joined. "
+        "The only column of free text is found by itself.",
+    ),
+]
+EmbedderName = Annotated[
+    str | None,
+    typer.Option(
+        "--embed",
+        metavar="NAME",
+        help="What turns texts or images into vectors. Text: tfidf (the default), or a "
+        "sentence-transformers model, by its folder or by its name if it was downloaded before. "
+        "Images: torchvision:NAME or timm:NAME, with @FILE for the weights. Both: "
+        "package.module:function.",
     ),
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option("--label", metavar="COLUMN", help="Column of your table that holds the labels."),
+    typer.Option("--label", metavar="COLUMN", help="Column with the labels."),
 ]
 TaskName = Annotated[
     str | None,
     typer.Option(
-        "--task", metavar="KIND", help="regression or classification; else taken from the labels."
+        "--task",
+        metavar="KIND",
+        help="regression or classification; inferred from the labels by default.",
     ),
 ]
 Costs = Annotated[
     str | None,
     typer.Option(
-        "--costs", metavar="COLUMN", help="Column with the price of each row; needs --budget."
+        "--costs",
+        metavar="COLUMN",
+        help="Column with the cost of labelling each row; needs --budget.",
     ),
 ]
 Budget = Annotated[
     float | None,
-    typer.Option("--budget", metavar="MONEY", help="Spend at most this much; needs --costs."),
+    typer.Option(
+        "--budget", metavar="MONEY", help="Maximum total cost of the picks; needs --costs."
+    ),
 ]
 LabelledFile = Annotated[
     Path | None,
     typer.Option(
         "--labelled",
         metavar="FILE",
-        help="What is labelled already: ids, row numbers (from 0), or rows with the same columns.",
+        help="Rows that are already labelled: their ids, their row numbers (from 0), or rows with "
+        "the same columns as the pool.",
     ),
 ]
 TestFile = Annotated[
@@ -88,20 +168,23 @@ TestFile = Annotated[
     typer.Option(
         "--test",
         metavar="FILE",
-        help="Rows where predictions must be good, with the same columns; else the pool itself.",
+        help="Rows at which predictions must be good, with the same columns as the pool; the pool "
+        "itself by default.",
     ),
 ]
 Thin = Annotated[
     int | None,
-    typer.Option("--thin", metavar="N", help="Keep N well-spread test points; saves memory."),
+    typer.Option(
+        "--thin", metavar="N", help="Keep only N well-spread test points, to save memory."
+    ),
 ]
 NetworkName = Annotated[
     str,
     typer.Option(
         "--network",
         metavar="NAME",
-        help="mlp, cnn, resnet18, wrn-16-1, a plugin's name, or package.module:function that makes "
-        "a torch module.",
+        help="mlp, cnn, resnet18, wrn-16-1, the name of a plugin, or package.module:function for a "
+        "function that returns a torch module.",
     ),
 ]
 KernelName = Annotated[
@@ -109,14 +192,16 @@ KernelName = Annotated[
     typer.Option(
         "--kernel",
         metavar="NAME",
-        help="ntk or nngp of the network; or in its place a plugin's name, or package.module:name "
-        "of your own.",
+        help="ntk or nngp, the kernels of the network; or the name of a plugin, or "
+        "package.module:name, to use another kernel instead.",
     ),
 ]
 Weights = Annotated[
     Path | None,
     typer.Option(
-        "--weights", metavar="FILE", help="Weights of the network: .safetensors, or a torch file."
+        "--weights",
+        metavar="FILE",
+        help="File with the network's weights: .safetensors, or saved by torch.",
     ),
 ]
 OutputUnit = Annotated[
@@ -124,12 +209,12 @@ OutputUnit = Annotated[
     typer.Option(
         "--unit",
         metavar="WHICH",
-        help="Output of the network to look at: random, trace (all of them), or its number.",
+        help="Output of the network whose kernel is used: random, trace (all outputs) or a number.",
     ),
 ]
 Draws = Annotated[
     int,
-    typer.Option("--draws", metavar="N", min=1, help="Average over N initialisations."),
+    typer.Option("--draws", metavar="N", min=1, help="Number of initialisations to average over."),
 ]
 ImageSize = Annotated[
     int | None,
@@ -137,7 +222,7 @@ ImageSize = Annotated[
         "--image-size",
         metavar="N",
         min=1,
-        help="Resize images to N x N; else 32 x 32, unless all have one small size.",
+        help="Resize images to N x N; 32 x 32 by default, unless all have the same small size.",
     ),
 ]
 FeatureName = Annotated[
@@ -145,26 +230,28 @@ FeatureName = Annotated[
     typer.Option(
         "--features",
         metavar="NAME",
-        help="In place of the exact kernel: nystrom-512, sketch-512 (of a torch module), or raw "
-        "(the columns themselves, unscaled, as for embeddings); else only where it would not fit.",
+        help="Features that replace the exact kernel: nystrom-512, sketch-512 (for torch modules), "
+        "or raw (the columns themselves, unscaled, for embeddings); by default only if the exact "
+        "kernel does not fit in memory, or takes many times as long.",
     ),
 ]
 MethodName = Annotated[
     Methods,
     typer.Option(
         "--method",
-        help="dense: the whole matrix; features: a few numbers a row; sharded: these on the disk, "
-        "for pools larger than memory; auto: the first that fits.",
+        help="dense: the whole kernel matrix; features: features in memory; sharded: features on "
+        "disk, for pools larger than memory; auto: the first that fits, or features where dense "
+        "would take minutes.",
     ),
 ]
 Memory = Annotated[
     str | None,
-    typer.Option("--memory", metavar="SIZE", help="Stay within this much, such as 2GB."),
+    typer.Option("--memory", metavar="SIZE", help="Maximum memory to use, such as 2GB."),
 ]
 Dask = Annotated[
     str | None,
     typer.Option(
-        "--dask", metavar="ADDRESS", help="Work on a Dask cluster, such as tcp://10.0.0.1:8786."
+        "--dask", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://10.0.0.1:8786."
     ),
 ]
 Cache = Annotated[
@@ -172,65 +259,113 @@ Cache = Annotated[
     typer.Option(
         "--cache",
         metavar="FOLDER",
-        help="Keep the features of a sharded run here, for the next; workers must see it too.",
+        help="Keep the features of a sharded run here for the next run; Dask workers need access "
+        "to this folder.",
     ),
 ]
-Depth = Annotated[int, typer.Option("--depth", metavar="N", help="Hidden layers of the network.")]
-Activation = Annotated[Activations, typer.Option("--activation", help="Activation of the network.")]
+Depth = Annotated[int, typer.Option("--depth", metavar="N", help="Number of hidden layers.")]
+Activation = Annotated[
+    Activations, typer.Option("--activation", help="Activation function of the network.")
+]
 WStd = Annotated[
     float,
-    typer.Option("--w-std", metavar="X", help="Deviation of the initial weights of all layers."),
+    typer.Option(
+        "--w-std", metavar="X", help="Standard deviation of the initial weights of all layers."
+    ),
 ]
 BStd = Annotated[
     float,
-    typer.Option("--b-std", metavar="X", help="Deviation of the initial biases of all layers."),
+    typer.Option(
+        "--b-std", metavar="X", help="Standard deviation of the initial biases of all layers."
+    ),
 ]
 CriterionName = Annotated[
     Criteria,
     typer.Option(
         "--criterion",
-        help="Variance to lower: mean, median, 90th percentile or largest; or information to gain.",
+        help="What to optimise: the mean (ev), median, 90th percentile or maximum of the variance, "
+        "the mutual information (mi), or one pick in each of N cells (cells), for about one label "
+        "per class.",
     ),
 ]
 GreedyName = Annotated[
     Greedies,
-    typer.Option("--greedy", help="How to search; auto takes the best that is affordable."),
+    typer.Option(
+        "--greedy",
+        help="Search algorithm; auto means exact: a longer list starts with the shorter one.",
+    ),
 ]
 Noise = Annotated[
     float,
     typer.Option(
-        "--noise", metavar="X", help="Noise of a label, as a fraction of the mean prior variance."
+        "--noise", metavar="X", help="Label noise, as a fraction of the mean prior variance."
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Same seed, same picks.")]
-# None tells a seed of 0 that was given from none at all, as it has another name besides.
-SeedOrNone = Annotated[
-    int | None,
-    typer.Option("--seed", metavar="N", help="Same seed, same picks; 0 unless given."),
+Seed = Annotated[
+    int,
+    typer.Option("--seed", metavar="N", help="Random seed; the same seed gives the same results."),
 ]
-RandomState = Annotated[
-    int | None, typer.Option("--random-state", metavar="N", help="Another word for --seed.")
+SeedOfPick = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        "--random-state",
+        metavar="N",
+        help="Random seed; the same seed gives the same results.",
+    ),
 ]
 StorageName = Annotated[
-    Storages, typer.Option("--storage", help="Precision of the large matrix; float32 halves it.")
+    Storages,
+    typer.Option("--storage", help="Precision of the large matrix; float32 takes half the memory."),
 ]
 Impute = Annotated[
     bool,
-    typer.Option("--impute", help="Fill missing cells with the mean or the most frequent word."),
+    typer.Option(
+        "--impute", help="Fill missing values with the column's mean or most frequent value."
+    ),
 ]
 MaxCategories = Annotated[
     int,
-    typer.Option("--max-categories", metavar="N", min=2, help="Most words a column may hold."),
+    typer.Option(
+        "--max-categories",
+        metavar="N",
+        min=2,
+        help="Maximum number of distinct values in a categorical column.",
+    ),
+]
+ScaleName = Annotated[
+    Scales,
+    typer.Option(
+        "--scale",
+        help="How numbers are scaled: each column by itself (columns), with far values pulled in "
+        "(smooth), all columns by one number (common), then rows to equal length (smooth-unit, "
+        "unit), or not at all (none); auto chooses based on the columns.",
+    ),
+]
+Final = Annotated[
+    bool,
+    typer.Option(
+        "--final",
+        help="Improve the list for exactly N labels; it cannot be extended later.",
+    ),
+]
+AsInPaper = Annotated[
+    bool,
+    typer.Option(
+        "--as-in-paper",
+        help="The settings of the EV-GP paper: each column scaled by itself, the NTK of two hidden "
+        "layers of ReLU units, the mean variance, a greedy search.",
+    ),
 ]
 NoStandardise = Annotated[
-    bool, typer.Option("--no-standardise", help="Take numbers as they are, unscaled.")
+    bool, typer.Option("--no-standardise", help="The former name of --scale none.", hidden=True)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only errors on stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 
 
 def parts(text: str) -> list[str]:
-    """What is divided by commas.
+    """Split a comma-separated list.
 
     >>> parts("a, b,")
     ['a', 'b']
@@ -238,11 +373,124 @@ def parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def check_wish(k: int | None, costs: str | None, budget: float | None) -> None:
-    """Refuse a call that does not say how many rows, or says half of what money needs."""
-    if k is None and budget is None:
-        raise typer.BadParameter("say how many rows with -k, or how much money with --budget")
-    if budget is not None and costs is None:
-        raise typer.BadParameter("--budget needs --costs, the column with the price of each row")
-    if costs is not None and budget is None:
-        raise typer.BadParameter("--costs needs --budget, how much may be spent")
+# What --as-in-paper sets; a test compares it with `evgp.paper()`.
+_PAPER = {
+    "network": "mlp",
+    "depth": 2,
+    "activation": "relu",
+    "w_std": 1.0,
+    "b_std": 0.1,
+    "kernel": "ntk",
+    "criterion": "ev",
+    "greedy": "exact",
+    "noise": 1e-6,
+    "scale": "columns",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PickOptions:
+    """The options of `evgp pick` and `evgp plan`, in the order of `--help`.
+
+    A field named like an argument of `evgp.pick` is passed on as that argument.
+    """
+
+    pool: PoolFile
+    k: Count = None
+    output: OutputFile = None
+    report: ReportFile = None
+    copy_to: CopyTo = None
+    id: Id = None
+    column: OnlyColumn = None
+    drop: Drop = None
+    costs: Costs = None
+    budget: Budget = None
+    labelled: LabelledFile = None
+    test: TestFile = None
+    thin: Thin = None
+    impute: Impute = False
+    max_categories: MaxCategories = MAX_CATEGORIES
+    scale: ScaleName = "auto"
+    text: TextColumn = None
+    embed: EmbedderName = None
+    no_standardise: NoStandardise = False
+    as_in_paper: AsInPaper = False
+    delimiter: Delimiter = None
+    decimal: Decimal = None
+    encoding: Encoding = None
+    array: ArrayName = None
+    image_size: ImageSize = None
+    network: NetworkName = "mlp"
+    weights: Weights = None
+    unit: OutputUnit = "random"
+    draws: Draws = 1
+    kernel: KernelName = "ntk"
+    features: FeatureName = None
+    method: MethodName = "auto"
+    memory: Memory = None
+    dask: Dask = None
+    cache: Cache = None
+    depth: Depth = 2
+    activation: Activation = "relu"
+    w_std: WStd = 1.0
+    b_std: BStd = 0.1
+    criterion: CriterionName = "ev"
+    greedy: GreedyName = "auto"
+    final: Final = False
+    noise: Noise = NOISE
+    storage: StorageName = "auto"
+    seed: SeedOfPick = 0
+    json: AsJson = False
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        if self.no_standardise:
+            typer.echo("note: --no-standardise is now --scale none", err=True)
+            object.__setattr__(self, "scale", "none")
+        if self.as_in_paper:
+            for name, value in _PAPER.items():
+                own = self.__dataclass_fields__[name].default
+                if getattr(self, name) not in (own, value):
+                    flag = f"--{name.replace('_', '-')}"
+                    raise typer.BadParameter(f"--as-in-paper says what {flag} is; leave one out")
+                object.__setattr__(self, name, value)
+        if self.k is None and self.budget is None:
+            raise typer.BadParameter("say how many rows with -k, or how much money with --budget")
+        if self.budget is not None and self.costs is None:
+            raise typer.BadParameter("--budget needs --costs, the column with the cost of each row")
+        if self.costs is not None and self.budget is None:
+            raise typer.BadParameter("--costs needs --budget, how much may be spent")
+
+
+def with_pick_options(
+    run: Callable[[PickOptions], None], *, hidden: tuple[str, ...] = ()
+) -> Callable[..., None]:
+    """Return a command that takes the options of a pick and passes them to `run` as one object.
+
+    Options in `hidden` are accepted, but not part of `--help`.
+
+    >>> list(inspect.signature(with_pick_options(lambda options: None)).parameters)[:2]
+    ['pool', 'k']
+    """
+
+    @wraps(run)
+    def command(**values: Any) -> None:
+        run(PickOptions(**values))
+
+    hints = get_type_hints(PickOptions, include_extras=True)
+    for name in hidden:
+        option = copy(hints[name].__metadata__[0])
+        option.hidden = True
+        hints[name] = Annotated[hints[name].__origin__, option]
+    parameters = [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if option.default is MISSING else option.default,
+            annotation=hints[option.name],
+        )
+        for option in fields(PickOptions)
+    ]
+    command.__annotations__ = {**hints, "return": None}
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return command

@@ -1,4 +1,4 @@
-"""What a person or a pipe sees, and what they see when something fails."""
+"""Output of the commands: tables and JSON on stdout; notes, progress and errors on stderr."""
 
 import errno
 import json
@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from io import TextIOWrapper
@@ -19,45 +20,51 @@ from typing import NoReturn, ParamSpec, TextIO, TypeVar
 
 import typer
 
-from evgp._errors import EvgpError, EvgpWarning
 from evgp._executor import Progress, silent
 from evgp._progress import tenths, terminal_bar
+from evgp.cli._options import PickOptions
+from evgp.errors import EvgpError, EvgpWarning, TableProblems
 
 P = ParamSpec("P")
 _UNWRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", errno.ENOSPC))
-# Letters of a line on stderr, and of its end where it is cut.
+# Maximum characters of a line on stderr, and how many of its end are kept if it is cut.
 _LONGEST, _END = 2_000, 300
-# Arguments that messages of the library name, such as `impute=True` and `drop='price'`.
-_ARGUMENT = re.compile(
-    r"(?<![\w'\"-])(id|drop|costs|impute|max_categories|delimiter|array|image_size|memory|cache|jobs|thin"
-    r"|label|seed|random_state)=(True\b)?(?=(\S?))"
-)
+# Python arguments in the library's messages, such as `impute=True` and `drop='price'`.
+_ARGUMENT = re.compile(r"(?<![\w'\"-])([a-z][a-z_]*)=(True\b)?(?=(\S?))")
+# Options in messages that belong to commands other than `evgp pick`, or are spelled differently.
+_OTHERS = (
+    "batch", "budgets", "classes", "jobs", "kappa", "label", "lr", "members", "number", "out",
+    "start", "steps", "task", "width",
+)  # fmt: skip
+_SPELLED = {"x_test": "test", "output": "unit"}
 _BEYOND = re.compile(r"[^\n -~]")
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn what a user can fix into one line on stderr and an exit code."""
+    """Turn the errors of a command that users can fix into one line on stderr and an exit code."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             with _warnings_as_notes():
                 command(*args, **kwargs)
-            # What stays in the buffer would fail where nobody can be told.
+            # Flush here: a failure at interpreter exit could not be reported.
             sys.stdout.flush()
+        except TableProblems as error:
+            fail_all(error)
         except EvgpError as error:
-            fail(str(error))
+            fail(str(with_flag(error)))
         except KeyboardInterrupt:
             fail("stopped; nothing was written", code=130)
         except MemoryError:
             fail("ran out of memory; `evgp plan` says what would fit")
         except OSError as error:
-            # A reader that has seen enough, as in `evgp pick ... | head`, is no failure of ours.
-            # Files are written before anything is printed, so nothing is lost.
+            # A reader that stops early, as in `evgp pick ... | head`, is not an error. Files are
+            # written before anything is printed, so nothing is lost.
             if error.errno == errno.EPIPE:
                 silence(sys.stdout)
                 raise typer.Exit(0) from None
-            # Whatever writes to a file names it; a stream has no name.
+            # Errors of files carry the file's name; errors of streams have none.
             nameless = "standard output" if error.errno in _UNWRITTEN else "a file"
             fail(f"{error.filename or nameless}: {error.strerror or error}")
 
@@ -66,7 +73,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
 @contextmanager
 def _warnings_as_notes() -> Iterator[None]:
-    """Our own warnings that no command has taken are notes; those of others are not for users."""
+    """Print this package's warnings as notes on stderr, and hide those of other packages."""
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         if issubclass(category, EvgpWarning):
@@ -79,28 +86,94 @@ def _warnings_as_notes() -> Iterator[None]:
 
 
 def in_flags(message: str) -> str:
-    """A message of the library in the words of the command line.
+    """Rewrite the Python arguments in a library message as command-line flags.
 
     >>> in_flags("use id='key', impute=True, or raise max_categories=; columns 'a', 'kind=b'")
     "use --id 'key', --impute, or raise --max-categories; columns 'a', 'kind=b'"
     """
 
-    def flag(found: re.Match[str]) -> str:
-        value = " " if not found[2] and re.match(r"[\w'\"]", found[3]) else ""
-        return f"--{found[1].replace('_', '-')}{value}"
+    def flag(match: re.Match[str]) -> str:
+        value = " " if not match[2] and re.match(r"[\w'\"]", match[3]) else ""
+        name = flag_of(match[1])
+        return match[0] if name is None else f"{name}{value}"
 
     return _ARGUMENT.sub(flag, message)
 
 
+def flag_of(argument: str) -> str | None:
+    """The flag that sets an argument of the library, if there is one.
+
+    >>> flag_of("max_categories"), flag_of("k"), flag_of("x_test"), flag_of("generator")
+    ('--max-categories', '-k', '--test', None)
+    """
+    name = _SPELLED.get(argument, argument)
+    if name not in _OTHERS and name not in PickOptions.__dataclass_fields__:
+        return None
+    return f"{'-' if len(name) == 1 else '--'}{name.replace('_', '-')}"
+
+
+def with_flag(error: EvgpError) -> EvgpError:
+    """The same error with the flag in place of the argument that it is about.
+
+    >>> from evgp.errors import BadArgument
+    >>> str(with_flag(BadArgument("noise", ">= 0", "-1")))
+    'expected --noise >= 0, got -1'
+    """
+    flag = flag_of(getattr(error, "argument", ""))
+    if flag is None:
+        return error
+    error = copy(error)
+    error.argument = flag  # type: ignore[attr-defined]
+    return error
+
+
 def fail(message: str, code: int = 1) -> NoReturn:
-    """One line on stderr, then the end."""
+    """Print an error as one line on stderr and exit."""
     tell(f"evgp: {in_flags(' '.join(message.split()))}")
     raise typer.Exit(code)
 
 
+def fail_all(error: TableProblems) -> NoReturn:
+    """Print all problems of a table, one per line, and the command that works, and exit."""
+    tell(f"evgp: {error.source}: {len(error.problems)} problems (rows count from 0)")
+    for problem in error.problems:
+        tell(f"  {in_flags(' '.join(problem.split()))}")
+    if error.options:
+        before = error.given.get("drop", ())
+        known = before if isinstance(before, list) else []
+        works(f"{called()} {flags(error.options, known)}")
+    raise typer.Exit(1)
+
+
+def works(command: str) -> None:
+    """Print a command that works, to be pasted: on a line of its own, and never cut."""
+    tell("this works:")
+    with suppress(OSError):
+        typer.echo(f"  {clean(command)}", err=True)
+
+
+def flags(options: Mapping[str, object], known: Sequence[object] = ()) -> str:
+    """Return options of the library as flags; columns in `known` are dropped already.
+
+    >>> flags({"impute": True, "id": "key", "drop": ["a", "b c"]}, known=["a"])
+    "--impute --id key --drop 'b c'"
+    """
+    words: list[str] = []
+    for name, value in options.items():
+        flag = flag_of(name) or f"--{name}"
+        if isinstance(value, list):
+            words += [word for part in value if part not in known for word in (flag, str(part))]
+        else:
+            words += [flag] if value is True else [flag, str(value)]
+    return shlex.join(words)
+
+
 def tell(text: str) -> None:
-    """One line on stderr, clean and not endless; where nobody reads it, the work goes on."""
-    if len(text) > _LONGEST:  # a name or a cell may be of any length
+    """Print one line on stderr, without control characters and cut if very long.
+
+    If stderr is closed, the command continues silently.
+    """
+    if len(text) > _LONGEST:  # names and cells can be of any length
         text = f"{text[: _LONGEST - _END]} ... {text[-_END:]}"
     try:
         typer.echo(clean(text), err=True)
@@ -109,7 +182,7 @@ def tell(text: str) -> None:
 
 
 def prepare_streams() -> None:
-    """Let stdout and stderr take any letter, and let them be closed."""
+    """Let stdout and stderr accept any character, and allow either of them to be closed."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -119,20 +192,20 @@ def prepare_streams() -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Send what is still to come on a broken stream nowhere."""
+    """Discard everything written to a broken stream from now on."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         stream.flush()
 
 
 def note(notes: Sequence[str], *, quiet: bool) -> None:
-    """Lines on stderr, for the person."""
+    """Print notes on stderr, one per line."""
     for text in () if quiet else notes:
         tell(f"note: {text}")
 
 
 def show(columns: Mapping[str, Sequence[object]]) -> None:
-    """A table on stdout: drawn for a terminal, tab-separated for a pipe."""
+    """Print a table on stdout: formatted on a terminal, tab-separated in a pipe."""
     from evgp.datasets.files import write_separated
 
     if not sys.stdout.isatty():
@@ -145,31 +218,31 @@ def show(columns: Mapping[str, Sequence[object]]) -> None:
 
     table = Table(box=box.SIMPLE_HEAD)
     for name, cells in columns.items():
-        words = all(isinstance(cell, str) for cell in cells)
-        table.add_column(name.replace("_", " "), justify="left" if words else "right")
+        is_text = all(isinstance(cell, str) for cell in cells)
+        table.add_column(name.replace("_", " "), justify="left" if is_text else "right")
     for row in zip(*columns.values(), strict=True):
         table.add_row(*(Text(_cell(cell)) for cell in row))
     Console().print(table)
 
 
 def show_json(document: Mapping[str, object]) -> None:
-    """One JSON document on stdout; what JSON has no number for is null."""
+    """Print one JSON document on stdout; NaN and infinity become null."""
     text = json.dumps(_plain(document), indent=2, ensure_ascii=False, default=str)
     typer.echo(_BEYOND.sub(_escaped, text))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    r"""A letter as JSON may have it, which a terminal does not obey.
+def _escaped(match: re.Match[str]) -> str:
+    r"""Escape a character that is not printable, so that no terminal interprets it.
 
     >>> _BEYOND.sub(_escaped, "\x9b, é, \U000e0001")
     '\\u009b, é, \\udb40\\udc01'
     """
-    letter = found[0]
-    return letter if letter.isprintable() else json.dumps(letter)[1:-1]
+    char = match[0]
+    return char if char.isprintable() else json.dumps(char)[1:-1]
 
 
 def lines(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
-    """Columns as rows, for JSON.
+    """Convert columns to a list of rows, for JSON.
 
     >>> lines({"rank": [1, 2], "id": ["a", "b"]})
     [{'rank': 1, 'id': 'a'}, {'rank': 2, 'id': 'b'}]
@@ -178,13 +251,13 @@ def lines(columns: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
 
 
 def called() -> str:
-    """The command as it was called, for a page to show."""
+    """Return the command line of this process, for reports."""
     return shlex.join(["evgp", *sys.argv[1:]])
 
 
 @contextmanager
 def progress(quiet: bool, *, lines: bool = False) -> Iterator[Progress]:
-    """A bar on stderr that a library call can move; for a pipe nothing, or a line each tenth."""
+    """Show a progress bar on stderr; in a pipe, nothing, or with `lines` a line every 10 %."""
     if quiet or not sys.stderr.isatty():
         yield tenths(tell) if lines and not quiet else silent
         return
@@ -194,30 +267,30 @@ def progress(quiet: bool, *, lines: bool = False) -> Iterator[Progress]:
 
 @dataclass
 class Meter:
-    """Passes progress on, and takes the time of the picks."""
+    """Forwards progress to `inner`, and times the picks."""
 
     inner: Progress
     first: tuple[int, float] | None = None
     last: tuple[int, float] | None = None
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """One step further."""
+        """Forward the progress, and record the time of each pick."""
         self.inner(stage, done, total)
         if stage == "picking":
             self.last = (done, perf_counter())
             self.first = self.first or self.last
 
-    def told(self, rows: int) -> str:
-        """Seconds a pick, and rows looked at in a second."""
+    def pace(self, rows: int) -> str:
+        """Format the seconds per pick, and the rows scored per second."""
         if self.first is None or self.last is None or self.last[0] == self.first[0]:
             return ""
-        each = (self.last[1] - self.first[1]) / (self.last[0] - self.first[0])
-        pace = f"{each:,.1f} s" if each >= 1 else f"{1000 * each:,.3g} ms"
-        return f"{pace} a pick, {rows / each / 1e6:,.2g} million rows a second"
+        seconds = (self.last[1] - self.first[1]) / (self.last[0] - self.first[0])
+        time = f"{seconds:,.1f} s" if seconds >= 1 else f"{1000 * seconds:,.3g} ms"
+        return f"{time} per pick, {rows / seconds / 1e6:,.2g} million rows per second"
 
 
 def percent(share: float) -> str:
-    """A share in whole percent, rounded down: a promise is never rounded up.
+    """Format a share in whole percent, rounded down, because a guarantee is never rounded up.
 
     >>> percent(0.9199), percent(1.0)
     ('91 %', '100 %')
@@ -226,8 +299,8 @@ def percent(share: float) -> str:
 
 
 def clean(text: str) -> str:
-    """Text without control characters, which a terminal would obey."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    """Replace control characters, which a terminal would interpret."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
 def _cell(value: object) -> str:
@@ -248,7 +321,7 @@ T = TypeVar("T")
 
 
 def noted(call: Callable[[], T]) -> tuple[T, list[str]]:
-    """Call, and take the warnings of this package as notes; those of others are not for users."""
+    """Call a function; return its result, and this package's warnings as notes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = call()
@@ -257,7 +330,7 @@ def noted(call: Callable[[], T]) -> tuple[T, list[str]]:
 
 
 def left_out(path: Path, drop: Sequence[str], delimiter: str | None = None) -> tuple[str, ...]:
-    """What --drop names in a table, which is read only where a comma may belong to a name."""
+    """Return the columns named by --drop; read the table only if a name may contain a comma."""
     from evgp.datasets import read_table, split
 
     if not (path.is_file() and any("," in name for name in drop)):

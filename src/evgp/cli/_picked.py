@@ -1,53 +1,178 @@
-"""A selection as a table, a JSON document, a paragraph and a page."""
+"""Turn the options of a pick into a request, and its selection into a table and a report."""
 
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any, cast
 
-from evgp._errors import DatasetError
-from evgp.cli._asked import PoolView
-from evgp.cli._output import called, lines, percent
-from evgp.datasets import check_writable, write_rows, written
+import numpy as np
+
+from evgp._checks import bytes_of
+from evgp._executor import Executor, Progress
+from evgp._reading import reading_within
+from evgp.cli._options import PickOptions
+from evgp.cli._output import called, in_flags, lines, noted, percent
+from evgp.datasets import (
+    FileData,
+    Images,
+    PoolData,
+    check_new,
+    check_writable,
+    copy_files,
+    write_rows,
+    written,
+)
+from evgp.datasets.scaling import described
+from evgp.errors import CannotWrite, DatasetError, NetworkError
+from evgp.kernels import EmpiricalNTK, Kernel, is_of_network, kernel_named
+from evgp.nets import Network, WithWeights, mlp, network_named
+from evgp.nets.named import Named
 from evgp.pool import Selection
+from evgp.selection import Request
+
+_OF_MLP = ("depth", "activation", "w_std", "b_std")
+_OF_FINITE = ("weights", "unit", "draws")
+_DEFAULTS = {option.name: option.default for option in fields(PickOptions)}
+# Parameters of `evgp.pick`.
+_ARGUMENTS = signature(Request.of).parameters
+
+# Number of unpicked rows that a report's map shows if the pool is on disk.
+_MAP = 5_000
+
+
+def read_request(
+    options: PickOptions, executor: Executor | None, progress: Progress
+) -> tuple[Named, Request, list[str]]:
+    """Read the files that the options name; return the network, the request and any notes."""
+    network, kernel = network_and_kernel(options)
+    arguments = {name: value for name, value in vars(options).items() if name in _ARGUMENTS} | {
+        "drop": tuple(options.drop or ()),
+        "text": tuple(options.text or ()),
+        "x_test": options.test,
+        "network": network,
+        "kernel": kernel,
+        "scale": None if options.scale == "none" else options.scale,
+    }
+    request, notes = noted(
+        lambda: Request.of(options.pool, **arguments, executor=executor, progress=progress)
+    )
+    # `evgp plan` has no executor, but must plan for the sharded run that --dask starts.
+    if options.dask is not None and executor is None:
+        request = replace(request, method="sharded")
+    return network, request, list(dict.fromkeys((*map(in_flags, request.pool.notes), *notes)))
+
+
+def network_and_kernel(options: PickOptions) -> tuple[Named, Kernel]:
+    """Return the network that the options describe, and its kernel or the one that replaces it."""
+    own_kernel = not is_of_network(options.kernel)
+    if own_kernel and (flags := _changed(options, ("network", *_OF_MLP, *_OF_FINITE))):
+        raise NetworkError(
+            f"--kernel {options.kernel} takes the place of the network, so leave out {flags}"
+        )
+    if options.network == "mlp":
+        network: Named = mlp(options.depth, 512, options.activation, options.w_std, options.b_std)
+    elif flags := _changed(options, _OF_MLP):
+        raise NetworkError(f"{flags} {_applies(flags)} only to --network mlp")
+    else:
+        network = network_named(options.network)
+    if isinstance(network, Network):
+        if flags := _changed(options, _OF_FINITE):
+            raise NetworkError(
+                f"{flags} {_applies(flags)} only to finite networks; the mlp kernel has infinite "
+                "width"
+            )
+        return network, kernel_named(options.kernel, network)
+    if options.kernel != "ntk":
+        return network, kernel_named(options.kernel, network)
+    return network, _empirical(network, options)
+
+
+def _applies(flags: str) -> str:
+    return "apply" if "," in flags else "applies"
+
+
+def _empirical(network: Named, options: PickOptions) -> Kernel:
+    if options.unit not in ("random", "trace") and not options.unit.isdecimal():
+        raise NetworkError(f"expected --unit random, trace or a number, got {options.unit!r}")
+    unit = int(options.unit) if options.unit.isdecimal() else options.unit
+    if options.weights is not None and options.draws > 1:
+        raise NetworkError("--draws cannot be combined with --weights, which fix the network")
+    source = network if options.weights is None else WithWeights(network, options.weights)
+    return EmpiricalNTK(source, unit, options.draws, options.seed)
+
+
+def name_of(network: Named, options: PickOptions) -> str:
+    """Return the name of the network, or of the kernel that replaces it, for reports."""
+    if options.kernel != "ntk":
+        of_network = f" of {network}" if is_of_network(options.kernel) else ""
+        return f"kernel {options.kernel}{of_network}"
+    return str(network) if isinstance(network, Network) else options.network
+
+
+def _changed(options: PickOptions, names: tuple[str, ...]) -> str:
+    """Return the flags of those options that differ from their defaults."""
+    changed = [name for name in names if getattr(options, name) != _DEFAULTS[name]]
+    return ", ".join(f"--{name.replace('_', '-')}" for name in changed)
 
 
 @dataclass(frozen=True)
 class PickOutput:
-    """What was picked, from what, and what was noted on the way."""
+    """A selection, the pool that it was made from, and the notes of the run."""
 
     selection: Selection
-    seen: PoolView
+    pool: PoolData
     notes: tuple[str, ...] = ()
 
     def columns(self) -> dict[str, list[object]]:
-        """The picks in order: rank, id or row number, gain, variance left, cost."""
-        rows = self.selection.indices.tolist()
-        names, places = self.seen.names, self.seen.place(self.selection.indices).tolist()
+        """Return the picks in order: rank, id or row number, gain, variance left, cost."""
+        rows, ids = self.selection.indices.tolist(), self.selection.ids
         columns: dict[str, list[object]] = {"rank": list(range(1, len(rows) + 1))}
-        if names is None:
-            columns["index"] = rows
-        else:
-            columns["id"] = [names[place] for place in places]
+        columns |= {"id": list(ids)} if ids else {"index": rows}
         columns["gain"] = self.selection.gains.tolist()
         columns["variance_left"] = self.selection.variance_left.tolist() or [None] * len(rows)
         if self.selection.costs is not None:
             columns["cost"] = self.selection.costs.tolist()
         return columns
 
+    def table(self, text_only: bool = False) -> dict[str, Sequence[object]]:
+        """Return the picks for a file: rank, row number, id, and all columns of the pool.
+
+        The id has its own name. With `text_only`, columns of lists and bytes are left out.
+        """
+        id, rows = self.pool.options.id, self.selection.indices
+        ours: dict[str, Sequence[object]] = {}
+        for name, cells in self.columns().items():
+            if name != "id":
+                ours |= {name: cells}
+            if name == "rank":
+                ours["index"] = rows.tolist()
+        ours = {f"pick_{name}" if name == id else name: cells for name, cells in ours.items()}
+        if self.selection.ids:
+            names = list(ours)
+            ours |= {id or "id": list(self.selection.ids)}
+            ours = {name: ours[name] for name in (*names[:2], id or "id", *names[2:])}
+        theirs = {
+            f"{name}_pool" if name in ours else name: cells
+            for name, cells in self.pool.cells_of(rows, text_only).items()
+            if name != id
+        }
+        return {**ours, **theirs}
+
     def document(self) -> dict[str, object]:
-        """Everything, for programs."""
+        """Return the whole result as plain values, for `--json`."""
         certificate, columns = self.selection.certificate, self.columns()
         columns["index"] = self.selection.indices.tolist()
-        wanted = ("rank", "id", "index", "gain", "variance_left", "cost")
+        names = ("rank", "id", "index", "gain", "variance_left", "cost")
         absent: list[object] = [None] * len(self.selection)
         return {
-            "source": self.seen.pool.source,
-            "rows": self.seen.total,
-            "features": list(self.seen.pool.features),
-            "picks": lines({name: columns.get(name, absent) for name in wanted}),
+            "source": self.pool.source,
+            "rows": len(self.pool),
+            "features": list(self.pool.features),
+            "picks": lines({name: columns.get(name, absent) for name in names}),
             "prior_variance": self.selection.prior_variance,
             "start_variance": self.selection.start_variance,
             "certificate": certificate
@@ -61,16 +186,22 @@ class PickOutput:
             "warnings": list(self.notes),
         }
 
-    def told(self, output: Path | None, report: Path | None, rate: str = "") -> str:
-        """The run in one paragraph."""
+    def summary(
+        self,
+        output: Path | None,
+        report: Path | None,
+        rate: str = "",
+        copy_to: Path | None = None,
+    ) -> str:
+        """Summarise the run in one paragraph."""
         k, certificate, costs = (
             len(self.selection),
             self.selection.certificate,
             self.selection.costs,
         )
-        pool = self.seen.pool
+        pool = self.pool
         what = "rows" if pool.features or pool.pictures is None else "images"
-        text = f"{k:,} of {self.seen.total:,} {what} picked"
+        text = f"{k:,} of {len(pool):,} {what} picked"
         if len(self.selection.variance_left):
             start, left = self.selection.start_variance, float(self.selection.variance_left[-1])
             fall = f" ({percent(1 - left / start)} less)" if start > 0 else ""
@@ -80,46 +211,84 @@ class PickOutput:
         if certificate is not None and k:
             rivals = "the same money" if costs is not None else f"any {k:,} {what}"
             rivals = f"any other {what[:-1]}" if costs is None and k == 1 else rivals
-            text += f", at least {percent(certificate.share[-1])} of what {rivals} could do. "
+            share = percent(certificate.share[-1])
+            text += f", at least {share} of the largest reduction {rivals} could achieve. "
             prior = self.selection.prior_variance
             earlier = self.selection.start_variance < prior * (1 - 1e-9)
             further, of = ("Further labels", "prior ") if earlier else ("Labels", "")
             what_of = f"a share of the {of}variance" + (f" of {prior:.3g}" if earlier else "")
-            shares = needed(certificate.needed, k, self.seen.total)
+            shares = needed(certificate.needed, k, len(pool))
             text += f"{further} needed to remove {what_of}: {shares}"
-        method, kind = (self.selection.settings.get(key) for key in ("method", "kernel_features"))
+        settings: Mapping[str, Any] = self.selection.settings
+        if "final_gain" in settings:
+            text += (
+                f". Exchanging picks removed {100 * settings['final_gain']:.2g} % of what was left"
+            )
+        text += f". Scale: {described(settings.get('scale'))}"
+        method, kind = (settings.get(key) for key in ("method", "kernel_features"))
         if method != "dense":
             text += f". Method: {method} ({kind})" + (f", {rate}" if rate else "")
-        files = [str(path) for path in (output, report) if path is not None]
+        files = [str(path) for path in (output, report, copy_to) if path is not None]
         return text + "." + (f" Written: {', '.join(files)}." if files else "")
 
-    def write(self, output: Path | None, report: Path | None, *, network: str) -> None:
-        """Write what was asked for; the page is made before the first file is written."""
-        page = None if report is None else self._page(network)
-        write_both(output, self.columns(), report, page)
+    def write(
+        self,
+        output: Path | None,
+        report: Path | None,
+        memory: str | None,
+        copy_to: Path | None = None,
+    ) -> None:
+        """Write the requested files; the report is rendered before the first file is written."""
+        page = None
+        if report is not None:
+            with reading_within(None if memory is None else bytes_of(memory)):
+                page = self._page()
+        nested = output is not None and output.suffix.lower() in (".jsonl", ".parquet")
+        columns = {} if output is None else self.table(text_only=not nested)
+        if copy_to is not None:
+            copy_files(copy_to, self._images())
+        write_both(output, columns, report, page)
 
-    def _page(self, network: str) -> str:
+    def _images(self) -> dict[str, Path]:
+        """Return the picked images by their new names: the rank, and the old name."""
+        pictures = self.pool.pictures
+        assert isinstance(pictures, Images)
+        digits = len(str(len(self.selection)))
+        return {
+            f"{rank:0{digits}d}_{'_'.join(Path(pictures.names[row]).parts)}": pictures.folder
+            / pictures.names[row]
+            for rank, row in enumerate(self.selection.indices.tolist(), 1)
+        }
+
+    def _page(self) -> str:
         from evgp.report import render, summarise
 
-        seen, pool, names = self.seen, self.seen.pool, self.seen.names
+        selection, pool, rows = self.selection, self.pool, None
+        if pool.in_files:
+            pool = cast(FileData, pool)
+            n = len(pool)
+            others = np.random.default_rng(0).choice(n, min(_MAP, n), replace=False)
+            rows = np.union1d(selection.indices, others)
+            pool = replace(pool.part(rows), ids=pool.ids_of(rows) or None)
+            selection = replace(selection, indices=np.searchsorted(rows, selection.indices))
         summary = summarise(
-            replace(self.selection, indices=seen.place(self.selection.indices)),
+            selection,
             x=pool.in_memory.flatten(1).double().numpy(),
-            ids=None if names is None else [str(name) for name in names],
+            ids=None if pool.ids is None else [str(name) for name in pool.ids],
             columns=pool.columns,
-            network=network,
+            network=str(selection.settings["network"]),
             source=Path(pool.source).name,
             command=called(),
             notes=self.notes,
             pictures=pool.pictures,
-            numbers=seen.numbers,
-            total=None if seen.numbers is None else seen.total,
+            numbers=rows,
+            total=None if rows is None else len(self.pool),
         )
         return render(summary)
 
 
 def needed(shares: Mapping[float, tuple[int, int | None]], k: int, rows: int) -> str:
-    """How many labels each share of the variance needs, of the rows that there are.
+    """Format how many labels are needed to remove each share of the variance.
 
     >>> needed({0.5: (4, 6), 0.8: (9, 9), 0.9: (15, None), 0.95: (60, None)}, k=40, rows=99)
     '4 to 6 for 50 %, 9 for 80 %, 15 or more (over 40 of these) for 90 %, 60 or more for 95 %'
@@ -146,7 +315,7 @@ def write_both(
     report: Path | None,
     page: str | None,
 ) -> None:
-    """Both files or none: a report that cannot be written leaves no table either."""
+    """Write the table and the report, or neither if one of them cannot be written."""
     with ExitStack() as both:
         if report is not None and page is not None:
             both.enter_context(written(report, page))
@@ -155,35 +324,39 @@ def write_both(
 
 
 def check_paths(output: Path | None, report: Path | None, inputs: Sequence[Path | None]) -> None:
-    """Refuse outputs that could not be written, or that would overwrite what is read."""
+    """Refuse outputs that cannot be written, or that would overwrite an input."""
     if output is not None:
         check_writable(output)
     if report is not None:
         check_writable(report, (".html", ".htm"))
-    taken = [path for path in inputs if path is not None]
+    used = [path for path in inputs if path is not None]
     for out in (output, report):
         if out is None:
             continue
-        for other in taken:
-            if _same(out, other):
-                raise DatasetError(f"{out}: would overwrite {other}; choose another name")
-        taken.append(out)
+        for other in used:
+            both = out.exists() and other.exists()
+            if out.samefile(other) if both else os.path.realpath(out) == os.path.realpath(other):
+                raise CannotWrite(str(out), f"would overwrite {other}", "choose another name")
+        used.append(out)
         _check_folder(out)
 
 
+def check_copies(folder: Path, pool: PoolData | Path) -> None:
+    """Refuse to copy the picks of a pool without image files, or into a folder that is used."""
+    if isinstance(pool, Path):
+        check_new(folder)
+        if pool.is_dir() and Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(pool)):
+            why = f"this folder is inside the pool {pool}, which would grow"
+            raise CannotWrite(str(folder), why, "choose another one")
+    elif not isinstance(pool.pictures, Images):
+        raise DatasetError(f"{pool.source}: copy_to= is for a folder of images; leave it out")
+
+
 def _check_folder(path: Path) -> None:
-    """Refuse a folder that takes no new file, which its permissions need not tell, before work."""
+    """Refuse a folder in which no file can be created, which permissions alone do not show."""
     folder = Path(os.path.realpath(path)).parent
     try:
         TemporaryFile(dir=folder).close()
     except OSError as error:
-        raise DatasetError(
-            f"{path}: expected a folder that takes new files, got {folder} ({error.strerror}); "
-            "write to another folder"
-        ) from error
-
-
-def _same(one: Path, other: Path) -> bool:
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)
+        why = f"the folder {folder} does not take new files ({error.strerror})"
+        raise CannotWrite(str(path), why, "write to another folder") from error

@@ -1,19 +1,21 @@
-"""`evgp audit`: how much networks trained on a set will disagree, and where, before training."""
+"""`evgp audit`: predict, before training, where networks trained on a set will disagree."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evgp._errors import DatasetError
+from evgp._defaults import NOISE
 from evgp._executor import Progress
 from evgp.cli import _options as options
 from evgp.cli._output import guarded, note, progress, show, show_json, tell
+from evgp.errors import DatasetError
 
 if TYPE_CHECKING:
-    from evgp import Audit, Recipe
-    from evgp.cli._audited import AuditCall, Sets
+    from evgp.audits import Audit
+    from evgp.cli._audit_io import AuditCall, AuditResult, AuditTables
     from evgp.report import AuditSummary, Trained
+    from evgp.training import Recipe
 
 _TABLE = ".csv, .tsv (also .gz), .parquet, .arrow, .feather."
 TrainFile = Annotated[
@@ -26,45 +28,43 @@ TestFile = Annotated[
     Path,
     typer.Argument(
         metavar="TEST",
-        help="Rows where predictions must be good, with the same columns; labels are not needed.",
+        help="Rows to predict, with the same columns; labels are optional.",
         show_default=False,
     ),
 ]
-Label = Annotated[
-    str, typer.Option("--label", metavar="COLUMN", help="Column that holds the labels.")
-]
+Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Column with the labels.")]
 PoolTable = Annotated[
     Path | None,
     typer.Option(
-        "--pool", metavar="FILE", help="Rows that could be labelled next, with the same columns."
+        "--pool", metavar="FILE", help="Unlabelled rows to choose from, with the same columns."
     ),
 ]
 Count = Annotated[
     int,
     typer.Option(
-        "-k", metavar="N", min=1, help="How many rows to list, and to choose from the pool."
+        "-k", metavar="N", min=1, help="Number of rows to list, and to choose from the pool."
     ),
 ]
 Output = Annotated[
     Path | None,
     typer.Option(
         "-o", "--output", metavar="FILE",
-        help="Write what is predicted for every test row: .csv, .tsv, .jsonl, .parquet.",
+        help="Write the prediction for every test row: .csv, .tsv, .jsonl, .parquet.",
     ),
 ]  # fmt: skip
 Train = Annotated[
     bool,
-    typer.Option("--train", help="Train networks too, and compare what they do with what was "
-                 "predicted."),
+    typer.Option("--train", help="Also train networks, and compare them with the prediction."),
 ]  # fmt: skip
 Members = Annotated[
-    int, typer.Option("--members", metavar="N", min=2, help="Networks that --train trains.")
+    int,
+    typer.Option("--members", metavar="N", min=2, help="Number of networks that --train trains."),
 ]
 Width = Annotated[int, typer.Option("--width", metavar="N", min=1, help="Width of their layers.")]
 Steps = Annotated[
-    int, typer.Option("--steps", metavar="N", min=1, help="Steps of their training, by Adam.")
+    int, typer.Option("--steps", metavar="N", min=1, help="Training steps, with Adam.")
 ]
-Rate = Annotated[float, typer.Option("--lr", metavar="RATE", help="Size of these steps.")]
+Rate = Annotated[float, typer.Option("--lr", metavar="RATE", help="Learning rate.")]
 
 
 @guarded
@@ -91,19 +91,19 @@ def audit(
     activation: options.Activation = "relu",
     w_std: options.WStd = 1.0,
     b_std: options.BStd = 0.1,
-    noise: options.Noise = 1e-6,
+    noise: options.Noise = NOISE,
     seed: options.Seed = 0,
     json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say how much networks trained on TRAIN will disagree at the rows of TEST, before training.
+    """Predict, before training, how much networks trained on TRAIN will disagree at rows of TEST.
 
-    Prints the test rows most at risk: how much networks of infinite width, trained from random
-    initialisations, differ there (deviation), the Gaussian process's deviation, which is never less
-    (ceiling). Both are for labels with deviation 1, and the first is given in the label's own unit
-    too; of classes, both are for outputs that are 1 for a class and 0 for the others. Said too:
-    which training rows are redundant, what further labels from a pool would do, and how the set
-    stands among random ones.
+    Prints the test rows with the most disagreement: the standard deviation of infinitely wide
+    networks trained from random initialisations, and an upper bound, that of the NTK Gaussian
+    process (ceiling). Both are for labels with standard deviation 1 (for classes: for outputs of 1
+    and 0), and the first is also given in the unit of the label. Also prints how many training rows
+    are redundant, what more labels from a pool would do, and how the training set compares with
+    random ones.
 
     \b
     Examples:
@@ -112,54 +112,74 @@ def audit(
       evgp audit train.csv test.csv --label kind --train --members 50
     """
     import evgp
-    from evgp.cli import _audited
+    from evgp.cli import _audit_io
     from evgp.cli._output import noted
-    from evgp.cli._picked import check_paths, write_both
-    from evgp.report import render_audit
+    from evgp.cli._picked import check_paths
 
-    wanted = _audited.AuditCall(
+    call = _audit_io.AuditCall(
         train_file, test_file, pool, label, task, id, drop or (), impute, delimiter
     )
-    check_paths(output, report, wanted.files)
+    check_paths(output, report, call.files)
     network = evgp.mlp(depth, width, activation, w_std, b_std)
     if lr <= 0:
         raise DatasetError(f"expected --lr above 0, got {lr}; 0.01 is usual")
-    sets = _audited.load_sets(wanted)
-    note(sets.notes, quiet=quiet)
-    trained, further = None, None if sets.pool is None else sets.pool.x
+    tables = _audit_io.read_tables(call)
+    note(tables.notes, quiet=quiet)
+    trained, unlabelled = None, None if tables.pool is None else tables.pool.x
+    settings = _settings(call, tables, str(network), noise, seed)
     with progress(quiet) as bar:
         # The columns are encoded already.
         how: Any = {"noise": noise, "standardise": False, "seed": seed, "progress": bar}
-        found, more = noted(
-            lambda: evgp.audit(sets.train.x, sets.test.x, network, pool=further, k=k, **how)
+        prediction, notes = noted(
+            lambda: evgp.audit(tables.train.x, tables.test.x, network, pool=unlabelled, k=k, **how)
         )
         if train:
-            outputs = sets.data.classes or 1
-            net = evgp.mlp(depth, width, activation, w_std, b_std, outputs=outputs)
-            recipe = evgp.Recipe(net, {"optimiser": "adam", "lr": lr, "steps": steps}, gentler=3)
-            trained = _trained(recipe, found, sets, members=members, seed=seed, bar=bar)
-    more_settings = {"members": members, "steps": steps, "lr": lr} if train else {}
-    settings = _settings(wanted, sets, str(network), noise, seed) | more_settings
-    made = _audited.Audited(found, sets, label, k, trained, settings, (*sets.notes, *more))
-    summary = made.summary(network=str(network))
+            classes = tables.data.classes or 1
+            finite = evgp.mlp(depth, width, activation, w_std, b_std, outputs=classes)
+            adam = {"optimiser": "adam", "lr": lr, "steps": steps}
+            recipe = evgp.training.Recipe(finite, adam, gentler=3)
+            trained = _trained(recipe, prediction, tables, members=members, seed=seed, bar=bar)
+            settings |= {"members": members, "steps": steps, "lr": lr}
+    all_notes = (*tables.notes, *notes)
+    result = _audit_io.AuditResult(prediction, tables, label, k, trained, settings, all_notes)
+    _write(result, str(network), output, report, notes, as_json=json, quiet=quiet, task=task)
+
+
+def _write(
+    result: "AuditResult",
+    network: str,
+    output: Path | None,
+    report: Path | None,
+    notes: list[str],
+    *,
+    as_json: bool,
+    quiet: bool,
+    task: str | None,
+) -> None:
+    """Write the files, print the rows with the most disagreement, then notes and sentences."""
+    from evgp.cli._output import noted
+    from evgp.cli._picked import write_both
+    from evgp.report import render_audit
+
+    summary = result.summary(network=network)
     page = None if report is None else render_audit(summary)
-    _, said = noted(lambda: write_both(output, made.columns(), report, page))
-    if json:
-        show_json(made.document())
+    _, more = noted(lambda: write_both(output, result.columns(), report, page))
+    if as_json:
+        show_json(result.document())
     else:
-        show(made.at_risk())
-    note([*more, *said], quiet=quiet)
+        show(result.at_risk())
+    note([*notes, *more], quiet=quiet)
     if not quiet:
-        tell(sets.taken(task))
+        tell(result.tables.how_labels_were_read(task))
         _tell(summary, [str(path) for path in (output, report) if path is not None])
 
 
 def _settings(
-    call: "AuditCall", sets: "Sets", network: str, noise: float, seed: int
+    call: "AuditCall", tables: "AuditTables", network: str, noise: float, seed: int
 ) -> dict[str, object]:
-    """As the page of the audit shows them."""
+    """The settings that the page of the audit shows."""
     return {
-        "label": call.label, "task": sets.data.kind, "network": network, "noise": noise,
+        "label": call.label, "task": tables.data.kind, "network": network, "noise": noise,
         "seed": seed, "id": call.id, "drop": ", ".join(call.drop) or None,
         "impute": call.impute or None,
     }  # fmt: skip
@@ -176,22 +196,28 @@ def _tell(summary: "AuditSummary", files: list[str]) -> None:
 
 
 def _trained(
-    recipe: "Recipe", found: "Audit", sets: "Sets", *, members: int, seed: int, bar: Progress
+    recipe: "Recipe",
+    prediction: "Audit",
+    tables: "AuditTables",
+    *,
+    members: int,
+    seed: int,
+    bar: Progress,
 ) -> "Trained":
-    """Networks trained on the set, beside what was predicted for them."""
+    """Train networks on the set, and compare them with the prediction."""
     import evgp
     from evgp.report import Trained
 
-    ensemble = recipe(sets.train.x, sets.y, members=members, seed=seed, progress=bar)
-    outputs = ensemble.predict(sets.test.x)
-    # Of targets with mean 0, the mean square is what predicting the mean would cost.
-    loss = float(ensemble.losses.mean()) / float(sets.y.square().mean())
-    made = evgp.confirm(found, outputs)
-    if sets.y_test is None:
-        return Trained(made, loss)
-    if sets.data.classes:
-        single = (sets.guesses(outputs) != sets.y_test).double().mean()
-        together = (sets.guesses(outputs.mean(0)) != sets.y_test).double().mean()
-        return Trained(made, loss, float(single), float(together))
-    error, bias = evgp.metrics.mse(outputs, sets.y_test), evgp.metrics.bias(outputs, sets.y_test)
-    return Trained(made, loss, error**0.5, bias**0.5)
+    ensemble = recipe(tables.train.x, tables.y, members=members, seed=seed, progress=bar)
+    outputs, y_test = ensemble.predict(tables.test.x), tables.y_test
+    # Targets have mean 0, so their mean square is the loss of predicting the mean.
+    loss = float(ensemble.losses.mean()) / float(tables.y.square().mean())
+    confirmation = evgp.audits.confirm(prediction, outputs)
+    if y_test is None:
+        return Trained(confirmation, loss)
+    if tables.data.classes:
+        single = (tables.predicted_classes(outputs) != y_test).double().mean()
+        together = (tables.predicted_classes(outputs.mean(0)) != y_test).double().mean()
+        return Trained(confirmation, loss, float(single), float(together))
+    error, bias = evgp.metrics.mse(outputs, y_test), evgp.metrics.bias(outputs, y_test)
+    return Trained(confirmation, loss, error**0.5, bias**0.5)

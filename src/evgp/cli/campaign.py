@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evgp._errors import CampaignError
 from evgp.cli import _options as options
+from evgp.cli._label_studio import ForLabelStudio, ImagesAt, write_tasks
 from evgp.cli._output import called, guarded, progress, show, show_json, tell
-from evgp.cli._tasks import ForLabelStudio, ImagesAt, write_tasks
+from evgp.errors import CampaignError
 
 if TYPE_CHECKING:
-    from evgp.campaign.events import Answered
+    from evgp.labelling.campaign.events import Answered
 
 Name = Annotated[
     Path,
@@ -30,27 +30,29 @@ CampaignPool = Annotated[
 ]
 Classes = Annotated[
     str | None,
-    typer.Option("--classes", metavar="NAMES", help="What people choose from, by commas."),
+    typer.Option("--classes", metavar="NAMES", help="Classes to choose from, separated by commas."),
 ]
-Number = Annotated[bool, typer.Option("--number", help="People give a number (regression).")]
+Number = Annotated[bool, typer.Option("--number", help="People enter a number (regression).")]
 ChooseNetwork = Annotated[
     bool,
     typer.Option("--choose-network", help="Let the labels so far choose the network (EV-GP+MS)."),
 ]
-HowMany = Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many rows.")]
+HowMany = Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of rows.")]
 LabelFile = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="Table (also .jsonl) with a column of ids (or row, from 0) and one of labels.",
+        help="Table or .jsonl with a column of ids (or row numbers, from 0) and one of labels.",
         show_default=False,
     ),
 ]
-Who = Annotated[str, typer.Option("--who", metavar="PERSON", help="Whose answers these are.")]
+Who = Annotated[
+    str, typer.Option("--who", metavar="PERSON", help="Name of the person who answers.")
+]
 LabelledAs = Annotated[
     str | None,
     typer.Option(
-        "--label", metavar="COLUMN", help="Column of the file with the labels, by default label."
+        "--label", metavar="COLUMN", help="Column of FILE with the labels; default label."
     ),
 ]
 ExportFile = Annotated[
@@ -68,7 +70,7 @@ PageFile = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="Write the page here: .html; by default NAME.html beside the campaign.",
+        help="Write the page here (.html); default NAME.html next to the campaign.",
     ),
 ]
 
@@ -86,12 +88,15 @@ def new(
     depth: options.Depth = 2,
     activation: options.Activation = "relu",
     choose_network: ChooseNetwork = False,
+    scale: options.ScaleName = "auto",
+    text: options.TextColumn = None,
+    embed: options.EmbedderName = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
-    """Begin a campaign: people label what EV-GP picks from POOL, round after round.
+    """Create a campaign: people label what EV-GP picks from POOL, round after round.
 
-    Everything is kept in one file, NAME.evgp, and beside it the encoded pool. POOL itself stays
+    Everything is stored in one file, NAME.evgp, with the encoded pool next to it. POOL itself stays
     where it is and must not change.
 
     \b
@@ -100,10 +105,10 @@ def new(
       evgp campaign new prices houses.csv --id house --number
       evgp campaign new birds photos/ --classes sparrow,finch,other
     """
-    from evgp.campaign import Campaign
     from evgp.cli._output import left_out
+    from evgp.labelling.campaign import Campaign
 
-    made = Campaign.create(
+    campaign = Campaign.create(
         name,
         pool,
         id=id,
@@ -113,11 +118,14 @@ def new(
         impute=impute,
         network={"depth": depth, "activation": activation},
         choose_network=choose_network,
+        scale=None if scale == "none" else scale,
+        text=left_out(pool, text or ()),
+        embed=embed,
         seed=seed,
     )
     if not quiet:
-        rows = f"{made.created.rows:,} rows"
-        tell(f"{made.path}: {rows}; ask for the first with evgp campaign next {name}")
+        rows = f"{campaign.created.rows:,} rows"
+        tell(f"{campaign.path}: {rows}; pick the first with evgp campaign next {name}")
 
 
 @guarded
@@ -128,31 +136,31 @@ def next(
     json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Print the K rows to label now, best first: those that wait, then further picks.
+    """Print the next K rows to label, best first: waiting ones, then new picks.
 
     \b
     Examples:
       evgp campaign next spam -k 50
       evgp campaign next spam -k 50 --json
     """
-    from evgp.campaign import Campaign
+    from evgp.labelling.campaign import Campaign
 
     campaign = Campaign.open(name)
     with progress(quiet) as bar:
         items = campaign.next(k, progress=bar)
     if json:
-        cards = [{**vars(one), "card": campaign.source.card(one.row)} for one in items]
+        cards = [{**vars(item), "card": campaign.source.card(item.row)} for item in items]
         show_json({"campaign": str(campaign.path), "items": cards})
     else:
         show(
             {
-                "rank": [one.rank for one in items],
-                "id": [one.name for one in items],
-                "row": [one.row for one in items],
+                "rank": [item.rank for item in items],
+                "id": [item.name for item in items],
+                "row": [item.row for item in items],
             }
         )
     if not quiet and len(items) < k:
-        tell(f"{len(items)} of {k}: every other row is labelled or skipped")
+        tell(f"only {len(items)} of {k} rows: all others are labelled or skipped")
 
 
 @guarded
@@ -165,94 +173,97 @@ def label(
     who: Who = "me",
     quiet: options.Quiet = False,
 ) -> None:
-    """Take labels from FILE: all of it, or nothing; the same file twice is harmless.
+    """Record the labels in FILE.
 
-    Ids are in the column that the campaign's --id names (or `id`); without one in `row`. A cell
-    "skip" or "unsure" says that a person looked and gave none; an empty cell says nothing. Takes
-    what evgp campaign export writes, too.
+    All of them are recorded, or none; repeating the same file is harmless. Rows are identified by
+    the campaign's --id column (or `id`), or by number in the column `row`. "skip" or "unsure" in
+    place of a label records that a person gave none; empty cells are ignored. Reads files that evgp
+    campaign export wrote, too.
 
     \b
     Example:
       evgp campaign label spam labels.csv --who ann
     """
     from evgp._reading import opened
-    from evgp.campaign import Campaign
-    from evgp.campaign.given import read_answers
+    from evgp.labelling.campaign import Campaign
+    from evgp.labelling.campaign.files import read_answers
 
     campaign = Campaign.open(name)
-    given = read_answers(campaign, file, label, delimiter=delimiter)
+    answers = read_answers(campaign, file, label, delimiter=delimiter)
     with opened(file, CampaignError) as stream:
         content = hashlib.file_digest(stream, "sha256")
     content.update((label or "").encode("utf-8", "surrogateescape"))
     digest = content.hexdigest()[:16]
-    made = campaign.answers(
-        [answer for _, answer in given], who=who, keys=[f"{who} {digest} {i}" for i, _ in given]
+    receipts = campaign.answers(
+        [answer for _, answer in answers],
+        who=who,
+        keys=[f"{who} {digest} {line}" for line, _ in answers],
     )
     if not quiet:
-        fresh = sum(not one.repeated for one in made)
-        known = len(made) - fresh
-        taken = f"{fresh} answer{'' if fresh == 1 else 's'} taken"
-        tell(
-            taken + (f"; {known} {'was' if known == 1 else 'were'} there already" if known else "")
-        )
+        new = sum(not receipt.repeated for receipt in receipts)
+        known = len(receipts) - new
+        known_too = f"; {known} {'was' if known == 1 else 'were'} known" if known else ""
+        tell(f"{new} new answer{'' if new == 1 else 's'} recorded{known_too}")
 
 
 @guarded
 def undo(name: Name, *, who: Who = "me", quiet: options.Quiet = False) -> None:
-    """Take back the latest answer of a person.
+    """Undo the latest answer of a person.
 
     \b
     Example:
       evgp campaign undo spam --who ann
     """
-    from evgp.campaign import Campaign
+    from evgp.labelling.campaign import Campaign
 
     campaign = Campaign.open(name)
-    taken = campaign.undo(who)
+    undone = campaign.undo(who)
     if not quiet:
-        row = campaign.source.names[taken.row]
-        left = campaign.state.verdicts.get(taken.row)
-        before = None if left is None else left.answers.get(who)
-        again = "" if before is None else f"; what {who} said before counts again: {_said(before)}"
-        tell(f"taken back: {row}, {_said(taken)} by {who}{again}")
+        row = campaign.source.names[undone.row]
+        verdict = campaign.state.verdicts.get(undone.row)
+        before = None if verdict is None else verdict.answers.get(who)
+        again = (
+            "" if before is None else f"; the earlier answer of {who} counts again: {_text(before)}"
+        )
+        tell(f"undone: {row}, {_text(undone)} by {who}{again}")
 
 
-def _said(answer: "Answered") -> str:
+def _text(answer: "Answered") -> str:
     return repr(answer.value) if answer.kind == "label" else str(answer.kind)
 
 
 @guarded
 def status(name: Name, *, json: options.AsJson = False, quiet: options.Quiet = False) -> None:
-    """Show how far a campaign is, who did what, and whether more labels will help.
+    """Show the progress of a campaign, and whether more labels will help.
 
     \b
     Example:
       evgp campaign status spam
     """
-    from evgp.campaign import Campaign
-    from evgp.campaign.hint import hint
+    from evgp.labelling.campaign import Campaign
+    from evgp.labelling.campaign.estimates import hint
 
     campaign = Campaign.open(name)
-    state, found = campaign.state, hint(campaign)
+    state, advice = campaign.state, hint(campaign)
     people: dict[str, int] = {}
-    for one in state.standing.values():
-        people[one.who] = people.get(one.who, 0) + 1
-    told: dict[str, Any] = {
+    for answer in state.standing.values():
+        people[answer.who] = people.get(answer.who, 0) + 1
+    counts: dict[str, Any] = {
         "rows": state.created.rows,
         "rounds": len(state.rounds),
         "labelled": len(state.labels),
         "waiting": len(state.pending),
         "skipped or unsure": len(state.passed),
-        "disputed": sum(one.disputed for one in state.verdicts.values()),
+        "disputed": sum(verdict.disputed for verdict in state.verdicts.values()),
         "network": state.rounds[-1].network if state.rounds else "given",
     }
     if json:
-        show_json({**told, "people": people, "hint": {**vars(found), "words": found.words}})
+        show_json({**counts, "people": people, "hint": {**vars(advice), "words": advice.words}})
         return
-    told |= {f"answers of {who}": count for who, count in people.items()}
-    show({"what": list(told), "count": [str(value) for value in told.values()]})
+    counts |= {f"answers of {who}": count for who, count in people.items()}
+    show({"what": list(counts), "count": [str(value) for value in counts.values()]})
     if not quiet:
-        tell(found.words)
+        tell(advice.words)
 
 
 @guarded
@@ -264,25 +275,26 @@ def export(
     images: ImagesAt = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write the labelled rows with all their columns, and how their labels came to be.
+    """Write the labelled rows to a file.
 
-    With --label-studio write the picks that wait instead, as tasks for Label Studio, and beside
-    them the label config for its project.
+    It has all their columns, their labels, and the number of answers. With --label-studio, write
+    the waiting picks instead, as tasks for Label Studio, and next to them the label config for its
+    project.
 
     \b
     Examples:
       evgp campaign export spam -o labelled.parquet
       evgp campaign export spam --label-studio -o tasks.json
     """
-    from evgp.campaign import Campaign
-    from evgp.campaign import export as write
     from evgp.cli._picked import check_paths
+    from evgp.labelling.campaign import Campaign
+    from evgp.labelling.campaign import export as write
 
     if label_studio:
         write_tasks(Campaign.open(name), output, images=images, quiet=quiet)
         return
     if images is not None:
-        raise CampaignError("expected --images with --label-studio only; leave it out")
+        raise CampaignError("--images works only with --label-studio; leave it out")
     campaign = Campaign.open(name)
     check_paths(output, None, (campaign.pool_path,))
     count = write(campaign, output)
@@ -292,16 +304,16 @@ def export(
 
 @guarded
 def report(name: Name, *, output: PageFile = None, quiet: options.Quiet = False) -> None:
-    """Write a page that shows all picks so far, what people said of them, and what is left.
+    """Write an HTML page with all picks so far, their answers, and the variance left.
 
     \b
     Example:
       evgp campaign report spam -o picks.html
     """
-    from evgp.campaign import Campaign
     from evgp.datasets import check_writable, write_text
+    from evgp.labelling.campaign import Campaign
+    from evgp.labelling.campaign.report import summarise_campaign
     from evgp.report import render
-    from evgp.report.of_campaign import summarise_campaign
 
     if output is not None:
         check_writable(output, (".html", ".htm"))

@@ -1,14 +1,14 @@
-"""`evgp choose`: which network would do best on these labels, before any is trained."""
+"""`evgp choose`: rank networks on labelled data without training any."""
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from evgp._errors import NetworkError
 from evgp.cli import _options as options
 from evgp.cli._output import guarded, lines, note, progress, show, show_json, tell
+from evgp.errors import BadArgument, NetworkError
 
 if TYPE_CHECKING:
     from evgp.architectures import Choice
@@ -21,25 +21,27 @@ LabelledTable = Annotated[
         show_default=False,
     ),
 ]
-Label = Annotated[
-    str, typer.Option("--label", metavar="COLUMN", help="Column that holds the labels.")
-]
+Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Column with the labels.")]
 Folds = Annotated[
     int, typer.Option("--folds", metavar="N", min=2, help="Random folds of the labels.")
 ]
 Kappa = Annotated[
     float,
-    typer.Option("--kappa", metavar="SHARE", help="Share of the labels left out of each fold."),
+    typer.Option("--kappa", metavar="SHARE", help="Share of the labels held out in each fold."),
 ]
 Depths = Annotated[
-    str, typer.Option("--depths", metavar="NUMBERS", help="Hidden layers to try, by commas.")
+    str,
+    typer.Option(
+        "--depths", metavar="NUMBERS", help="Numbers of hidden layers to try, separated by commas."
+    ),
 ]
 ActivationNames = Annotated[
     str,
     typer.Option(
         "--activations",
         metavar="NAMES",
-        help="Activations to try, by commas: relu, gelu, leaky_relu, erf, sin, identity.",
+        help="Activations to try, separated by commas: "
+        f"{', '.join(get_args(options.Activations))}.",
     ),
 ]
 Listed = Annotated[
@@ -47,18 +49,21 @@ Listed = Annotated[
     typer.Option(
         "--networks",
         metavar="FILE",
-        help="Networks of your own in TOML, in place of depths and activations: a [[network]] "
+        help="Your own networks in a TOML file, instead of depths and activations: one [[network]] "
         "each, with name, depth, activation, w_std, b_std.",
     ),
 ]
 Most = Annotated[
     int,
     typer.Option(
-        "--most", metavar="N", min=4, help="Look at N rows at most, drawn by the seed: cost is N³."
+        "--most",
+        metavar="N",
+        min=4,
+        help="Use at most N rows, sampled with the seed; the cost is N³.",
     ),
 ]
 PlotFile = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="Draw the ranking: .png, .svg, .pdf.")
+    Path | None, typer.Option("--plot", metavar="FILE", help="Plot the ranking: .png, .svg, .pdf.")
 ]
 
 
@@ -83,13 +88,13 @@ def choose(
     json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Rank architectures by how well networks, trained on some labels of DATA, predict the others.
+    """Rank architectures by how well networks trained on some labels of DATA predict the others.
 
-    No network is trained: for each random fold the error of the mean prediction (fit) and the
-    spread between initialisations are those of networks of infinite width, in closed form. The
-    score is their sum; less is better. A score of 1 is that of the mean of the labels (for classes
-    scores are squared errors of zeros and ones, summed over classes). Errors are standard errors
-    that allow for folds sharing rows.
+    No network is trained: in each random fold, the error of the mean prediction (fit) and the
+    variance between initialisations (spread) are those of infinitely wide networks, in closed form.
+    The score is their sum; lower is better. Predicting the mean of the labels scores 1 (for
+    classes, scores are squared errors of zeros and ones, summed over classes). Errors are standard
+    errors that account for folds sharing rows.
 
     \b
     Examples:
@@ -97,7 +102,7 @@ def choose(
       evgp choose digits.parquet --label digit --task classification --plot ranking.png
       evgp choose waves.csv --label y --activations relu,gelu,sin
     """
-    from evgp.architectures import candidates, listed
+    from evgp.architectures import candidates, read_networks
     from evgp.architectures import choose as run
     from evgp.cli._output import left_out, noted
     from evgp.datasets import check_writable, load_csv
@@ -114,46 +119,48 @@ def choose(
     note(notes, quiet=quiet)
     outputs = table.classes or 1
     if networks is not None:
-        nets = listed(networks, outputs=outputs)
+        nets = read_networks(networks, outputs=outputs)
     else:
         nets = candidates(_numbers(depths), tuple(options.parts(activations)), outputs=outputs)
     x, y = table.x[:most], table.y[:most]
     if len(x) < len(table.x) and not quiet:
-        tell(f"note: looked at {len(x):,} of {len(table.x):,} rows (--most)")
+        tell(f"note: used {len(x):,} of {len(table.x):,} rows (--most)")
     with progress(quiet) as bar:
         # The table is scaled already, by all of its rows.
-        made = run(nets, x, y, folds=folds, kappa=kappa, standardise=False, seed=seed, progress=bar)
+        choice = run(
+            nets, x, y, folds=folds, kappa=kappa, standardise=False, seed=seed, progress=bar
+        )
     if plot is not None:
-        _draw(made, plot)
+        _draw(choice, plot)
     if json:
-        show_json(document(made))
+        show_json(document(choice))
     else:
-        table_of = columns(made)
-        if sys.stdout.isatty():  # room for names; the error of `behind` is in the last line
-            del table_of["behind_error"]
-        show(table_of)
+        shown = columns(choice)
+        if sys.stdout.isatty():  # to leave room for names
+            del shown["behind_error"]
+        show(shown)
     if not quiet:
-        tell(f"took the labels as {table.about}; --task says otherwise")
-        tell(_told(made))
+        tell(f"labels were read as {table.about}; change that with --task")
+        tell(_sentence(choice))
 
 
 def columns(choice: "Choice") -> dict[str, list[object]]:
-    """A line for each architecture, best first."""
+    """One line for each architecture, best first."""
     ranked = choice.ranked
     return {
         "rank": [number for number, _ in enumerate(ranked, 1)],
-        "network": [one.name for one in ranked],
-        "score": [one.score for one in ranked],
-        "error": [one.error for one in ranked],
-        "fit": [one.fit for one in ranked],
-        "spread": [one.spread for one in ranked],
-        "behind": [one.lead for one in ranked],
-        "behind_error": [one.doubt for one in ranked],
+        "network": [scored.name for scored in ranked],
+        "score": [scored.score for scored in ranked],
+        "error": [scored.error for scored in ranked],
+        "fit": [scored.fit for scored in ranked],
+        "spread": [scored.spread for scored in ranked],
+        "behind": [scored.lead for scored in ranked],
+        "behind_error": [scored.doubt for scored in ranked],
     }
 
 
 def document(choice: "Choice") -> dict[str, object]:
-    """The same for a program."""
+    """The ranking as JSON."""
     return {
         "chosen": choice.chosen.name,
         "network": repr(choice.network),
@@ -163,17 +170,17 @@ def document(choice: "Choice") -> dict[str, object]:
     }
 
 
-def _told(choice: "Choice") -> str:
-    best, close = choice.ranked[0], [one for one in choice.ranked[1:] if one.lead <= one.doubt]
-    near = ", ".join(one.name for one in close)
-    within = f"; within one standard error of it: {near}" if close else ""
+def _sentence(choice: "Choice") -> str:
+    best, *others = choice.ranked
+    close = [scored.name for scored in others if scored.lead <= scored.doubt]
+    within = f"; within one standard error of it: {', '.join(close)}" if close else ""
     if not close and len(choice.ranked) > 1:
-        within = "; the others are behind by more than one standard error"
+        within = "; the others are more than one standard error behind"
     return f"best: {best.name}, expected squared error {best.score:.3g}{within}"
 
 
 def _draw(choice: "Choice", path: Path) -> None:
-    from evgp.architectures.plot import plot_choice
+    from evgp.architectures.choose import plot_choice
     from evgp.datasets import atomic
 
     figure = plot_choice(choice)
@@ -184,5 +191,5 @@ def _draw(choice: "Choice", path: Path) -> None:
 def _numbers(text: str) -> tuple[int, ...]:
     parts = options.parts(text)
     if not parts or not all(part.isdecimal() and int(part) >= 1 for part in parts):
-        raise NetworkError(f"expected depths as numbers from 1, such as 1,2,3; got {text!r}")
+        raise BadArgument.of(NetworkError)("depths", "of at least 1, such as 1,2,3", repr(text))
     return tuple(int(part) for part in parts)

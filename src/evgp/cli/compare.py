@@ -2,19 +2,20 @@
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evgp._errors import DamageWarning, EvgpWarning, PoolError
 from evgp.cli import _options as options
 from evgp.cli._output import called, fail, guarded, note, progress, show, show_json, tell
+from evgp.errors import DamageWarning, EvgpWarning, PoolError
 
 if TYPE_CHECKING:
-    from evgp.arena import Comparison, Terms
+    from evgp.comparison import Comparison, Protocol
 
 Data = Annotated[
     list[str],
@@ -30,9 +31,12 @@ Strategies = Annotated[
     typer.Option(
         "--strategies",
         metavar="NAMES",
-        help="Divided by commas: evgp, random, kmeans++, coreset, max-variance, badge, mlmoc, "
-        "mlmoc-seq, batchbald; evgp-p90, evgp-mi, evgp-emp, evgp-sparse, ...; evgp:40+badge for a "
-        "warm start; a plugin's name, or package.module:name for your own.",
+        help="Names separated by commas: evgp, random, kmeans++, kmeans, coreset (or "
+        "farthest-first), typiclust, probcover, maxherding, lcmd, bait, max-variance, badge, "
+        "mlmoc, mlmoc-seq, batchbald, dropquery, margin, entropy; evgp-p90, evgp-mi, evgp-emp, "
+        "evgp-sparse, ...; kmeans-unit, typiclust-common, ... for a scaling; evgp:40+margin for a "
+        "warm start; evgp@columns for another --scale; a plugin's name, or package.module:name for "
+        "your own.",
     ),
 ]
 Out = Annotated[
@@ -46,16 +50,42 @@ Out = Annotated[
 Budget = Annotated[
     int, typer.Option("--budget", metavar="N", min=1, help="Labels to spend, in whole batches.")
 ]
-Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Labels of one round.")]
+Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Labels per round.")]
 Start = Annotated[
     int,
     typer.Option(
-        "--start", metavar="N", min=0, help="Random labels before the first round, of the budget."
+        "--start",
+        metavar="N",
+        min=0,
+        help="Random labels before the first round; they count towards the budget.",
+    ),
+]
+Budgets = Annotated[
+    str | None,
+    typer.Option(
+        "--budgets",
+        metavar="N,N,...",
+        help="Cold starts in place of --budget and --batch: each number of labels is picked as "
+        "one batch, such as 10,20,40.",
+    ),
+]
+Learners = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--learner",
+        metavar="NAMES",
+        help="What is fitted to the labels, separated by commas, or repeat the option: network "
+        "(the default), 1nn, linear, ntk, trees, boosting.",
     ),
 ]
 Seeds = Annotated[
     int,
-    typer.Option("--seeds", metavar="N", min=1, help="Repeats: splits, draws, initialisations."),
+    typer.Option(
+        "--seeds",
+        metavar="N",
+        min=1,
+        help="Number of repetitions, each with its own split and initialisation.",
+    ),
 ]
 Members = Annotated[
     int,
@@ -66,7 +96,7 @@ Width = Annotated[
 ]
 Rate = Annotated[
     float | None,
-    typer.Option("--lr", metavar="RATE", help="Step size of training; else the paper's."),
+    typer.Option("--lr", metavar="RATE", help="Learning rate; the paper's by default."),
 ]
 Steps = Annotated[
     int | None,
@@ -74,13 +104,13 @@ Steps = Annotated[
         "--steps",
         metavar="N",
         min=1,
-        help="Steps of training (passes over the labels, for classes); else the paper's 1,000 "
-        "(100).",
+        help="Training steps (passes over the labels, for classes); the paper's 1,000 (100) by "
+        "default.",
     ),
 ]
 PoolSize = Annotated[
     int | None,
-    typer.Option("--pool", metavar="N", min=2, help="Take only N points of the pool's part."),
+    typer.Option("--pool", metavar="N", min=2, help="Use only N points of the pool."),
 ]
 TestSize = Annotated[
     int | None,
@@ -88,17 +118,23 @@ TestSize = Annotated[
         "--test",
         metavar="N",
         min=1,
-        help="Test on N points only; of a table of your own the rest is the pool.",
+        help="Test on N points only; the rest of your own table becomes the pool.",
     ),
 ]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", metavar="N", min=1, help="Processes at once; else as cores and memory allow."
+        "--jobs",
+        metavar="N",
+        min=1,
+        help="Number of parallel processes; by default as many as cores and memory allow.",
     ),
 ]
 _NOTES = 3
-COLUMNS = ("dataset", "metric", "strategy", "area", "deviation", "to_random", "p", "reaches_at")
+COLUMNS = (
+    "dataset", "learner", "metric", "strategy", "area", "standard_deviation", "to_random", "p",
+    "reaches_at",
+)  # fmt: skip
 
 
 @guarded
@@ -110,6 +146,9 @@ def compare(
     budget: Budget = 100,
     batch: Batch = 20,
     start: Start = 0,
+    budgets: Budgets = None,
+    learner: Learners = None,
+    scale: options.ScaleName = "auto",
     seeds: Seeds = 5,
     members: Members = 10,
     label: options.LabelColumn = None,
@@ -129,64 +168,121 @@ def compare(
     json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Let strategies spend the same budget on DATA, train networks on what each picked, and tell.
+    """Compare strategies on labelled DATA: train networks on each selection and report the results.
 
-    Half of a table is the pool and half is for the test. After each batch, networks that differ by
-    their initialisation alone are trained on the labels so far. Printed is the mean height of each
-    learning curve over the seeds, its difference to random picks, the p-value of a paired t-test
-    (adjusted by Holm's rule), and with how many labels the curve is where random's ends. A run that
-    was stopped goes on where it was.
+    Every strategy has the same budget. Half of a table is the pool, the other half the test set.
+    After each batch, networks that differ only in their initialisation are trained on the labels so
+    far. Prints the mean height of each learning curve over the seeds, its difference from random
+    picks, the p-value of a paired t-test (adjusted by Holm's method), and the number of labels at
+    which the curve reaches random's final value. An interrupted run resumes where it stopped. With
+    --learner, other learners are fitted to the same labels, in seconds where networks take minutes.
 
     \b
     Examples:
       evgp compare kin8nm --budget 100 --batch 20 --seeds 5 --out runs/kin8nm
       evgp compare prices.csv --label price --drop id --strategies evgp,random --out runs/prices
+      evgp compare prices.csv --label price --learner 1nn,linear,trees --budgets 10,20,40,80
       evgp compare mnist --strategies evgp,random,badge,batchbald --budget 200 --batch 50
     """
     from evgp import __version__
-    from evgp.arena import PAGE, Subject, Terms, check_publishable, publish
-    from evgp.arena import compare as run
     from evgp.cli._output import left_out
-    from evgp.report.words import several
+    from evgp.comparison import PAGE, DatasetSource, Protocol, check_publishable, publish
+    from evgp.comparison import compare as run
 
     names = options.parts(strategies)
     if not names:
-        raise PoolError("expected strategies to compare, got none; such as evgp,random")
-    terms = Terms(budget, batch, start, members, network, depth, width, lr, steps)
+        raise PoolError("name at least one strategy, such as evgp,random")
+    protocol = Protocol(
+        budget, batch, start, members, network, depth, width, lr, steps,
+        learners=_learners(learner), budgets=_numbers(budgets),
+        scale=None if scale == "none" else scale,
+    )  # fmt: skip
     dropped = [left_out(Path(one), drop or (), delimiter) for one in data]
-    subjects = [
-        Subject(one, label, task, id, out, impute, pool, test, delimiter)
+    sources = [
+        DatasetSource(one, label, task, id, out, impute, pool, test, delimiter)
         for one, out in zip(data, dropped, strict=True)
     ]
     check_publishable(out)
     begun = perf_counter()
-    try:
-        with progress(quiet, lines=True) as bar, warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            run(subjects, names, out=out, terms=terms, seeds=range(seeds), jobs=jobs, progress=bar)
-    except KeyboardInterrupt:
-        kept = len(list(out.glob("cells/*.json")))
-        cells = f"{several(kept, 'finished cell')} in {out} {'is' if kept == 1 else 'are'} kept"
-        fail(f"stopped; {cells}, and the same command goes on from there", code=130)
-    note(_notes(caught), quiet=quiet)
-    with warnings.catch_warnings():
-        # A quote before a name in rows.csv is no news: rows.parquet has it as it is.
-        warnings.simplefilter("ignore", EvgpWarning)
-        made = publish(out, command=called(), version=__version__, settings=_settings(terms))
+    every = range(seeds)
+    with _noted(out, quiet), progress(quiet, lines=True) as bar:
+        run(sources, names, out=out, protocol=protocol, seeds=every, jobs=jobs, progress=bar)
+    with _without_quotes():
+        made = publish(out, command=called(), version=__version__, settings=_settings(protocol))
     _show(made, json=json, quiet=quiet)
     if not quiet:
         spent = perf_counter() - begun
         tell(f"wrote {out / 'rows.csv'}, plots and {out / PAGE} in {spent:,.0f} s")
 
 
-def _settings(terms: "Terms") -> dict[str, object]:
+@contextmanager
+def _without_quotes() -> Iterator[None]:
+    """Do not warn of a quote before a name in rows.csv: rows.parquet has the name as it is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EvgpWarning)
+        yield
+
+
+@contextmanager
+def _noted(out: Path, quiet: bool) -> Iterator[None]:
+    """Show warnings as notes afterwards, and say what is kept of a run that was stopped."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    except KeyboardInterrupt:
+        fail(_stopped(out), code=130)
+    note(_notes(caught), quiet=quiet)
+
+
+def _learners(names: Sequence[str] | None) -> tuple[str, ...]:
+    """The learners of all uses of an option.
+
+    >>> _learners(["1nn, linear", "trees"]), _learners(None)
+    (('1nn', 'linear', 'trees'), ('network',))
+    """
+    if names is None:
+        return ("network",)
+    return tuple(part for text in names for part in options.parts(text))
+
+
+def _numbers(text: str | None) -> tuple[int, ...]:
+    """The numbers of a list.
+
+    >>> _numbers("10,20"), _numbers(None)
+    ((10, 20), ())
+    """
+    if text is None:
+        return ()
+    parts = options.parts(text)
+    if not parts or not all(part.isdecimal() and part.isascii() for part in parts):
+        raise PoolError(f"expected budgets such as 10,20,40; got {text!r}")
+    return tuple(map(int, parts))
+
+
+def _stopped(out: Path) -> str:
+    from evgp.report.words import several
+
+    kept = len(list(out.glob("cells/*.json")))
+    cells = f"{several(kept, 'finished cell')} in {out} {'is' if kept == 1 else 'are'} kept"
+    return f"stopped; {cells}, and the same command goes on from there"
+
+
+def _settings(protocol: "Protocol") -> dict[str, object]:
     """As the page of the comparison shows them."""
-    names = ["budget", "batch", "network", "members"]
-    names += ["depth", "width"] if terms.network == "mlp" else []
-    names += ["start"] if terms.start else []
+    trained = "network" in protocol.learners
+    names = ["network", *(["members"] if trained else [])]
+    names += ["depth", "width"] if protocol.network == "mlp" else []
+    names += ["start"] if protocol.start else []
     usual = "as in the paper"
-    return {name: getattr(terms, name) for name in names} | {
-        "lr": terms.lr or usual, "steps": terms.steps or usual,
+    spent: dict[str, object] = {"budget": protocol.budget, "batch": protocol.batch}
+    if protocol.budgets:
+        spent = {"budgets": ", ".join(map(str, protocol.budgets))}
+    spent["scale"] = protocol.scale or "none"
+    if protocol.learners != ("network",):
+        spent["learners"] = ", ".join(protocol.learners)
+    return spent | {name: getattr(protocol, name) for name in names} | {
+        "lr": protocol.lr or usual, "steps": protocol.steps or usual,
     }  # fmt: skip
 
 
@@ -195,14 +291,14 @@ def _show(made: "Comparison", *, json: bool, quiet: bool) -> None:
         show_json(made.as_dict())
     else:
         show(_narrow(table(made)) if sys.stdout.isatty() else table(made))
-    for contest in () if quiet else made.contests:
+    for contest in () if quiet else made.main:
         tell(f"{contest.dataset}: {contest.verdict}")
         note(contest.notes, quiet=quiet)
 
 
 def table(comparison: "Comparison") -> Mapping[str, Sequence[object]]:
-    """A line for each dataset, metric and strategy."""
-    from evgp.arena import MEASURES
+    """A line for each dataset, learner, metric and strategy; networks alone are not named."""
+    from evgp.comparison import MEASURES
 
     lines: list[tuple[object, ...]] = []
     for contest in comparison.contests:
@@ -213,6 +309,7 @@ def table(comparison: "Comparison") -> Mapping[str, Sequence[object]]:
                 lines.append(
                     (
                         contest.dataset,
+                        contest.learner,
                         metric,
                         entrant.strategy,
                         _or_dash(score.mean),
@@ -222,17 +319,20 @@ def table(comparison: "Comparison") -> Mapping[str, Sequence[object]]:
                         _or_dash(None if saved is None else saved.at),
                     )
                 )
-    return dict(zip(COLUMNS, zip(*lines, strict=True), strict=True)) if lines else {}
+    columns = dict(zip(COLUMNS, zip(*lines, strict=True), strict=True)) if lines else {}
+    if not any(contest.shown for contest in comparison.contests):
+        columns.pop("learner", None)
+    return columns
 
 
 def _narrow(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequence[object]]:
-    """What fits a terminal: no deviation, and no name of the only dataset.
+    """What fits a terminal: no standard deviation, and no name of the only dataset.
 
-    >>> list(_narrow({"dataset": ["a", "a"], "area": [1.0, 2.0], "deviation": [0.1, 0.2]}))
+    >>> list(_narrow({"dataset": ["a"], "area": [1.0], "standard_deviation": [0.1]}))
     ['area']
     """
     alone = len(set(columns.get("dataset", ()))) < 2
-    out = {"deviation", *(["dataset"] if alone else [])}
+    out = {"standard_deviation", *(["dataset"] if alone else [])}
     return {name: cells for name, cells in columns.items() if name not in out}
 
 

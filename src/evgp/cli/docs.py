@@ -1,4 +1,4 @@
-"""The page on the command line, from what `--help` says.
+"""Generate the page on the command line from `--help`.
 
 python -m evgp.cli.docs docs/cli.md
 """
@@ -17,8 +17,8 @@ _TOP = """# The command line
 
 Generated from `--help` by `python -m evgp.cli.docs docs/cli.md`. Data go to stdout: a table on a
 terminal, tab-separated in a pipe, one JSON document with `--json`. Progress, notes and errors go to
-stderr. Exit codes: 0 done, 1 something to fix (one line says what), 2 a wrong call, 130 stopped
-with Ctrl-C. Files are written whole or not at all.
+stderr. Exit codes: 0 success, 1 an error (one line says what to fix), 2 invalid usage, 130 stopped
+with Ctrl-C. Files are written completely or not at all.
 """
 
 
@@ -30,7 +30,7 @@ def page() -> str:
 
 
 def calls(command: Any) -> Iterator[tuple[str, ...]]:
-    """All commands and sub-commands but hidden ones, each by its words."""
+    """All commands and sub-commands except hidden ones, each as its words."""
     for name, inner in getattr(command, "commands", {}).items():
         if not inner.hidden:
             yield (name,)

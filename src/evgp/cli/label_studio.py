@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evgp._errors import CampaignError
 from evgp._extras import EXTRAS, lacking
 from evgp.cli import _options as options
+from evgp.cli._label_studio import ImagesAt, check_images
 from evgp.cli._output import clean, fail, guarded, progress, tell
-from evgp.cli._tasks import ImagesAt, check_images
 from evgp.cli.campaign import Name
+from evgp.errors import CampaignError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from evgp.campaign import Campaign
-    from evgp.integrations.label_studio.client import LabelStudio
+    from evgp.labelling.campaign import Campaign
+    from evgp.labelling.label_studio.client import LabelStudio
 
-_FIRST = 20
+_DEFAULT_K = 20
 Address = Annotated[
     str | None,
     typer.Option(
         "--url",
         metavar="URL",
-        help="Address of Label Studio; by default $LABEL_STUDIO_URL. Its token is in "
+        help="Address of Label Studio; default $LABEL_STUDIO_URL. The token is read from "
         "$LABEL_STUDIO_API_KEY.",
     ),
 ]
@@ -36,17 +36,15 @@ Project = Annotated[
         "--project",
         metavar="N",
         min=1,
-        help="Number of its project; by default the one that evgp campaign push made for NAME.",
+        help="Number of the project; default: the one that evgp campaign push made for NAME.",
     ),
 ]
 AtLeast = Annotated[
-    int | None, typer.Option("-k", metavar="N", min=1, help="Pick until so many rows wait.")
+    int | None, typer.Option("-k", metavar="N", min=1, help="Pick until N rows are waiting.")
 ]
 ExportedFile = Annotated[
     Path | None,
-    typer.Option(
-        "--file", metavar="FILE", help="Take a full JSON export that was downloaded instead."
-    ),
+    typer.Option("--file", metavar="FILE", help="Read a downloaded full JSON export instead."),
 ]
 
 
@@ -60,10 +58,10 @@ def push(
     images: ImagesAt = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Send the picks that wait for a label to Label Studio, best first; none of them twice.
+    """Send the picks that are waiting for a label to Label Studio, best first.
 
-    Without --project a project is made, with a label config for the classes of NAME; later pushes
-    find it again. Rows that are in the project already are left out.
+    Without --project a project is created, with a label config for the classes of NAME; later
+    pushes use it again. Rows that are in the project already are not sent again.
 
     \b
     Examples:
@@ -71,35 +69,37 @@ def push(
       evgp campaign push spam --url https://label.example.org --project 7
     """
     check_installed()
-    from evgp.campaign import Campaign
-    from evgp.integrations.label_studio.client import from_environment
-    from evgp.integrations.label_studio.tasks import tasks_of, waiting
+    from evgp.labelling.campaign import Campaign
+    from evgp.labelling.label_studio.client import from_environment
+    from evgp.labelling.label_studio.tasks import tasks_of, waiting
 
     campaign = Campaign.open(name)
     check_images(campaign, images)
     with from_environment(url) as server:
         warn_of(server, quiet)
-        found = _project(server, campaign, project)
-        known = _sent(server, campaign, found["id"]) if found is not None else set()
+        target = _project(server, campaign, project)
+        known = _sent(server, campaign, target["id"]) if target is not None else set()
         if k is not None or not campaign.state.pending:
             with progress(quiet) as bar:
-                campaign.next(k or _FIRST, progress=bar)
+                campaign.next(k or _DEFAULT_K, progress=bar)
         items = waiting(campaign)
-        fresh = [one for one in items if one.name not in known]
-        if found is None:
-            found = _made(server, campaign)
-        tasks = tasks_of(campaign, fresh, images=images)
+        new = [item for item in items if item.name not in known]
+        if target is None:
+            target = _create_project(server, campaign)
+        tasks = tasks_of(campaign, new, images=images)
         try:
-            sent = server.send(found["id"], tasks)
+            sent = server.send(target["id"], tasks)
         except KeyboardInterrupt:
-            again = (
-                "some tasks may be there; evgp campaign push again sends the others, and none twice"
+            fail(
+                "stopped; some tasks may have been sent; repeat evgp campaign push to send the "
+                "others, none of them twice",
+                code=130,
             )
-            fail(f"stopped; {again}", code=130)
     if not quiet:
-        old = len(items) - len(fresh)
+        url = f"{server.url}/projects/{target['id']}/data"
+        old = len(items) - len(new)
         tell(
-            f"{sent} tasks sent to project {found['id']} ({server.url}/projects/{found['id']}/data)"
+            f"{sent} tasks sent to project {target['id']} ({url})"
             + (f"; {old} were there already" if old else "")
         )
 
@@ -113,11 +113,11 @@ def pull(
     file: ExportedFile = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Take what people said in Label Studio: all of it, or nothing; twice is harmless.
+    """Record the annotations of Label Studio.
 
-    Labels, skips and "cannot tell" become answers of the people who gave them. An annotation that
-    was edited counts as it is now; one that was deleted there is taken back, unless its whole task
-    was deleted.
+    All of them are recorded, or none; repeating it is harmless. Labels, skips and "cannot tell"
+    become answers of the people who gave them. An edited annotation replaces its earlier version; a
+    deleted one is undone, unless its whole task was deleted.
 
     \b
     Examples:
@@ -125,46 +125,46 @@ def pull(
       evgp campaign pull spam --file project-7.json
     """
     from evgp._reading import read_json
-    from evgp.campaign import Campaign
-    from evgp.integrations.label_studio.answers import read_export, take
+    from evgp.labelling.campaign import Campaign
+    from evgp.labelling.label_studio.answers import read_export, record_export
 
     campaign, before = Campaign.open(name), None
     if file is not None:
         if project is not None or url is not None:
-            raise CampaignError("expected --file, or --project and --url; got both")
-        whole = read_json(file, "the full JSON export of Label Studio", CampaignError)
-        export = read_export(campaign, whole)
+            raise CampaignError("use either --file, or --project and --url")
+        content = read_json(file, "the full JSON export of Label Studio", CampaignError)
+        export = read_export(campaign, content)
     else:
         check_installed()
-        from evgp.integrations.label_studio.client import from_environment
+        from evgp.labelling.label_studio.client import from_environment
 
         with from_environment(url) as server:
             warn_of(server, quiet)
-            found = _project(server, campaign, project)
-            if found is None:
+            target = _project(server, campaign, project)
+            if target is None:
                 raise CampaignError(
-                    f"expected a project of {campaign.path.stem} at {server.url}, got none; evgp "
-                    "push makes one, or give --project"
+                    f"{server.url} has no project for {campaign.path.stem}; create it with evgp "
+                    "campaign push, or give --project"
                 )
-            before = len(campaign.log())  # what comes while the export is made is not in it
-            export = read_export(campaign, server.export(found["id"]), server.people())
-    made = take(campaign, export, before)
+            before = len(campaign.log())  # the export lacks what is recorded while it is made
+            export = read_export(campaign, server.export(target["id"]), server.people())
+    result = record_export(campaign, export, before)
     if not quiet:
         tell(
-            f"{made.new} new answers taken, {made.changed} changed, {made.gone} taken back; "
-            f"{made.known} were known"
+            f"{result.new} new answers, {result.changed} changed, {result.gone} undone; "
+            f"{result.known} were known"
         )
         if export.others:
-            tell(f"{export.others} tasks that evgp did not make were left aside")
+            tell(f"{export.others} tasks that are not from evgp were ignored")
 
 
 def backend_of(
     campaign: "Campaign", token: str | None, hosts: Collection[str], quiet: bool
 ) -> "FastAPI":
-    """The ML backend of a campaign; it asks Label Studio for names where it has a token for it."""
+    """The ML backend of a campaign; with a token for Label Studio it asks for people's names."""
     check_installed()
-    from evgp.integrations.label_studio.backend import make_backend
-    from evgp.integrations.label_studio.client import ADDRESS, TOKEN, from_environment
+    from evgp.labelling.label_studio.backend import make_backend
+    from evgp.labelling.label_studio.client import ADDRESS, TOKEN, from_environment
 
     people = None
     if os.environ.get(TOKEN) and os.environ.get(ADDRESS):
@@ -172,70 +172,71 @@ def backend_of(
         warn_of(server, quiet)
         people = server.people
     elif not quiet:
-        tell(f"note: people are called user 1, user 2, ...; for names set ${TOKEN} and ${ADDRESS}")
-    return make_backend(campaign, token=token, hosts=hosts, people=people, tell=tell)
+        tell(f"note: people are called user 1, user 2, ...; set ${TOKEN} and ${ADDRESS} for names")
+    return make_backend(campaign, token=token, hosts=hosts, people=people, report=tell)
 
 
 def check_installed() -> None:
-    """Refuse at once where what asks Label Studio is not here."""
+    """Raise if the packages for Label Studio are not installed."""
     if "httpx" in EXTRAS["label-studio"].absent():
         raise CampaignError(lacking("label-studio"))
 
 
 def warn_of(server: "LabelStudio", quiet: bool) -> None:
-    """Say where the token could be read on its way."""
-    from evgp.integrations.label_studio.client import is_open
+    """Print a note if the token is sent without encryption."""
+    from evgp.labelling.label_studio.client import is_unencrypted
 
-    if is_open(server.url) and not quiet:
-        tell(f"note: the token goes to {server.url} without encryption; better use https")
+    if is_unencrypted(server.url) and not quiet:
+        tell(f"note: the token is sent to {server.url} without encryption; use https if you can")
 
 
 def title_of(campaign: "Campaign") -> str:
-    """The title of the project that is made for a campaign, at most 50 letters."""
-    from evgp.integrations.label_studio.tasks import campaign_mark
+    """The title of the project of a campaign, at most 50 characters."""
+    from evgp.labelling.label_studio.tasks import campaign_mark
 
     return f"{clean(campaign.path.stem)[:30]} (evgp {campaign_mark(campaign)[:8]})"
 
 
 def _sent(server: "LabelStudio", campaign: "Campaign", project: int) -> set[str]:
-    """The ids of the rows that are in a project; refused where some are of something else."""
-    from evgp.integrations.label_studio.tasks import stranger
+    """The ids of the rows in a project; raises if some are of another pool or campaign."""
+    from evgp.labelling.label_studio.tasks import foreign_origin
 
-    found = server.rows(project)
-    for pool, mark in found:
-        strange = stranger(campaign, pool, mark)
-        if strange is not None:
+    rows = server.rows(project)
+    for pool, mark in rows:
+        origin = foreign_origin(campaign, pool, mark)
+        if origin is not None:
             raise CampaignError(
                 f"project {project}: expected tasks of {campaign.pool_path.name} for "
-                f"{campaign.path.stem}, got some made {strange}; take another --project"
+                f"{campaign.path.stem}, got some made {origin}; use another --project"
             )
-    return {one for names in found.values() for one in names}
+    return {name for names in rows.values() for name in names}
 
 
 def _project(
     server: "LabelStudio", campaign: "Campaign", number: int | None
 ) -> dict[str, Any] | None:
-    """The project that was asked for, or the one that was made for a campaign; with checks."""
-    from evgp.integrations.label_studio.config import check_config
+    """The project with this number, or the one of the campaign if there is one; checked."""
+    from evgp.labelling.label_studio.config import check_config
 
     if number is not None:
-        found = server.project(number)
+        project = server.project(number)
     else:
-        several = server.projects(title_of(campaign))
-        if len(several) > 1:
-            numbers = ", ".join(str(one.get("id")) for one in several)
+        projects = server.projects(title_of(campaign))
+        if len(projects) > 1:
+            numbers = ", ".join(str(project.get("id")) for project in projects)
             raise CampaignError(
-                f"expected one project {title_of(campaign)!r}, got {numbers}; give --project"
+                f"there are several projects {title_of(campaign)!r}: {numbers}; choose one with "
+                "--project"
             )
-        if not several:
+        if not projects:
             return None
-        found = server.project(int(several[0]["id"]))
-    check_config(found.get("label_config"), campaign.created.classes, f"project {found['id']}")
-    return found
+        project = server.project(int(projects[0]["id"]))
+    check_config(project.get("label_config"), campaign.created.classes, f"project {project['id']}")
+    return project
 
 
-def _made(server: "LabelStudio", campaign: "Campaign") -> dict[str, Any]:
-    from evgp.integrations.label_studio.config import label_config, layout_of
+def _create_project(server: "LabelStudio", campaign: "Campaign") -> dict[str, Any]:
+    from evgp.labelling.label_studio.config import label_config, layout_of
 
     config = label_config(campaign.created.classes, layout_of(campaign))
     return server.create(title_of(campaign), config)

@@ -1,24 +1,41 @@
-"""`evgp pick`: from a table or a folder of images to a ranked list of what to label."""
+"""`evgp pick`: rank the rows of a table, or the images of a folder, to label first."""
 
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evgp.cli._options import PickOptions, with_pick_options
 from evgp.cli._output import Meter, guarded, note, progress, show, show_json, tell
-from evgp.cli._wanted import PickOptions, wanting
 
 if TYPE_CHECKING:
-    from evgp.cli._asked import PickCall
+    from collections.abc import Iterator
+
+    from evgp._executor import Executor
     from evgp.datasets import PoolData
+
+_RECORDED = (
+    "impute",
+    "max_categories",
+    "id",
+    "column",
+    "costs",
+    "text",
+    "embed",
+    "delimiter",
+    "decimal",
+    "encoding",
+    "array",
+    "image_size",
+)
 
 
 @guarded
-@wanting
-def pick(wanted: PickOptions) -> None:
-    """Pick the rows or images of POOL that are worth labelling first, best first.
+@with_pick_options
+def pick(options: PickOptions) -> None:
+    """Pick the rows or images of POOL that are most worth labelling, best first.
 
-    Prints rank, id (or row number, from 0), gain and the variance left after each pick: a table on
-    a terminal, tab-separated in a pipe. Any first part of the list is a sensible smaller batch.
+    Prints the rank, id (or row number, from 0), gain and remaining variance of each pick: as a
+    table on a terminal, tab-separated in a pipe. The first N picks are a good batch of size N.
 
     \b
     Examples:
@@ -26,68 +43,66 @@ def pick(wanted: PickOptions) -> None:
       evgp pick pool.parquet --costs minutes --budget 480 --drop label
       evgp pick pool.csv -k 50 --labelled picks.csv --test test.csv --json
       evgp pick embeddings.npy -k 1000 --features raw
-      evgp pick images/ -k 100 --network cnn --report report.html
+      evgp pick mails.parquet -k 100 --text subject,body --embed models/all-MiniLM-L6-v2
+      evgp pick images/ -k 100 --network cnn --report report.html --copy-to picks/
       evgp pick pool.npz -k 100 --network my_package.nets:build --weights net.safetensors
       evgp pick folder-of-parquet/ -k 1000 --memory 2GB -o picks.csv
       evgp pick folder-of-parquet/ -k 1000 --dask tcp://10.0.0.1:8786 --cache /shared/evgp
     """
-    from evgp.cli import _picked
-    from evgp.cli._asked import PickCall, PoolView
-    from evgp.cli._output import noted
+    from evgp.cli._output import in_flags, noted
+    from evgp.cli._picked import PickOutput, check_copies, check_paths, name_of, read_request
     from evgp.selection.plan import planned
 
-    output, report, quiet = wanted.output, wanted.report, wanted.quiet
-    _picked.check_paths(output, report, (wanted.pool, wanted.labelled, wanted.test))
-    asked = PickCall.of(wanted)
-    with progress(quiet) as bar, asked.reading():
-        pool = asked.pool(bar)
-    note(pool.notes, quiet=quiet)
-    with progress(quiet) as bar, asked.reading(), asked.executor() as executor:
+    output, report, quiet = options.output, options.report, options.quiet
+    check_paths(output, report, (options.pool, options.labelled, options.test))
+    if options.copy_to is not None:
+        check_copies(options.copy_to, options.pool)
+    cluster = nullcontext() if options.dask is None else _on_cluster(options.dask)
+    with progress(quiet) as bar, cluster as executor:
         meter = Meter(bar)
-        request, notes = noted(lambda: asked.request(pool, executor=executor, progress=meter))
+        network, request, notes = read_request(options, executor, meter)
         note(notes, quiet=quiet)
+        if options.copy_to is not None:
+            check_copies(options.copy_to, request.pool)
         selection, more = noted(planned(request).run)
-    with asked.reading():
-        seen = PoolView.of(pool, selection, shown=report is not None)
-    more = list(dict.fromkeys((*more, *selection.warnings)))
-    selection = replace(selection, settings={**selection.settings, **_again(wanted, asked, pool)})
-    picked = _picked.PickOutput(selection, seen, (*pool.notes, *notes, *more))
-    network = asked.described.told(asked.network)
-    _, said = noted(lambda: picked.write(output, report, network=network))
-    more += said
-    picked = replace(picked, notes=(*picked.notes, *said))
-    if wanted.json:
+    name = name_of(network, options)
+    said = dict.fromkeys((*more, *map(in_flags, selection.warnings)))
+    more = [text for text in said if text not in notes]
+    command = _settings(options, request.pool)
+    settings = {**selection.settings, **command, "network": name}
+    picked = PickOutput(replace(selection, settings=settings), request.pool, (*notes, *more))
+    _, late = noted(lambda: picked.write(output, report, options.memory, options.copy_to))
+    picked = replace(picked, notes=(*picked.notes, *late))
+    if options.json:
         show_json(picked.document())
     else:
         show(picked.columns())
-    note(more, quiet=quiet)
+    note([*more, *late], quiet=quiet)
     if not quiet:
-        tell(picked.told(output, report, meter.told(len(pool))))
+        tell(picked.summary(output, report, meter.pace(len(request.x)), options.copy_to))
 
 
-def _again(wanted: PickOptions, asked: "PickCall", pool: "PoolData") -> dict[str, object]:
-    """What the command was given, so that the run can be repeated from its record."""
-    from evgp.nets import Network
+@contextmanager
+def _on_cluster(address: str) -> "Iterator[Executor]":
+    """Connect to the Dask cluster at an address."""
+    from evgp.integrations.dask import connect, executor
 
-    finite = not isinstance(asked.network, Network)
-    return {
-        "standardise": not wanted.no_standardise,
-        "impute": wanted.impute,
-        "max_categories": wanted.max_categories,
-        "id": wanted.id,
-        "drop": list(pool.options.drop) or None,
-        "costs": wanted.costs,
-        "labelled_file": _text(wanted.labelled),
-        "test_file": _text(wanted.test),
-        "delimiter": wanted.delimiter,
-        "array": wanted.array,
-        "image_size": wanted.image_size,
-        "network": asked.described.told(asked.network),
-        "weights": _text(wanted.weights),
-        "unit": wanted.unit if finite else None,
-        "draws": wanted.draws if finite else None,
+    with connect(address) as client:
+        yield executor(client)
+
+
+def _settings(options: PickOptions, pool: "PoolData") -> dict[str, object]:
+    """Return the options that are needed to repeat the run."""
+    finite = options.network != "mlp"
+    files = {
+        "labelled_file": options.labelled,
+        "test_file": options.test,
+        "weights": options.weights,
     }
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
+    return {
+        **{name: getattr(options, name) for name in _RECORDED},
+        **{name: None if path is None else str(path) for name, path in files.items()},
+        "drop": list(pool.options.drop) or None,
+        "unit": options.unit if finite else None,
+        "draws": options.draws if finite else None,
+    }

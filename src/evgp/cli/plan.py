@@ -1,51 +1,51 @@
-"""`evgp plan`: what a pick would take, before it is made."""
+"""`evgp plan`: estimate the memory and time of a pick before running it."""
 
 import sys
+from functools import partial
 
-from evgp.cli._output import guarded, note, progress, show, show_json, tell
-from evgp.cli._wanted import PickOptions, wanting
+from evgp.cli._options import PickOptions, with_pick_options
+from evgp.cli._output import guarded, in_flags, note, progress, show, show_json, tell
+from evgp.errors import size
 
 
 @guarded
-@wanting
-def plan(wanted: PickOptions) -> None:
-    """Say what picking rows of POOL takes on this machine, and how it would be done.
+@partial(with_pick_options, hidden=("output", "report"))
+def plan(options: PickOptions) -> None:
+    """Estimate the memory and time of a pick on this machine, and show how it would run.
 
-    Takes every option of `evgp pick`, reads the pool, but picks nothing and writes nothing. With
-    --budget it plans for as many of the cheapest rows as the money buys.
+    Takes the options of `evgp pick` and reads the pool, but neither picks nor writes anything.
+    With --budget, it plans for the largest number of rows that the budget can buy.
 
     \b
     Examples:
       evgp plan pool.csv -k 100
       evgp plan pool.npy -k 1000 --thin 5000 --json
     """
-    from evgp.cli._asked import PickCall
-    from evgp.cli._output import noted
-    from evgp.cli._picked import check_paths
+    from evgp.cli._picked import check_paths, read_request
     from evgp.selection.plan import planned
 
-    check_paths(wanted.output, wanted.report, (wanted.pool, wanted.labelled, wanted.test))
-    asked = PickCall.of(wanted)
-    with progress(wanted.quiet) as bar, asked.reading():
-        pool = asked.pool(bar)
-        request, notes = noted(lambda: asked.request(pool))
-    made, notes = planned(request), [*pool.notes, *notes]
-    facts = {**({"columns": pool.used} if pool.used else {}), **made.facts()}
-    if wanted.json:
+    check_paths(options.output, options.report, (options.pool, options.labelled, options.test))
+    if not options.quiet and (options.output or options.report):
+        tell("note: evgp plan writes nothing; -o and --report are for evgp pick")
+    with progress(options.quiet) as bar:
+        _, request, notes = read_request(options, None, bar)
+    plan = planned(request)
+    columns = {"columns": request.pool.used} if request.pool.used else {}
+    facts = {**columns, **plan.facts()}
+    if options.json:
         show_json(facts | {"warnings": notes})
     else:
-        told = _readable if sys.stdout.isatty() else lambda _, value: str(value)
-        values = [told(name, value) for name, value in facts.items()]
-        show({"what": list(facts), "value": values})
-    note(notes, quiet=wanted.quiet)
-    if not wanted.quiet:
-        tell(str(made))
+        formatted = _readable if sys.stdout.isatty() else lambda _, value: str(value)
+        show({"what": list(facts), "value": [formatted(*fact) for fact in facts.items()]})
+    note(notes, quiet=options.quiet)
+    if not options.quiet:
+        tell(in_flags(str(plan)))
 
 
 def _readable(name: str, value: object) -> str:
-    """A number with its unit, for a person."""
+    """Format a value with its unit, for people."""
     if name in ("memory", "available", "disk") and isinstance(value, int | float):
-        return f"{value / 1e9:,.2f} GB"
+        return size(value)
     if name == "seconds" and isinstance(value, int | float):
         return f"{value:,.1f} s" if value < 120 else f"{value / 60:,.0f} min"
     if isinstance(value, bool):

@@ -1,5 +1,6 @@
 """`evgp reproduce`: where the figures and tables of the paper are made."""
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -7,15 +8,16 @@ import typer
 from evgp.cli._output import fail, guarded
 
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME", help="The study.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="NAME", help="The study, and options.", show_default=False),
 ]
 
 
 @guarded
 def reproduce(words: Words = None) -> None:
     """Say where to find the studies of the paper, which are not part of the package."""
-    name = words[0] if words else "NAME"
+    asked = shlex.join(words or ["NAME"])
     fail(
         "the studies of the paper are in the repository, not in the package; in its folder run "
-        f"`python -m experiments {name}` or `make reproduce NAME={name}`"
+        f"`python -m experiments {asked}`"
     )

@@ -1,18 +1,18 @@
-"""`evgp campaign serve`: a page on which people label a campaign, or a backend for Label Studio."""
+"""`evgp campaign serve`: the labelling page of a campaign, or a backend for Label Studio."""
 
 from typing import Annotated
 
 import typer
 
-from evgp._errors import CampaignError
 from evgp._extras import EXTRAS, lacking
 from evgp.cli import _options as options
+from evgp.cli._label_studio import ForLabelStudio
 from evgp.cli._output import guarded, tell
-from evgp.cli._tasks import ForLabelStudio
 from evgp.cli.campaign import Name
 from evgp.cli.label_studio import backend_of
+from evgp.errors import CampaignError
 
-Host = Annotated[str, typer.Option("--host", metavar="HOST", help="Address to listen at.")]
+Host = Annotated[str, typer.Option("--host", metavar="HOST", help="Address to listen on.")]
 Port = Annotated[
     int | None,
     typer.Option(
@@ -20,26 +20,32 @@ Port = Annotated[
         metavar="PORT",
         min=0,
         max=65_535,
-        help="By default 8000, for Label Studio 9090; 0 takes a free one.",
+        help="Default 8000, or 9090 with --label-studio; 0 chooses a free port.",
         show_default=False,
     ),
 ]
 Public = Annotated[
-    bool, typer.Option("--public", help="Let other machines in: needed for another --host.")
+    bool, typer.Option("--public", help="Accept other machines; required with another --host.")
 ]
 AllowHost = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", metavar="NAME", help="A further name of this server; repeat it."),
+    typer.Option(
+        "--allow-host", metavar="NAME", help="Another host name of this server; repeatable."
+    ),
 ]
 Token = Annotated[
     bool,
-    typer.Option("--token", help="Ask for the token on this machine too; --public always does."),
+    typer.Option("--token", help="Ask for the token on this machine too; --public always asks."),
 ]
-Batch = Annotated[int, typer.Option("-k", metavar="N", min=1, help="How many rows are a batch.")]
+Batch = Annotated[int, typer.Option("-k", metavar="N", min=1, help="Rows in a batch.")]
 Twice = Annotated[
     int,
     typer.Option(
-        "--twice", metavar="N", min=0, max=100, help="Rows in 100 that a second person labels too."
+        "--twice",
+        metavar="N",
+        min=0,
+        max=100,
+        help="Percentage of rows that a second person labels too.",
     ),
 ]
 Lease = Annotated[
@@ -49,7 +55,7 @@ Lease = Annotated[
         metavar="SECONDS",
         min=1,
         max=86_400,
-        help="How long a row on a screen is kept from others.",
+        help="How long a row on a screen is reserved.",
     ),
 ]
 
@@ -69,14 +75,14 @@ def serve(
     lease: Lease = 300.0,
     quiet: options.Quiet = False,
 ) -> None:
-    """Open a page on which people label NAME, by keyboard, several at once.
+    """Serve a web page on which people label NAME, several at a time, by keyboard.
 
-    An answer that the page calls saved is on the disk. The next batch is picked while people label.
-    Nothing but this machine is asked for anything; other machines get in with --public alone, and
-    with a token: that of $EVGP_TOKEN, or one that is made up and kept next to the campaign.
+    An answer that the page shows as saved is on disk. The next batch is picked while people label.
+    The server listens on localhost only. Use --public to accept other machines; people then need
+    the token in $EVGP_TOKEN, or the one that is generated next to the campaign file.
 
-    With --label-studio serve an ML backend for Label Studio instead: it scores tasks by their gain
-    and records annotations as they come. -k, --twice and --lease are for the page alone.
+    With --label-studio, serve an ML backend for Label Studio instead: it scores tasks by their gain
+    and records annotations as they arrive. -k, --twice and --lease apply to the page only.
 
     \b
     Examples:
@@ -87,37 +93,37 @@ def serve(
     extra = "label-studio" if label_studio else "web"
     if EXTRAS[extra].absent():
         raise CampaignError(lacking(extra))
-    from evgp.campaign import Campaign
-    from evgp.web import Desk, make_app
-    from evgp.web.listen import bound, is_loopback, names_of, serve_on
-    from evgp.web.sessions import keeper_of
+    from evgp.labelling.campaign import Campaign
+    from evgp.labelling.web import LabellingService, make_app
+    from evgp.labelling.web.auth import sessions_for
+    from evgp.labelling.web.server import host_names, is_loopback, listen
+    from evgp.labelling.web.server import serve as serve_on
 
     if not is_loopback(host) and not public:
         raise CampaignError(
-            f"expected --public with --host {host}, as other machines could then label; add it, or "
-            "leave --host out"
+            f"--host {host} lets other machines label; add --public to allow that, or leave --host "
+            "out"
         )
     campaign = Campaign.open(name)
-    keeper, file = keeper_of(campaign.path, asks=token or public)
-    hosts = names_of(host, allow_host or ())
-    with bound(host, (9090 if label_studio else 8000) if port is None else port) as listening:
+    sessions, token_file = sessions_for(campaign.path, ask=token or public)
+    hosts = host_names(host, allow_host or ())
+    with listen(host, (9090 if label_studio else 8000) if port is None else port) as listening:
         if label_studio:
-            app = backend_of(campaign, keeper.token, hosts, quiet)
+            app = backend_of(campaign, sessions.token, hosts, quiet)
         else:
-            app = make_app(Desk(campaign, k=k, twice=twice, lease=lease), keeper, hosts=hosts)
+            service = LabellingService(campaign, k=k, twice=twice, lease=lease)
+            app = make_app(service, sessions, hosts=hosts)
         if not quiet:
             shown = f"[{host}]" if ":" in host else host
-            tell(f"{campaign.path}: http://{shown}:{listening.getsockname()[1]} (Ctrl-C stops it)")
-            if file is not None:
-                asked = "Label Studio must send" if label_studio else "people are asked for"
-                tell(f"the token that {asked} is in {file}")
+            tell(f"{campaign.path}: http://{shown}:{listening.getsockname()[1]} (Ctrl-C to stop)")
+            if token_file is not None:
+                who = "Label Studio must send" if label_studio else "people must enter"
+                tell(f"the token that {who} is in {token_file}")
             if public:
-                tell(
-                    "plain HTTP can be read on its way: use it in a network you trust, or with TLS"
-                )
+                tell("HTTP is not encrypted: use it in a network you trust, or behind TLS")
         try:
             serve_on(listening, app)
         except KeyboardInterrupt:
             pass
     if not quiet:
-        tell(f"stopped; every answer that was acknowledged is in {campaign.path}")
+        tell(f"stopped; all acknowledged answers are in {campaign.path}")

@@ -1,4 +1,6 @@
-"""From files to matrices, and back to files."""
+"""Read pools and tables from files and frames as numbers, and write results to files."""
+
+from typing import TYPE_CHECKING
 
 from evgp.datasets.arrays import read_array as read_array
 from evgp.datasets.cache import PickFile as PickFile
@@ -19,8 +21,10 @@ from evgp.datasets.encode import Streamed as Streamed
 from evgp.datasets.encode import Survey as Survey
 from evgp.datasets.encode import step_of as step_of
 from evgp.datasets.files import atomic as atomic
+from evgp.datasets.files import check_new as check_new
 from evgp.datasets.files import check_room as check_room
 from evgp.datasets.files import check_writable as check_writable
+from evgp.datasets.files import copy_files as copy_files
 from evgp.datasets.files import naming as naming
 from evgp.datasets.files import reserve as reserve
 from evgp.datasets.files import write_rows as write_rows
@@ -38,6 +42,7 @@ from evgp.datasets.images import read_images as read_images
 from evgp.datasets.labelled import Labelled as Labelled
 from evgp.datasets.labelled import ids as ids
 from evgp.datasets.labelled import read_labelled as read_labelled
+from evgp.datasets.look import TableReport as TableReport
 from evgp.datasets.named import Known as Known
 from evgp.datasets.named import load as load
 from evgp.datasets.named import locate as locate
@@ -52,6 +57,7 @@ from evgp.datasets.pool_data import TableData as TableData
 from evgp.datasets.pool_data import from_array as from_array
 from evgp.datasets.pool_data import from_table as from_table
 from evgp.datasets.pool_data import is_table as is_table
+from evgp.datasets.pool_data import look as look
 from evgp.datasets.pool_data import read_pool as read_pool
 from evgp.datasets.pool_data import read_with as read_with
 from evgp.datasets.pool_data import split as split
@@ -63,8 +69,15 @@ from evgp.datasets.samples import subset as subset
 from evgp.datasets.saved import load_selection as load_selection
 from evgp.datasets.saved import save_selection as save_selection
 from evgp.datasets.streamed import open_pool as open_pool
-from evgp.datasets.synthetic import random_model as random_model
-from evgp.datasets.synthetic import sinusoidal as sinusoidal
 from evgp.datasets.tables import Cells as Cells
 from evgp.datasets.tables import Table as Table
 from evgp.datasets.tables import read_table as read_table
+
+_MOVED = ("random_model", "sinusoidal")  # to be removed after one release
+
+
+if not TYPE_CHECKING:  # a type checker would otherwise accept any misspelt name
+
+    def __getattr__(name: str) -> object:
+        where = "; it is in experiments/data.py of the repository now" if name in _MOVED else ""
+        raise AttributeError(f"module 'evgp.datasets' has no attribute {name!r}{where}")

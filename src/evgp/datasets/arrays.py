@@ -1,9 +1,9 @@
-"""NumPy files, read without trust.
+"""Read NumPy files from untrusted sources.
 
-`np.load` allocates what a header claims, whatever the file holds, and unpacks an archive whatever
-it grows to. Here the claim is compared with the file first, members of an archive are unpacked no
-further than they are read (`zipfile` bounds that only for deflate; a few kilobytes of bzip2 can
-stand for gigabytes), and nothing is ever unpickled.
+`np.load` allocates whatever a header claims, regardless of the size of the file, and unpacks an
+archive without limit. Here the header is compared with the file first, members of an archive are
+unpacked only as far as they are read (`zipfile` guarantees that only for deflate; a few kilobytes
+of bzip2 can expand to gigabytes), and nothing is ever unpickled.
 """
 
 import bz2
@@ -25,25 +25,25 @@ from typing import BinaryIO, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from evgp._errors import DatasetError, DataWarning
 from evgp._reading import check_bomb, check_memory
 from evgp._reading import opened as plain_file
+from evgp.errors import DatasetError, DataWarning, EvgpError, UnreadableFile, WrongFormat
 
 _CHUNK = 2**16
-# What unpacking itself may take: four times the largest window that `xz` uses by itself.
+# Memory limit of the decompressor: four times the largest window of the `xz` presets.
 _LZMA_MEMORY = 2**28
 
 
 @runtime_checkable
 class Stream(Protocol):
-    """Bytes in order: a file, or a member of an archive."""
+    """A stream of bytes: a file, or a member of an archive."""
 
     def read(self, size: int = -1, /) -> bytes: ...
     def tell(self) -> int: ...
 
 
 class UnpackedMember:
-    """A packed stream of bytes, unpacked as it is read."""
+    """A compressed stream of bytes, unpacked as it is read."""
 
     def __init__(self, packed: Stream, info: zipfile.ZipInfo) -> None:
         self._packed, self._info = packed, info
@@ -57,11 +57,11 @@ class UnpackedMember:
         self._at = self._sum = 0
 
     def tell(self) -> int:
-        """How many bytes were read."""
+        """Return the number of bytes read so far."""
         return self._at
 
     def read(self, size: int = -1, /) -> bytes:
-        """The next bytes, never more than the archive declares."""
+        """Read the next bytes, never more than the archive declares."""
         left = self._info.file_size - self._at
         size = left if size < 0 else min(size, left)
         parts, got = [], 0
@@ -83,25 +83,27 @@ class UnpackedMember:
 
 @contextmanager
 def opened(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str) -> Iterator[Stream]:
-    """A member of an archive, in any packing that NumPy reads."""
+    """Open a member of an archive, in any compression that NumPy reads."""
     if info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         with archive.open(info) as stream:
             yield stream
         return
     if info.compress_type not in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
-        raise DatasetError(
-            f"{path}: expected an archive packed with deflate, LZMA or bzip2, got method "
-            f"{info.compress_type}; save it again with numpy.savez"
+        raise WrongFormat.of(DatasetError)(
+            str(path),
+            "an archive packed with deflate, LZMA or bzip2",
+            f"method {info.compress_type}",
+            "save it again with numpy.savez",
         )
     packed = copy.copy(info)
     packed.compress_type, packed.file_size = zipfile.ZIP_STORED, info.compress_size
-    del packed.CRC  # it is that of the unpacked bytes
+    del packed.CRC  # it is the checksum of the unpacked bytes
     with archive.open(packed) as stream:
         yield UnpackedMember(stream, info)
 
 
 def _lzma_header(packed: Stream) -> bytes:
-    """The properties as a stand-alone LZMA stream has them, with the size left open."""
+    """Return the header of a stand-alone LZMA stream with these properties and unknown size."""
     start = packed.read(4)
     properties = packed.read(int.from_bytes(start[2:4], "little"))
     if len(start) < 4 or len(properties) != 5:
@@ -109,12 +111,12 @@ def _lzma_header(packed: Stream) -> bytes:
     return properties + b"\xff" * 8
 
 
-# Bytes of a header that says what plain numbers there are, by far.
+# Maximum bytes of a header: far more than the header of an array of plain numbers needs.
 _LONGEST_HEADER = 10_000
 _MOST_AXES = 32
-# Tables with more columns take minutes; a flattened picture of 224 x 224 pixels has fewer.
+# Tables with more columns take minutes; a flattened grey image of 224 x 224 pixels has fewer.
 _MOST_COLUMNS = 100_000
-# What damaged archives raise.
+# Exceptions that damaged archives raise.
 DAMAGED = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
     *(EOFError, RuntimeError, ValueError, IndexError),
@@ -123,37 +125,37 @@ DAMAGED = (
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """What an npy file says about itself."""
+    """The header of an npy file."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
     columns_first: bool
 
     def nbytes(self) -> int:
-        """Bytes the array takes, in exact integers."""
+        """Return the size of the array in bytes; Python integers cannot overflow."""
         return prod(self.shape) * self.dtype.itemsize
 
 
 def read_npy(path: str | Path) -> Float[np.ndarray, "n d"]:
-    """The array of numbers in an npy file, in float64; more than two axes are flattened by row."""
+    """Read the array of an npy file as float64; more than two axes are flattened by row."""
     return _flat(_read_npy(Path(path), 8), str(path))
 
 
 def read_npz(path: str | Path, array: str | None = None) -> Float[np.ndarray, "n d"]:
-    """One array of numbers from an npz archive, as `read_npy` reads it; `array` names it."""
+    """Read one array of an npz archive, chosen by name with `array`, as `read_npy` does."""
     x, name = _read_npz(path, array, 8)
     return _flat(x, f"{path}[{name}]")
 
 
 def read_array(path: str | Path, array: str | None = None) -> Shaped[np.ndarray, " n *d"]:
-    """The array of an npy or npz file with the axes and the type it has there."""
+    """Read the array of an npy or npz file, with its own axes and dtype."""
     if Path(path).suffix.lower() == ".npz":
         return _read_npz(path, array, 0)[0]
     return _read_npy(Path(path), 0)
 
 
 def _read_npy(path: Path, size: int) -> Shaped[np.ndarray, " n *d"]:
-    """`size` is the bytes that a number will take later on; 0 for those it takes in the file."""
+    """Read an npy file; `size` is the bytes per number needed later, beyond those in the file."""
     with plain_file(path) as stream:
         header = npy_header(stream, str(path))
         check_memory(header.nbytes() + size * prod(header.shape), str(path))
@@ -161,15 +163,16 @@ def _read_npy(path: Path, size: int) -> Shaped[np.ndarray, " n *d"]:
 
 
 def npy_header(stream: BinaryIO, source: str, *, empty: bool = False) -> NpyHeader:
-    """The header of an npy file that holds what it promises; `empty` allows for no rows."""
+    """Read the header of an npy file, and check the file's size; `empty` allows zero rows."""
     header = read_header(stream, source)
-    some = (1, *header.shape[1:]) if empty and header.shape[:1] == (0,) else header.shape
-    _check(replace(header, shape=some), source)
+    shape = (1, *header.shape[1:]) if empty and header.shape[:1] == (0,) else header.shape
+    _check(replace(header, shape=shape), source)
     held = os.fstat(stream.fileno()).st_size - stream.tell()
     if held < header.nbytes():
-        raise DatasetError(
-            f"{source}: the header promises {header.nbytes():,} bytes of numbers, the file holds "
-            f"{held:,}; it is cut short or damaged, so save it again"
+        raise UnreadableFile.of(DatasetError)(
+            str(source),
+            f"the header promises {header.nbytes():,} bytes of numbers, the file holds {held:,}",
+            "it is cut short or damaged, so save it again",
         )
     return header
 
@@ -187,7 +190,7 @@ def _read_npz(
     except DAMAGED as error:
         raise _foreign(path, error) from error
     except OSError as error:
-        # bzip2 reports damage as an OSError without a number.
+        # bzip2 reports damage as an OSError without an errno.
         if error.errno is not None:
             raise
         raise _foreign(path, error) from error
@@ -202,10 +205,12 @@ def check_columns(count: int, source: str) -> None:
         )
 
 
-def _foreign(path: str | Path, error: Exception) -> DatasetError:
-    return DatasetError(
-        f"{path}: expected an npz archive, got a damaged or foreign file ({error}); save it again "
-        "with numpy.savez"
+def _foreign(path: str | Path, error: Exception) -> EvgpError:
+    return WrongFormat.of(DatasetError)(
+        str(path),
+        "an npz archive",
+        f"a damaged or foreign file ({error})",
+        "save it again with numpy.savez",
     )
 
 
@@ -218,9 +223,10 @@ def _member(
         _check(header, source)
         need, held = header.nbytes(), info.file_size - stream.tell()
         if held < need:
-            raise DatasetError(
-                f"{source}: the header promises {need:,} bytes of numbers, the archive holds "
-                f"{held:,}; it is cut short or damaged, so save it again"
+            raise UnreadableFile.of(DatasetError)(
+                str(source),
+                f"the header promises {need:,} bytes of numbers, the archive holds {held:,}",
+                "it is cut short or damaged, so save it again",
             )
         check_bomb(need, info.compress_size, source)
         check_memory(need + size * prod(header.shape), source)
@@ -232,28 +238,26 @@ def _choose(archive: zipfile.ZipFile, array: str | None, path: str) -> str:
     if array is not None:
         if array.removesuffix(".npy") in shapes:
             return array.removesuffix(".npy")
-        raise DatasetError(
-            f"{path}: expected an array named {array!r}, got {_listed(shapes)}; "
-            "choose one with array="
+        raise WrongFormat.of(DatasetError)(
+            str(path), f"an array named {array!r}", _listed(shapes), "choose one with array="
         )
     flat = [name for name, shape in shapes.items() if len(shape) == 2]
     tables = flat or [name for name, shape in shapes.items() if len(shape) > 2]
     if len(tables) == 1 or len(shapes) == 1:
         return (tables or list(shapes))[0]
-    raise DatasetError(
-        f"{path}: expected one array of rows x columns, got {_listed(shapes)}; "
-        "choose one with array="
+    raise WrongFormat.of(DatasetError)(
+        str(path), "one array of rows x columns", _listed(shapes), "choose one with array="
     )
 
 
 def _shapes(archive: zipfile.ZipFile, path: str) -> list[tuple[str, tuple[int, ...]]]:
-    found = []
+    shapes = []
     for info in archive.infolist():
         if info.filename.endswith(".npy"):
             with opened(archive, info, path) as stream:
                 name = info.filename.removesuffix(".npy")
-                found.append((name, read_header(stream, f"{path}[{name}]").shape))
-    return found
+                shapes.append((name, read_header(stream, f"{path}[{name}]").shape))
+    return shapes
 
 
 def _listed(shapes: dict[str, tuple[int, ...]]) -> str:
@@ -264,17 +268,19 @@ def _listed(shapes: dict[str, tuple[int, ...]]) -> str:
 
 
 def read_header(stream: Stream, source: str) -> NpyHeader:
-    """The header of an array; whatever else stands there becomes a sentence."""
+    """Read the header of an array; anything else is refused with a clear message."""
     try:
         shape, columns_first, dtype = _parsed(stream)
-    except Exception as error:  # the header is parsed as Python text: a broken one raises anything
+    except Exception as error:  # headers are parsed as Python text; a broken one raises anything
         raise DatasetError(
             f"{source}: expected a NumPy array file, got something else or a damaged header; "
             "save it again with numpy.save"
         ) from error
     if any(-(2**63) < size < 0 for size in shape):
-        raise DatasetError(f"{source}: the header claims a negative size {shape}; save it again")
-    # NumPy takes True for a size, and any number of digits.
+        raise UnreadableFile.of(DatasetError)(
+            str(source), f"the header claims a negative size {shape}", "save it again"
+        )
+    # NumPy accepts True as a size, and integers of any length.
     if len(shape) > _MOST_AXES or not all(
         type(size) is int and 0 <= size < 2**63 for size in shape
     ):
@@ -286,7 +292,7 @@ def read_header(stream: Stream, source: str) -> NpyHeader:
 
 
 def _parsed(stream: Stream) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """What NumPy reads from a header, of which no more is read than a header may have."""
+    """Parse a header with NumPy, reading no more bytes than a header may have."""
     start = stream.read(8)
     version = np.lib.format.read_magic(io.BytesIO(start))
     if version not in ((1, 0), (2, 0), (3, 0)):
@@ -295,7 +301,7 @@ def _parsed(stream: Stream) -> tuple[tuple[int, ...], bool, np.dtype]:
     length = int.from_bytes(sized, "little")
     if length > _LONGEST_HEADER:
         raise ValueError(f"a header of {length} bytes")
-    # In what it says of plain numbers, the third version is the second.
+    # For plain numbers, version 3 of the format equals version 2.
     rest = io.BytesIO(sized + stream.read(length))
     if version == (1, 0):
         return np.lib.format.read_array_header_1_0(rest)
@@ -305,14 +311,15 @@ def _parsed(stream: Stream) -> tuple[tuple[int, ...], bool, np.dtype]:
 def _check(header: NpyHeader, source: str) -> None:
     shape = "x".join(map(str, header.shape)) or "a scalar"
     if header.dtype.hasobject:
-        raise DatasetError(
-            f"{source}: holds Python objects, which are never unpickled here; save plain numbers: "
-            "numpy.save(path, x.astype(float))"
+        raise UnreadableFile.of(DatasetError)(
+            str(source),
+            "holds Python objects, which are never unpickled here",
+            "save plain numbers: numpy.save(path, x.astype(float))",
         )
     if header.dtype.kind not in "fiub":
-        what = "complex numbers" if header.dtype.kind == "c" else f"{header.dtype}"[:80]
+        kind = "complex numbers" if header.dtype.kind == "c" else f"{header.dtype}"[:80]
         raise DatasetError(
-            f"{source}: expected real numbers, got {what}; save real numbers, or a CSV or Parquet "
+            f"{source}: expected real numbers, got {kind}; save real numbers, or a CSV or Parquet "
             "file if there are several kinds of columns"
         )
     if len(header.shape) == 1:
@@ -331,15 +338,15 @@ def _check(header: NpyHeader, source: str) -> None:
 
 def _numbers(data: bytes, header: NpyHeader, source: str) -> Shaped[np.ndarray, " n *d"]:
     if len(data) < header.nbytes():
-        raise DatasetError(
-            f"{source}: ended after {len(data):,} of {header.nbytes():,} bytes; save it again"
+        raise UnreadableFile.of(DatasetError)(
+            str(source), f"ended after {len(data):,} of {header.nbytes():,} bytes", "save it again"
         )
     flat = np.frombuffer(data, dtype=header.dtype)
     return flat.reshape(header.shape, order="F" if header.columns_first else "C")
 
 
 def _flat(x: Shaped[np.ndarray, " n *d"], source: str) -> Float[np.ndarray, "n d"]:
-    # A number beyond float64 becomes inf here, and is reported as such with its column and row.
+    # A number too large for float64 becomes inf here, and is later reported with column and row.
     with np.errstate(over="ignore"):
         x = x.astype(np.float64)
     if x.ndim > 2:

@@ -1,9 +1,9 @@
-"""What a long run keeps on the disk: arrays and documents with checksums, finished picks, locks.
+"""Files that a long run keeps on disk: arrays and documents with checksums, picks, locks.
 
-The file of an array is an npy file, then two checksums for each of its blocks, then a footer: where
-the array came from, and a hash of all checksums. NumPy reads it as if nothing followed the numbers.
-The checksums are meant for accidents (bits that flip, files that are cut or exchanged), not for an
-attacker, who could write them as well.
+The file of an array is an npy file, followed by two checksums for each of its blocks and a footer
+with the array's origin and a hash of all checksums. NumPy ignores what follows the numbers. The
+checksums protect against accidents (flipped bits, truncated or swapped files), not against an
+attacker, who could write valid checksums as well.
 """
 
 import json
@@ -26,16 +26,16 @@ from typing import IO, Any
 import numpy as np
 from jaxtyping import Shaped
 
-from evgp._errors import DamagedFile, DamageWarning, DatasetError
 from evgp._machine import each_alone
 from evgp._reading import opened, unwaiting
 from evgp.datasets.files import KEPT, atomic, naming, reserve
+from evgp.errors import DamagedFile, DamageWarning, DatasetError, WrongFormat
 
-# Bytes under one pair of checksums; as much is held in memory by each thread that checks.
+# Bytes covered by one pair of checksums; each verifying thread holds one such block in memory.
 BLOCK_BYTES = 4 * 2**20
-# CRC-32 notices every damage within 32 neighbouring bits, the sum of all words nearly all others.
+# CRC-32 detects any error within 32 neighbouring bits; the sum of 64-bit words nearly all others.
 _PAIR = np.dtype([("crc", "<u4"), ("sum", "<u8")])
-# A mark, bytes of a block and of the npy file, hashes of the origin and of everything above.
+# A marker, the bytes of a block and of the npy file, hashes of the origin and of all the above.
 _FOOTER = struct.Struct("<8sQQ16s16s")
 _MARK = b"evgp-sum"
 
@@ -44,9 +44,9 @@ _MARK = b"evgp-sum"
 def array_file(
     path: str | Path, shape: tuple[int, ...], dtype: str, origin: str = ""
 ) -> Iterator[Shaped[np.ndarray, "..."]]:
-    """An npy file to fill through memory; it gets its checksums and its name once it is whole.
+    """Create a memory-mapped npy file; it gets its checksums and its name once it is complete.
 
-    `origin` says what the array is and what it was made from; `verify` asks for the same.
+    `origin` describes the array and what it was made from; pass the same to `verify`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +59,7 @@ def array_file(
         try:
             check_place(path)
         except DamagedFile:
-            os.unlink(path)  # the link, never what it leads to
+            os.unlink(path)  # removes a link, never its target
     with atomic(path, advice=KEPT) as part:
         array = np.lib.format.open_memmap(part, mode="w+", dtype=np.dtype(dtype), shape=shape)
         reserve(part, path)
@@ -69,10 +69,10 @@ def array_file(
 
 
 def verify(path: str | Path, origin: str = "") -> str:
-    """The fingerprint of a file that `array_file` wrote; anything else is a `DamagedFile`.
+    """Return the fingerprint of a file written by `array_file`; raise `DamagedFile` otherwise.
 
-    Two files of one fingerprint have the same array and origin. O(bytes), in the memory of a block
-    for each thread; some 3 GB a second and thread, where the disk keeps up.
+    Files with equal fingerprints have the same array and origin. Reads the whole file, with one
+    block in memory per thread, at about 3 GB per second and thread if the disk is fast enough.
     """
     try:
         check_place(path)
@@ -91,24 +91,24 @@ def verify(path: str | Path, origin: str = "") -> str:
 
 
 def check_place(path: str | Path) -> None:
-    """Refuse a folder in the place of a file of ours; a link, device or pipe counts as damage."""
-    kind = os.lstat(path).st_mode  # files of ours are never links
+    """Refuse a folder in place of a cache file; a link, device or pipe counts as damage."""
+    kind = os.lstat(path).st_mode  # cache files are never links
     if stat.S_ISDIR(kind):
-        raise DatasetError(
-            f"{path}: expected a file of the cache, got a folder; remove it and run again"
+        raise WrongFormat.of(DatasetError)(
+            str(path), "a file of the cache", "a folder", "remove it and run again"
         )
     if not stat.S_ISREG(kind):
         raise DamagedFile(str(path), "it is not a plain file")
 
 
 def fingerprint(path: str | Path) -> str:
-    """The fingerprint that a file claims, without a look at its numbers; O(1)."""
+    """Return the fingerprint stored in a file, without verifying its numbers; O(1)."""
     with open(path, "rb", opener=unwaiting) as file:
         return _footer(file, str(path))[-1].hex()
 
 
 def signed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document for JSON, with a digest of all that it holds.
+    """Return a JSON document with a digest of its content added.
 
     >>> signed({"mse": 0.5})
     {'mse': 0.5, 'digest': 'e680bb506a9f2deb'}
@@ -117,19 +117,19 @@ def signed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_document(path: str | Path, document: object, keys: Collection[str]) -> dict[str, Any]:
-    """A document that was read again, if it is as it was written, else a `DamagedFile`.
+    """Return the content of a signed document; raise `DamagedFile` if it was changed.
 
-    One of an earlier version has no digest; it may have no other keys than those that are known, so
-    that a digest whose own name was damaged is not passed over.
+    Documents of earlier versions have no digest. Unknown keys are refused, so that a digest whose
+    key was damaged is noticed.
     """
     if not isinstance(document, dict):
         raise DamagedFile(str(path), "it holds something else")
     if unknown := [key for key in document if key not in (*keys, "digest")]:
         raise DamagedFile(str(path), f"it has an unknown entry {unknown[0][:40]!r}")
-    found = {key: value for key, value in document.items() if key != "digest"}
-    if document.get("digest", digest := _digest(found)) != digest:
+    content = {key: value for key, value in document.items() if key != "digest"}
+    if document.get("digest", digest := _digest(content)) != digest:
         raise DamagedFile(str(path), "its content was changed")
-    return found
+    return content
 
 
 def _digest(document: Mapping[str, Any]) -> str:
@@ -137,7 +137,7 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 
 def _sign(path: Path, origin: str) -> None:
-    """Append the checksums of all that is in a file."""
+    """Append checksums to a file."""
     with open(path, "rb") as file:
         length = os.fstat(file.fileno()).st_size
         pairs = np.array(list(_pairs(file, length, BLOCK_BYTES)), dtype=_PAIR)
@@ -148,7 +148,7 @@ def _sign(path: Path, origin: str) -> None:
 
 
 def _footer(file: IO[bytes], path: str) -> tuple[Shaped[np.ndarray, " b"], int, int, bytes, bytes]:
-    """Checksums, bytes of the npy file and of a block, the origin's hash, and that of them all."""
+    """Read the checksums, the bytes of the npy file and of a block, and the two hashes."""
     whole = os.fstat(file.fileno()).st_size
     file.seek(max(0, whole - _FOOTER.size))
     last = file.read()
@@ -167,7 +167,7 @@ def _footer(file: IO[bytes], path: str) -> tuple[Shaped[np.ndarray, " b"], int, 
 
 
 def _without(path: str, whole: int) -> str:
-    """What to say of a file that does not end in checksums."""
+    """Explain why a file does not end in checksums."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         plain = array.offset + array.nbytes == whole
@@ -177,13 +177,13 @@ def _without(path: str, whole: int) -> str:
 
 
 def _pairs(file: IO[bytes], length: int, size: int) -> Iterator[tuple[int, int]]:
-    """Both checksums of each block, in order; read, not mapped, so that a bad disk can be named."""
+    """Yield both checksums of each block; read, not mapped, so that disk errors are reported."""
     file.seek(0)
     return each_alone(_pair, (file.read(min(size, length - at)) for at in range(0, length, size)))
 
 
 def _pair(block: bytes) -> tuple[int, int]:
-    words = np.frombuffer(block + bytes(-len(block) % 8), "<u8")  # zeros fill up the last word
+    words = np.frombuffer(block + bytes(-len(block) % 8), "<u8")  # pad the last word with zeros
     return zlib.crc32(block), int(words.sum(dtype=np.uint64))
 
 
@@ -198,9 +198,9 @@ _OLD = re.compile(rb"(\d+ \d+\n)+")
 
 
 def cache_folder() -> Path:
-    """Where runs keep their work: `$EVGP_CACHE`, or the system's place for such files."""
-    if given := os.environ.get("EVGP_CACHE"):
-        return Path(given)
+    """Return the folder for intermediate files: `$EVGP_CACHE`, or the system's cache folder."""
+    if folder := os.environ.get("EVGP_CACHE"):
+        return Path(folder)
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "evgp"
     if sys.platform == "win32":
@@ -208,16 +208,16 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evgp"
 
 
-_MOST_PICKS = 1 << 27  # bytes: some four million picks
+_MOST_PICKS = 1 << 27  # bytes: about four million picks
 
 
 @dataclass
 class PickFile:
-    """Picks of a run, one a line, on the disk as soon as they are made.
+    """Picks of a run, one per line, written to disk as soon as they are made.
 
-    Each line ends in a hash of itself, of all before it, and of the file's name. The first line
-    that does not fit ends what is believed, with a `DamageWarning`; one that was cut short by a
-    crash is as good as not written.
+    Each line ends in a hash that covers the line, all lines before it, and the file's name. Lines
+    from the first wrong one on are discarded with a `DamageWarning`; an incomplete last line, left
+    by a crash, is discarded silently.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -246,26 +246,26 @@ class PickFile:
             self.path.unlink()
             return
         with opened(self.path) as stream:
-            content = stream.read(_MOST_PICKS)  # what is longer was not written here
-        size, found = 0, content.split(b"\n")[:-1]
-        for line in found:
+            content = stream.read(_MOST_PICKS)  # a longer file was not written by this class
+        size, lines = 0, content.split(b"\n")[:-1]
+        for line in lines:
             if not self._fits(line):
-                self._warn(len(found), old=_OLD.fullmatch(content) is not None)
+                self._warn(len(lines), old=_OLD.fullmatch(content) is not None)
                 break
             size += len(line) + 1
         else:
-            # A line that was cut short by a crash begins as a line does; anything else is damage.
+            # A line cut short by a crash is the beginning of a valid line; anything else is damage.
             if not _BEGUN.fullmatch(content[size:]):
-                self._warn(len(found) + 1, old=False)
+                self._warn(len(lines) + 1, old=False)
         if size < self.path.stat().st_size:
             os.truncate(self.path, size)
 
     def rows(self) -> list[int]:
-        """The picks so far."""
+        """Return the picks so far."""
         return list(self._rows)
 
     def add(self, row: int) -> None:
-        """One more: it survives the end of this process."""
+        """Append a pick; it survives a crash of this process."""
         line = self._line(row)
         with naming(self.path, advice=KEPT), self.path.open("ab") as stream:
             stream.write(line + b"\n")
@@ -279,7 +279,7 @@ class PickFile:
         return f"{pick} {check}".encode()
 
     def _fits(self, line: bytes) -> bool:
-        """Take a line over if it is the next one; two runs at once may each write the same."""
+        """Accept a line if it is the next pick, or repeats one, as two simultaneous runs write."""
         parts = _LINE.fullmatch(line)
         if parts is None:
             return False
@@ -294,11 +294,11 @@ class PickFile:
 
     def _warn(self, lines: int, *, old: bool) -> None:
         at = len(self._rows) + 1
-        why = f"was damaged (pick {at} of {lines} does not fit those before it)"
+        why = f"was damaged (pick {at} of {lines} is inconsistent with the earlier picks)"
         if old:
             why = "has no checksums, as an earlier version wrote it"
         warnings.warn(
-            f"{self.path} {why}; the picks from number {at} on are made again",
+            f"{self.path} {why}; picks {at} and later are computed again",
             DamageWarning,
             stacklevel=2,
         )
@@ -306,15 +306,15 @@ class PickFile:
 
 @contextmanager
 def in_use(folder: Path, *, remove: bool) -> Iterator[None]:
-    """Work in a folder; with `remove` it goes when the work is done, unless others work there.
+    """Lock a folder for a run; with `remove`, delete it afterwards unless another run uses it.
 
-    Work that fails leaves it, so that the next run can go on.
+    If the run fails, the folder stays, so that the next run can resume.
     """
     handle = _enter(folder)
     try:
         yield
         if remove and _lock(handle, "alone"):
-            # First out of sight: who comes now begins a folder of their own.
+            # Rename it first, so that a run that starts now creates a new folder.
             gone = folder.with_name(f".evgp-{secrets.token_hex(8)}.gone")
             folder.rename(gone)
             shutil.rmtree(gone, ignore_errors=True)
@@ -323,14 +323,14 @@ def in_use(folder: Path, *, remove: bool) -> Iterator[None]:
 
 
 def _enter(folder: Path) -> int:
-    """A shared lock on a folder that is there, without what a killed run left half-done."""
+    """Create a folder if needed, remove leftovers of killed runs, and take a shared lock on it."""
     while True:
         try:
             with naming(folder / _LOCK, advice=KEPT):
                 folder.mkdir(parents=True, exist_ok=True)
                 handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         except FileNotFoundError:
-            continue  # it was removed in between
+            continue  # another run removed the folder in between
         if _lock(handle, "alone"):
             for part in folder.rglob(".evgp-*.part"):
                 part.unlink(missing_ok=True)
@@ -344,7 +344,7 @@ def _enter(folder: Path) -> int:
 
 
 def _lock(handle: int, how: str) -> bool:
-    """Whether a lock could be had alone, or after a wait with others; True where there are none."""
+    """Take an exclusive lock, or wait for a shared one; True if it succeeds or is unsupported."""
     try:
         import fcntl
     except ImportError:

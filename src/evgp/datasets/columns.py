@@ -1,23 +1,35 @@
-"""How one column becomes numbers: scaled, or one 0/1 column for each category."""
+"""Encode one column as numbers: scaled, or as one 0/1 column for each category."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int, Shaped
 
+from evgp.datasets.scaling import Scaling
+
 _DAY = 86_400.0
+_WAVES = {"sin": np.sin, "cos": np.cos}
+# Cycles of times: the least seconds between first and last for the cycle to say more than the time
+# itself, and the least share of a turn by which times must differ.
+CYCLES = {
+    "hour": (_DAY, 1 / 1440),
+    "weekday": (14 * _DAY, 1 / 14),
+    "day of year": (365 * _DAY, 7 / 366),
+}
 _A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True)
 class Number:
-    r"""A column of numbers or times, $(x / s - \mu) / \sigma$ with the pool's values.
+    r"""A numeric or time column, encoded as $(x / s - \mu) / \sigma$ with the pool's values.
+
+    $\sigma$ is the column's own standard deviation, `own`, or one that all columns share.
 
     The scale $s$ is a power of two near the largest magnitude in the pool, so that squares of huge
-    or tiny numbers neither overflow nor vanish, and dividing by it rounds nothing.
+    or tiny numbers neither overflow nor vanish, and the division by $s$ is exact.
     """
 
     name: str
@@ -26,22 +38,33 @@ class Number:
     std: float
     fill: float
     scaled: bool = True
+    own: float = 1.0
+    cycles: tuple[str, ...] = ()  # of times, such as the hour of the day
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the columns it becomes."""
-        return (self.name,)
+        """Names of the features that the column becomes."""
+        waves = (f"{self.name} ({cycle}, {wave})" for cycle in self.cycles for wave in _WAVES)
+        return (self.name, *waves)
 
-    def encode(self, values: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 1"]:
-        """The scaled column."""
-        return ((values / self.scale - self.mean) / self.std)[:, None]
+    def encode(self, values: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n d"]:
+        """Return the scaled column, and sine and cosine of each cycle.
+
+        Both together vary as much as one scaled column.
+        """
+        scaled = ((values / self.scale - self.mean) / self.std)[:, None]
+        if not self.cycles:
+            return scaled
+        turns = dict(zip(CYCLES, 2 * np.pi * phases(values), strict=True))
+        waves = [wave(turns[cycle]) for cycle in self.cycles for wave in _WAVES.values()]
+        return np.column_stack([scaled, *waves])
 
 
 @dataclass(frozen=True)
 class Category:
-    """A column of words, as one 0/1 column for each word the pool knows.
+    """A categorical column, encoded as one 0/1 column for each category of the pool.
 
-    `written` says that the words stand in the file as they are, unlike true and false.
+    `written` says that the file contains the categories as text, unlike the booleans of a file.
     """
 
     name: str
@@ -51,34 +74,31 @@ class Category:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the columns it becomes."""
+        """Names of the features that the column becomes."""
         return tuple(f"{self.name}={value}" for value in self.values)
 
     def encode(self, codes: Int[np.ndarray, " n"]) -> Float[np.ndarray, "n d"]:
-        """Rows with a single one, or none where the word is unknown (-1)."""
+        """Return one-hot rows; a row of zeros where the category is unknown (-1)."""
         return (codes[:, None] == np.arange(len(self.values))).astype(np.float64)
 
-    def codes(self, words: pa.ChunkedArray) -> Int[np.ndarray, " n"]:
-        """Position of each word among those the pool knows, or -1; empty cells are filled."""
+    def codes(self, cells: pa.ChunkedArray) -> Int[np.ndarray, " n"]:
+        """Return the index of each cell's category, or -1 if unknown; fill missing values."""
         known = pa.array(self.values, pa.string())
         parts = [np.empty(0, np.int64)]
-        for chunk in words.chunks:
-            values, rows = word_table(chunk)
-            found = pc.fill_null(pc.index_in(values, value_set=known), -1).to_numpy()
-            parts.append(np.append(found, self.values.index(self.fill))[rows])
+        for chunk in cells.chunks:
+            values, rows = factorize(chunk)
+            codes = pc.fill_null(pc.index_in(values, value_set=known), -1).to_numpy()
+            parts.append(np.append(codes, self.values.index(self.fill))[rows])
         return np.concatenate(parts)
 
 
-Column = Number | Category
-
-
 def is_constant(column: Number, low: float, high: float) -> bool:
-    """Whether the column, with values from low to high, says nothing: one, up to rounding."""
+    """Whether a column with values from low to high is constant, up to rounding."""
     return bool(low == high or column.std <= 8 * np.finfo(float).eps)
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether cells of this kind are plain numbers."""
+    """Whether cells of this type are plain numbers."""
     return (
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
@@ -88,12 +108,12 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def is_time(kind: pa.DataType) -> bool:
-    """Whether cells of this kind are dates, times or durations."""
+    """Whether cells of this type are dates, times or durations."""
     return pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
 
 
 def is_category(kind: pa.DataType) -> bool:
-    """Whether cells of this kind are words."""
+    """Whether cells of this type are categorical: text, booleans or dictionaries."""
     if pa.types.is_dictionary(kind):
         return is_category(kind.value_type) or is_number(kind.value_type)
     return (
@@ -105,69 +125,69 @@ def is_category(kind: pa.DataType) -> bool:
 
 
 def to_numbers(column: pa.ChunkedArray) -> Float[np.ndarray, " n"]:
-    """Numbers, dates (in seconds) or nothing, as float64 with NaN for missing cells."""
+    """Return numbers, or times in seconds, as float64 with NaN for missing values."""
     kind = column.type
     if is_time(kind):
         return _seconds(column)
     if pa.types.is_float16(kind):
         column = column.cast(pa.float32())
-    # Whole numbers beyond 2^53 are rounded to the nearest float64, which is what is wanted here.
+    # Integers beyond 2^53 are rounded to the nearest float64, as intended here.
     values = column.cast(pa.float64(), safe=False).to_numpy()
     return np.asarray(values, dtype=np.float64)
 
 
-def to_words(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Words as strings, missing cells as nulls; a dictionary stays one, as words may be long."""
+def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return categories as strings; a dictionary stays one, as its strings may be long."""
     if pa.types.is_dictionary(column.type):
         return column.cast(pa.dictionary(pa.int64(), pa.string()))
     return column.cast(pa.string())
 
 
-def word_table(words: pa.Array) -> tuple[pa.Array, Int[np.ndarray, " n"]]:
-    """Different words, and which of them is in each cell; -1 where a cell is empty.
+def factorize(cells: pa.Array) -> tuple[pa.Array, Int[np.ndarray, " n"]]:
+    """Return the distinct strings, and the index of each cell's string; -1 for missing values.
 
-    >>> values, rows = word_table(pa.array(["b", "a", None, "b"]))
+    >>> values, rows = factorize(pa.array(["b", "a", None, "b"]))
     >>> values.to_pylist(), rows
     (['b', 'a'], array([ 0,  1, -1,  0]))
     """
-    if not pa.types.is_dictionary(words.type):
-        words = words.dictionary_encode()
-    # Other libraries count words in unsigned numbers, which have no place for -1.
-    rows = np.asarray(pc.fill_null(words.indices.cast(pa.int64()), -1).to_numpy(False))
-    values = words.dictionary
-    if values.null_count:  # the empty cell may be among the words, too
+    if not pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_encode()
+    # Other libraries write unsigned indices, which cannot represent -1.
+    rows = np.asarray(pc.fill_null(cells.indices.cast(pa.int64()), -1).to_numpy(False))
+    values = cells.dictionary
+    if values.null_count:  # a null can be one of the dictionary's values, too
         empty = np.append(np.asarray(values.is_null()), True)
         rows = np.where(empty[rows], -1, rows)
     return values, rows
 
 
-def to_objects(words: pa.ChunkedArray) -> Shaped[np.ndarray, " n"]:
-    """Words as Python's strings, of which equal ones in a dictionary are one; None where empty."""
+def to_objects(cells: pa.ChunkedArray) -> Shaped[np.ndarray, " n"]:
+    """Return Python strings, shared between equal cells of a dictionary; None for missing."""
     parts = [np.empty(0, dtype=object)]
-    for chunk in words.chunks:
-        values, rows = word_table(chunk)
+    for chunk in cells.chunks:
+        values, rows = factorize(chunk)
         parts.append(np.array([*values.to_pylist(), None], dtype=object)[rows])
     return np.concatenate(parts)
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column whose cells Python can hold: times, which may be too fine or too far, as text."""
+    """Return a column that Python can represent: times, which may be out of range, become text."""
     return column.cast(pa.string()) if pa.types.is_temporal(column.type) else column
 
 
 def missing(column: pa.ChunkedArray) -> Bool[np.ndarray, " n"]:
-    """Which cells are empty."""
+    """Return which cells are missing."""
     if pa.types.is_dictionary(column.type):
-        rows = [word_table(chunk)[1] for chunk in column.chunks]
+        rows = [factorize(chunk)[1] for chunk in column.chunks]
         return np.concatenate([np.empty(0, dtype=bool), *(part < 0 for part in rows)])
     return np.asarray(column.is_null().to_numpy(), dtype=bool)
 
 
 def _seconds(column: pa.ChunkedArray) -> Float[np.ndarray, " n"]:
-    """Times in seconds, the same for a time in every unit that it can be written in.
+    """Return times in seconds; the same time gives the same number in every unit.
 
-    >>> one, same = (pa.chunked_array([[1_500]]), pa.chunked_array([[1_500_000_000]]))
-    >>> _seconds(one.cast(pa.timestamp("ms"))) == _seconds(same.cast(pa.timestamp("ns")))
+    >>> ms, ns = (pa.chunked_array([[1_500]]), pa.chunked_array([[1_500_000_000]]))
+    >>> _seconds(ms.cast(pa.timestamp("ms"))) == _seconds(ns.cast(pa.timestamp("ns")))
     array([ True])
     """
     kind = column.type
@@ -185,8 +205,40 @@ def _seconds(column: pa.ChunkedArray) -> Float[np.ndarray, " n"]:
     return np.where(empty, np.nan, seconds + rest / each)
 
 
+def phases(seconds: Float[np.ndarray, " n"]) -> Float[np.ndarray, "3 n"]:
+    """Return how far times are through the day, the week and the year, from 0 to 1.
+
+    >>> phases(np.array([0.0, 86_400.0 * 4 + 21_600])).round(3)  # Thursday, 1 January; and Monday
+    array([[0.   , 0.25 ],
+           [0.429, 0.   ],
+           [0.   , 0.011]])
+    """
+    whole = np.floor(seconds / _DAY)
+    dates = whole.astype("datetime64[D]")
+    in_year = (dates - dates.astype("datetime64[Y]")).astype(np.float64)
+    return np.stack([seconds / _DAY - whole, (whole + 3) % 7 / 7, in_year / 366])
+
+
+def cycles_of(
+    kind: pa.DataType, low: float, high: float, spans: Float[np.ndarray, " 3"]
+) -> tuple[str, ...]:
+    """Return the cycles of times from low to high that say more than the time itself.
+
+    `spans` are the differences between the largest and the smallest phase of each cycle.
+    """
+    if pa.types.is_duration(kind):
+        return ()
+    if pa.types.is_time(kind):  # within half a day, midnight is on one side only
+        return ("hour",) if spans[0] >= 0.5 else ()
+    return tuple(
+        name
+        for (name, (long, apart)), span in zip(CYCLES.items(), spans.tolist(), strict=True)
+        if high - low >= long and span >= apart
+    )
+
+
 def shown(rows: Sequence[int] | Int[np.ndarray, " r"]) -> str:
-    """The first few rows of a longer list.
+    """Format the first few row numbers of a list.
 
     >>> shown([4, 8, 15, 16])
     'rows 4, 8, 15, ...'
@@ -195,26 +247,26 @@ def shown(rows: Sequence[int] | Int[np.ndarray, " r"]) -> str:
     return ("row " if len(rows) == 1 else "rows ") + listed + (", ..." if len(rows) > 3 else "")
 
 
-def counted(count: int, what: str) -> str:
-    """A number of things, in words.
+def counted(count: int, noun: str) -> str:
+    """Format a count with its noun, in singular or plural.
 
     >>> counted(1, "row"), counted(2000, "row")
     ('1 row', '2,000 rows')
     """
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnMoments:
     r"""Count, mean, sum of squared deviations and range of the finite numbers of each column.
 
-    Mean and spread count in units of $2^e$ and $4^e$, with $2^e$ near the largest magnitude, so
-    that squares of huge or tiny numbers neither overflow nor vanish. The mean has a `rest` that a
-    single float64 would round off: without it, means of parts that lie close together, far from
-    zero, would differ by rounding only.
+    Mean and spread are in units of $2^e$ and $4^e$, with $2^e$ near the largest magnitude, so that
+    squares of huge or tiny numbers neither overflow nor vanish. The mean has a `rest` that a single
+    float64 would round off: without it, the difference of two close means that are far from zero
+    would be rounding error only.
 
-    >>> one, other = (ColumnMoments.of(np.array([part])) for part in ([1.0, 2.0, np.nan], [6.0]))
-    >>> both = one.merge(other)
+    >>> a, b = (ColumnMoments.of(np.array([part])) for part in ([1.0, 2.0, np.nan], [6.0]))
+    >>> both = a.merge(b)
     >>> both.count, both.low, both.high, np.ldexp(both.mean, both.exponent)
     (array([3]), array([1.]), array([6.]), array([3.]))
     """
@@ -230,75 +282,72 @@ class ColumnMoments:
 
     @classmethod
     def of(cls, columns: Float[np.ndarray, "d n"]) -> "ColumnMoments":
-        """Those of d columns, or channels, in two passes; what is not finite is left out."""
+        """Compute the moments of d columns, or channels, in two passes, over finite numbers."""
         valid = np.isfinite(columns)
         whole = bool(valid.all())
         low = np.min(columns, axis=1, initial=np.inf, where=valid)
         high = np.max(columns, axis=1, initial=-np.inf, where=valid)
         exponent = _exponent(low, high)
-        # Column by column in memory, so that sums do not depend on how the columns came.
+        # C order, so that sums do not depend on the memory layout of the input.
         y = np.divide(np.where(valid, columns, 0.0), np.ldexp(1.0, exponent)[:, None], order="C")
         count = valid.sum(axis=1)
-        mean, rest = (_centred(y, count, valid, whole) for _ in range(2))
+        means = []
+        for _ in range(2):  # the second mean is what rounding left of the first
+            means.append(y.sum(axis=1) / np.maximum(count, 1))
+            y -= means[-1][:, None]
+            if not whole:
+                y[~valid] = 0.0
         spread = np.square(y, out=y).sum(axis=1)
         rising = np.asarray((columns[:, 1:] > columns[:, :-1]).all(axis=1))
-        return cls(count, exponent, *_two_sum(mean, rest), spread, low, high, rising)
+        return cls(count, exponent, *_two_sum(*means), spread, low, high, rising)
 
     def merge(self, other: "ColumnMoments") -> "ColumnMoments":
-        """Those of both, where the other's rows follow.
+        """Return the moments of both parts; the rows of `other` follow those of this part.
 
         Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983.
         """
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         exponent = _exponent(low, high)
-        one, two = (np.clip(part.exponent - exponent, -2200, 0) for part in (self, other))
-        mean, rest = np.ldexp(self.mean, one), np.ldexp(self.rest, one)
-        apart = (np.ldexp(other.mean, two) - mean) + (np.ldexp(other.rest, two) - rest)
+        shift1, shift2 = (np.clip(part.exponent - exponent, -2200, 0) for part in (self, other))
+        mean, rest = np.ldexp(self.mean, shift1), np.ldexp(self.rest, shift1)
+        apart = (np.ldexp(other.mean, shift2) - mean) + (np.ldexp(other.rest, shift2) - rest)
         count = self.count + other.count
         share = other.count / np.maximum(count, 1)
         mean, lost = _two_sum(mean, apart * share)
         between = np.square(apart) * (self.count * share)
-        inside = np.ldexp(self.spread, 2 * one) + np.ldexp(other.spread, 2 * two)
+        inside = np.ldexp(self.spread, 2 * shift1) + np.ldexp(other.spread, 2 * shift2)
         rising = self.rising & other.rising & (self.high < other.low)
         return ColumnMoments(
             count, exponent, *_two_sum(mean, lost + rest), inside + between, low, high, rising
         )
 
-    def numbers(self, names: Sequence[str], rows: int, scaled: bool) -> list[Number]:
-        """The scaling of each column over all rows, where the mean stands for what is missing."""
-        unit = np.ldexp(1.0, self.exponent)
-        fill = (unit * self.mean).tolist()
-        if not scaled:
-            plain = zip(names, fill, strict=True)
-            return [Number(name, 1.0, 0.0, 1.0, middle, scaled=False) for name, middle in plain]
-        parts = (unit.tolist(), self.mean.tolist(), np.sqrt(self.spread / rows).tolist(), fill)
-        return [Number(*one) for one in zip(names, *parts, strict=True)]
+    def at(self, places: Int[np.ndarray, " p"]) -> "ColumnMoments":
+        """Return the moments of some of the columns."""
+        return ColumnMoments(*(getattr(self, part.name)[places] for part in fields(self)))
+
+    def scaling(self, rows: int, scale: str | None, each: int = 1) -> Scaling:
+        """Return how to scale columns of so many rows.
+
+        Standard deviations are over all rows, with missing values replaced by the mean. A column is
+        constant if it is so up to rounding.
+        """
+        std = np.sqrt(self.spread / rows)
+        flat = (self.low >= self.high) | (std <= 8 * np.finfo(float).eps)
+        return Scaling.of(
+            scale, exponent=self.exponent, mean=self.mean, std=std, flat=flat, each=each
+        )
 
 
 def _exponent(low: Float[np.ndarray, " d"], high: Float[np.ndarray, " d"]) -> Int[np.ndarray, " d"]:
-    """Of the power of two at or below the largest magnitude; 0 without any number."""
+    """Return the exponent of the power of two at or below the largest magnitude; 0 if empty."""
     largest = np.where(low <= high, np.maximum(np.abs(low), np.abs(high)), 1.0)
     return np.frexp(largest)[1].astype(np.int64) - 1
-
-
-def _centred(
-    y: Float[np.ndarray, "d n"],
-    count: Int[np.ndarray, " d"],
-    valid: Bool[np.ndarray, "d n"],
-    whole: bool,
-) -> Float[np.ndarray, " d"]:
-    """Take the mean of each column from its valid numbers, in place; what was taken."""
-    mean = y.sum(axis=1) / np.maximum(count, 1)
-    y -= mean[:, None]
-    if not whole:
-        y[~valid] = 0.0
-    return mean
 
 
 def _two_sum(
     a: Float[np.ndarray, " d"], b: Float[np.ndarray, " d"]
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
-    """A sum and what its rounding lost (Knuth)."""
+    """Return a sum and its rounding error (Knuth's two-sum)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)

@@ -1,21 +1,31 @@
-"""Text with separators (CSV, TSV): read, and what its errors mean."""
+"""Read delimited text (CSV, TSV), and explain its errors."""
 
 import io
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from evgp._errors import DatasetError
 from evgp._reading import check_memory, is_utf8, opened, read_bytes, room
 from evgp.datasets.arrays import check_columns
 from evgp.datasets.columns import is_number
+from evgp.datasets.dialect import NAMES, checked_encoding, delimiter_of, encoding_of, recoded
+from evgp.datasets.formats import Recognised, recognise
 from evgp.datasets.parquet import native
+from evgp.errors import (
+    DatasetError,
+    EmptyFile,
+    EvgpError,
+    RaggedRow,
+    UnreadableFile,
+    WrongFormat,
+)
 
 _MOST_LINES = 100
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
@@ -24,43 +34,43 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 def check_quotes(
     path: Path, content: pa.Buffer | None, delimiter: str, types: Sequence[pa.DataType] = ()
 ) -> None:
-    """Refuse a quote that is never closed, or whose cell holds what look like rows of the table."""
+    """Refuse a quote that is never closed, or a quoted cell that seems to contain whole rows."""
     text = read_bytes(path) if content is None else content.to_pybytes()
     _check(path, text, delimiter, types)
 
 
 def _check(path: Path, text: bytes, delimiter: str, types: Sequence[pa.DataType]) -> None:
     mark = re.escape(delimiter.encode())
-    # A quote opens a cell only at its start; two in a row inside it stand for one.
+    # A quote is special only at the start of a cell; inside, two in a row stand for one.
     cells = re.compile(rb'(?:(?<=[\r\n%b])|\A(?:\xef\xbb\xbf)?)"([^"]*+(?:""[^"]*+)*+)("?)' % mark)
     ends = re.compile(rb" *(?:[\r\n%b]|\Z)" % mark)
     line, last = 1, 0
-    for found in cells.finditer(text):
-        inside, closed = found.groups()
+    for cell in cells.finditer(text):
+        inside, closed = cell.groups()
         if closed and b"\n" not in inside and b"\r" not in inside:
             continue
-        line += text[last : found.start(1)].count(b"\n")
-        last = found.start(1)
+        line += text[last : cell.start(1)].count(b"\n")
+        last = cell.start(1)
         lines = re.split(r"\r\n?|\n", inside.decode("utf-8", errors="replace"))
         if not closed:
-            what = "is never closed"
+            problem = "is never closed"
         elif len(lines) > _MOST_LINES:
-            what = f"is closed {len(lines) - 1:,} lines below"
-        elif not ends.match(text, found.end()):
-            what = "is closed in the midst of another cell"
+            problem = f"is closed {len(lines) - 1:,} lines below"
+        elif not ends.match(text, cell.end()):
+            problem = "is closed in the midst of another cell"
         elif _holds_rows(lines, delimiter, types):
-            what = f"takes in lines that look like rows of their own ({len(lines) - 1:,})"
+            problem = f"takes in lines that look like rows of their own ({len(lines) - 1:,})"
         else:
             continue
         raise DatasetError(
             f"{path}: expected a closing quote for each opening one, but the quote that opens in "
-            f"line {line:,} {what}; fix that line (a quote inside a cell is written twice), or "
+            f"line {line:,} {problem}; fix that line (a quote inside a cell is written twice), or "
             "save the table as Parquet if the text is meant so"
         )
 
 
 def _holds_rows(lines: Sequence[str], delimiter: str, types: Sequence[pa.DataType]) -> bool:
-    """Whether the lines of a cell are the end of one row, whole rows, and the start of another."""
+    """Whether the lines of a cell look like the end of a row, whole rows, and a row's start."""
     width = len(types)
     if width < 2 or len(lines) < 2:
         return False
@@ -74,28 +84,92 @@ def _holds_rows(lines: Sequence[str], delimiter: str, types: Sequence[pa.DataTyp
     return len(numbers) >= 2 and all(_NUMBER.fullmatch(cell) for cell in numbers)
 
 
-_SHOWN = {"\t": "tab"}
 _RAGGED = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", re.DOTALL)
 _HEAD = 2**20
-# A row must fit into a block: wide enough for half a million columns.
+# Bytes of a block. A row must fit into one: enough for half a million columns.
 _BLOCK = 2**23
 
 
-def read_separated(
-    path: Path, delimiter: str, packed: bool, text: Sequence[str], guessed: bool
-) -> pa.Table:
-    """Read one file; `guessed` says that nobody chose the delimiter, so it may be wrong."""
-    delimiter = sign_of(delimiter)
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n"':
-        raise DatasetError(f"expected a delimiter of one character, or 'tab', got {delimiter!r}")
-    check_memory(path.stat().st_size, str(path))  # its letters alone
-    content = _unpacked(path) if packed else None
-    lines = _first_lines(path, content)
-    check_columns(lines[0].count(delimiter) + 1, str(path))
-    check_memory(_need(path, content, delimiter), str(path))
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is written; what is None is recognised, and said in a `DataWarning`."""
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.decimal not in (None, ".", ","):
+            raise DatasetError(f"expected decimal as '.' or ',', got {self.decimal!r}")
+        if self.encoding is not None:
+            object.__setattr__(self, "encoding", checked_encoding(self.encoding))
+        if self.delimiter is None:
+            return
+        sign = sign_of(self.delimiter)
+        if len(sign) != 1 or not sign.isascii() or sign in '\r\n"':
+            raise DatasetError(f"expected a delimiter of one character, or 'tab', got {sign!r}")
+        if sign == self.decimal:
+            raise DatasetError(f"expected another sign between columns than in numbers: {sign!r}")
+        object.__setattr__(self, "delimiter", sign)
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file in UTF-8: the file itself, or its content in memory, and its delimiter."""
+
+    path: Path
+    content: pa.Buffer | None
+    delimiter: str
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, path: Path, dialect: Dialect, usual: str, content: pa.Buffer | None = None
+    ) -> "TextFile":
+        """Recognise the encoding and the delimiter; `usual` is the delimiter of this kind."""
+        if content is None:
+            check_memory(path.stat().st_size, str(path))  # the text alone
+        notes = []
+        encoding = dialect.encoding or encoding_of(path, content)
+        content = recoded(path, content, encoding)
+        delimiter = dialect.delimiter or delimiter_of(path, content, usual)
+        if dialect.encoding is None and encoding != "utf-8":
+            notes.append(f"recognised text in {encoding}; pass encoding= if letters are wrong")
+        if dialect.delimiter is None and delimiter != usual:
+            shown = NAMES.get(delimiter, delimiter)
+            notes.append(f"recognised {shown!r} between columns; pass delimiter= if that is wrong")
+        return cls(path, content, delimiter, tuple(notes))
+
+
+def read_separated(file: TextFile, dialect: Dialect, text: Sequence[str]) -> Recognised:
+    """Read one file, with its numbers and dates; the columns in `text` stay text."""
+    data = _checked(file, dialect, text)
+    found = recognise(data, dialect.decimal, text)
+    floats = [field.name for field in data.schema if pa.types.is_floating(field.type)]
+    if dialect.decimal is None and found.decimal == "," and floats:
+        # Arrow took '1.234' for a number below two, but where commas are decimals it is not.
+        again = recognise(_checked(file, dialect, (*text, *floats)), None, text)
+        if again.decimal == ",":
+            rest = [name for name in floats if name not in again.formats]
+            table = again.data
+            for name in rest:
+                table = table.set_column(table.schema.get_field_index(name), name, data[name])
+            found = replace(again, data=table)
+    return replace(found, notes=(*file.notes, *found.notes))
+
+
+def _checked(file: TextFile, dialect: Dialect, text: Sequence[str]) -> pa.Table:
+    """Parse a file, and refuse one whose quotes, header or delimiter are not right."""
+    path, content, delimiter = file.path, file.content, file.delimiter
+    guessed = dialect.delimiter is None
+    lines, need = _measured(path, content, delimiter)
+    if not lines:
+        raise WrongFormat.of(DatasetError)(str(path), "a table", "an empty file")
+    check_memory(need, str(path))
     try:
-        data = _parse(path, content, delimiter, text)
-        data = data.rename_columns(_clean(data.column_names))
+        data = _parse(path, content, delimiter, text, dialect.decimal or ".")
+        names = [name.strip() or f"Unnamed: {j}" for j, name in enumerate(data.column_names)]
+        data = data.rename_columns(names)
     except UnicodeDecodeError as error:
         raise _not_utf8(path, "other bytes in the column names") from error
     except pa.ArrowInvalid as error:
@@ -104,17 +178,18 @@ def read_separated(
         raise _explained(path, content, delimiter, str(error)) from error
     if data.num_columns == 1:
         _check_delimiter(path, lines, delimiter, guessed)
-    _check_header(path, data.column_names)
-    for name, column in zip(data.column_names, data.columns, strict=True):
+    _check_header(path, names)
+    for name, column in zip(names, data.columns, strict=True):
         if pa.types.is_binary(column.type):
             raise _not_utf8(path, f"other bytes in column {name!r}")
-    if any(_has_lines(column) for column in data.columns):
+    texts = [column for column in data.columns if pa.types.is_string(column.type)]
+    if any(pc.any(pc.match_substring_regex(text, r"[\r\n]")).as_py() for text in texts):
         check_quotes(path, content, delimiter, data.schema.types)
     return data
 
 
 def sign_of(delimiter: str) -> str:
-    """The sign that is meant by the name of a delimiter.
+    """Return the character that a delimiter's name stands for.
 
     >>> sign_of("tab"), sign_of(";")
     ('\\t', ';')
@@ -122,50 +197,51 @@ def sign_of(delimiter: str) -> str:
     return {"tab": "\t", "\\t": "\t", "space": " "}.get(delimiter, delimiter)
 
 
-def _has_lines(column: pa.ChunkedArray) -> bool:
-    if not pa.types.is_string(column.type):
-        return False
-    return bool(pc.any(pc.match_substring_regex(column, r"[\r\n]")).as_py())
-
-
 def _parse(
-    path: Path, content: pa.Buffer | None, delimiter: str, text: Sequence[str], **options: object
+    path: Path,
+    content: pa.Buffer | None,
+    delimiter: str,
+    text: Sequence[str],
+    decimal: str = ".",
+    **options: object,
 ) -> pa.Table:
-    # A name that was not UTF-8 has surrogates: no column has it, and pyarrow cannot look for it.
-    words = [name for name in text if is_utf8(name)]
+    # Names that were not UTF-8 have surrogates: no column has such a name, and pyarrow refuses it.
+    valid = [name for name in text if is_utf8(name)]
     return pyarrow.csv.read_csv(
         native(path) if content is None else pa.BufferReader(content),
         read_options=pyarrow.csv.ReadOptions(**({"block_size": _BLOCK} | options)),
         parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
-            strings_can_be_null=True, column_types={name: pa.string() for name in words}
+            strings_can_be_null=True,
+            column_types={name: pa.string() for name in valid},
+            decimal_point=decimal,
         ),
     )
 
 
-# Tables of numbers pack about 3 to 1, the most repetitive of words about 100 to 1.
+# Tables of numbers compress about 3 to 1, the most repetitive text about 100 to 1.
 _BOMB_RATIO = 300
 _BOMB_BYTES = 2**26
 _CHUNK = 2**24
-# Bytes that a cell takes beside its letters, whatever it holds; and those of a column of its own.
+# Bytes of memory for each cell in addition to its text, and for each column.
 _CELL, _COLUMN = 9, 15_000
 
 
-def _unpacked(path: Path) -> pa.Buffer:
-    """A gzip file in memory, stopped when it grows beyond what may be read."""
-    limit, unpacked = room(), io.BytesIO()
-    with opened(path) as packed:
-        size = os.fstat(packed.fileno()).st_size
+def unpacked(path: Path, codec: str = "gzip", packed: pa.Buffer | None = None) -> pa.Buffer:
+    """Unpack a gzip or zstd file, or its bytes, into memory; stop if it grows beyond the limit."""
+    limit, content = room(), io.BytesIO()
+    with opened(path) if packed is None else io.BytesIO(packed) as source:
+        size = os.fstat(source.fileno()).st_size if packed is None else packed.size
         try:
-            with pa.CompressedInputStream(pa.PythonFile(packed, "r"), "gzip") as stream:
+            with pa.CompressedInputStream(pa.PythonFile(source, "r"), codec) as stream:
                 while chunk := stream.read(_CHUNK):
-                    unpacked.write(chunk)
-                    _check_unpacked(path, size, unpacked.tell(), limit)
+                    content.write(chunk)
+                    _check_unpacked(path, size, content.tell(), limit)
         except (OSError, zlib.error, pa.ArrowException) as error:
-            raise DatasetError(
-                f"{path}: expected a gzip file, got one that is cut short or damaged; pack it again"
+            raise WrongFormat.of(DatasetError)(
+                str(path), f"a {codec} file", "one that is cut short or damaged", "pack it again"
             ) from error
-    return pa.py_buffer(unpacked.getbuffer())
+    return pa.py_buffer(content.getbuffer())
 
 
 def _check_unpacked(path: Path, packed: int, size: int, limit: int) -> None:
@@ -175,101 +251,88 @@ def _check_unpacked(path: Path, packed: int, size: int, limit: int) -> None:
             "one, unpack it first"
         )
     if size > limit:
-        raise DatasetError(
-            f"{path}: unpacks to more than {limit / 1e9:,.1f} GB, which is all that may be read "
-            "into memory; unpack it and read fewer rows"
+        raise UnreadableFile.of(DatasetError)(
+            str(path),
+            f"unpacks to more than {limit / 1000000000.0:,.1f} GB, which is all that may be "
+            "read into memory",
+            "unpack it and read fewer rows",
         )
 
 
-def _need(path: Path, content: pa.Buffer | None, delimiter: str) -> int:
-    """Bytes that a table takes at most in memory: its letters, and something for each cell."""
-    sign, size, cells, columns = delimiter.encode(), 0, 0, 0
-    for chunk in _chunks(path, content):
-        if not size:
-            columns = chunk.split(b"\n", 1)[0].count(sign) + 1
-        size += len(chunk)
-        cells += chunk.count(sign) + chunk.count(b"\n") + chunk.count(b"\r")
-    held = 0 if content is None else content.size
-    return held + size + _CELL * cells + _COLUMN * columns
-
-
-def _chunks(path: Path, content: pa.Buffer | None) -> Iterator[bytes]:
-    if content is not None:
-        for start in range(0, content.size, _CHUNK):
-            yield content.slice(start, min(_CHUNK, content.size - start)).to_pybytes()
-        return
-    with opened(path) as stream:
+def _measured(path: Path, content: pa.Buffer | None, delimiter: str) -> tuple[list[str], int]:
+    """Return the first two lines, and an upper bound of the table's memory in bytes."""
+    mark, size, cells = delimiter.encode(), 0, 0
+    lines: list[str] = []
+    with opened(path) if content is None else pa.BufferReader(content) as stream:
         while chunk := stream.read(_CHUNK):
-            yield chunk
+            if not size:
+                lines = _first_lines(path, chunk)
+                check_columns(lines[0].count(delimiter) + 1, str(path))
+            size += len(chunk)
+            cells += chunk.count(mark) + chunk.count(b"\n") + chunk.count(b"\r")
+    held = 0 if content is None else content.size
+    columns = lines[0].count(delimiter) + 1 if lines else 0
+    return lines, held + size + _CELL * cells + _COLUMN * columns
 
 
-def _first_lines(path: Path, content: pa.Buffer | None) -> list[str]:
-    """The line of names and the first of data, as far as there are such."""
-    head = next(_chunks(path, content), b"")
-    # A second line is only wanted where lines are short.
+def _first_lines(path: Path, head: bytes) -> list[str]:
+    """Return the header line and the first line of data, if there are any."""
+    # The second line is needed only if lines are short.
     head = head[: _HEAD if b"\n" in head[:_HEAD] else len(head)]
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise _not_utf8(path, "UTF-16", "utf-16")
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
     filled = [line for line in lines if line.strip()]
     if not filled:
-        raise DatasetError(f"{path}: expected a table, got an empty file")
+        raise EmptyFile(str(path))
     return filled[:2]
 
 
 def _check_delimiter(path: Path, lines: Sequence[str], delimiter: str, guessed: bool) -> None:
-    """Say which delimiter was meant; one that somebody chose is doubted only by two lines."""
+    """Suggest the right delimiter; doubt one that the user chose only if two lines agree."""
     first, last = lines[0], lines[-1]
     for other in ";\t|,":
         meant = guessed or first.count(other) == last.count(other)
         if other != delimiter and other in first and delimiter not in first and meant:
-            shown = _SHOWN.get(other, other)
-            raise DatasetError(
-                f"{path}: expected columns divided by {_SHOWN.get(delimiter, delimiter)!r}, got "
-                f"{shown!r}; pass delimiter={shown!r}"
+            shown = NAMES.get(other, other)
+            raise WrongFormat.of(DatasetError)(
+                str(path),
+                f"columns divided by {NAMES.get(delimiter, delimiter)!r}",
+                repr(shown),
+                f"pass delimiter={shown!r}",
             )
 
 
-def _explained(path: Path, content: pa.Buffer | None, delimiter: str, message: str) -> DatasetError:
+def _explained(path: Path, content: pa.Buffer | None, delimiter: str, message: str) -> EvgpError:
     if "straddl" in message:
-        return DatasetError(f"{path}: a row is longer than {_BLOCK:,} bytes; is a quote left open?")
+        why = f"a row is longer than {_BLOCK:,} bytes"
+        return UnreadableFile.of(DatasetError)(str(path), why, "is a quote left open?")
     if _RAGGED.search(message):
-        # Only one thread counts lines.
+        # Arrow reports line numbers only if it reads with a single thread.
         try:
             _parse(path, content, delimiter, (), use_threads=False)
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             message = str(error)
-        if found := _RAGGED.search(message):
-            line, expected, got = found.groups()
-            where = f"line {int(line):,}" if line else "a line"
-            return DatasetError(
-                f"{path}: expected {expected} columns in each line, as in the first, got {got} in "
-                f"{where}; fix that line, or check the delimiter"
-            )
+        if match := _RAGGED.search(message):
+            line, expected, got = match.groups()
+            return RaggedRow(str(path), int(line) if line else None, int(expected), int(got))
     if "Empty CSV" in message or "cannot infer number of columns" in message:
-        return DatasetError(f"{path}: expected rows of data, got column names only")
+        return EmptyFile(str(path), "rows of data", "column names only")
     return DatasetError(f"{path}: cannot be read as a table ({message.splitlines()[0]})")
 
 
-def _clean(names: Sequence[str]) -> list[str]:
-    return [name.strip() or f"Unnamed: {j}" for j, name in enumerate(names)]
-
-
 def _check_header(path: Path, names: Sequence[str]) -> None:
-    """A first line of numbers is data, unless it simply counts the columns."""
+    """Refuse a first line of numbers, which is data, unless it simply counts the columns."""
     if list(names) in ([str(j) for j in range(a, a + len(names))] for a in (0, 1)):
         return
     cast = pc.match_substring_regex(pa.array(names), r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
     if pc.all(cast).as_py():
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        raise DatasetError(
-            f"{path}: expected column names in the first line, got numbers ({shown}); put a line "
-            "of names first"
+        raise WrongFormat.of(DatasetError)(
+            str(path),
+            "column names in the first line",
+            f"numbers ({shown})",
+            "put a line of names first",
         )
 
 
-def _not_utf8(path: Path, what: str, coding: str = "latin1") -> DatasetError:
-    return DatasetError(
-        f"{path}: expected text in UTF-8, got {what}; convert it, for example with "
-        f"iconv -f {coding} -t utf-8"
-    )
+def _not_utf8(path: Path, what: str) -> EvgpError:
+    return WrongFormat.of(DatasetError)(str(path), "text in UTF-8", what, "pass another encoding=")

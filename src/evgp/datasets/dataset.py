@@ -1,8 +1,9 @@
 """A pool to choose from and a test part to be good on, with their labels, scaled by the pool."""
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from math import frexp, ldexp
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -10,20 +11,41 @@ from jaxtyping import Float, Int, Shaped, UInt8
 from torch import Tensor
 
 from evgp._checks import integer, seed_of
-from evgp._errors import DatasetError
 from evgp.datasets.columns import Number, is_constant
+from evgp.datasets.pool_data import ReadOptions, read_with
+from evgp.errors import DatasetError, DataWarning
 
 Kind: TypeAlias = Literal["regression", "classification"]
+
+
+@dataclass(frozen=True, eq=False)
+class RawParts:
+    """The pool and the test part as they came: arrays, or tables with how to read them."""
+
+    pool: Any
+    test: Any
+    options: ReadOptions = ReadOptions()
+
+    def scaled(
+        self, scale: str | None, count: int
+    ) -> tuple[Shaped[Tensor, " n *d"], Shaped[Tensor, " m *d"]]:
+        """Return the first rows of the pool, and the test part, with the scaling of the former."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # said when the data were loaded
+            options = replace(self.options, scale=scale)
+            data = read_with(self.pool[:count], options)
+            return data.in_memory, data.tensor_like(self.test)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """A pool and a test part, scaled by the pool, and where they come from.
 
-    Targets of a regression are one float64 column with mean 0 and deviation 1 over the pool; in
-    the unit of the data they are `y * y_std + y_mean`. Those of a classification are 0, 1, ...,
-    and `class_names` says what for. `rows` and `rows_test` are the rows they have at their source:
-    both count through one table, except where the data came as a train part and a test part.
+    Targets of a regression are one float64 column with mean 0 and standard deviation 1 over the
+    pool; in the unit of the data they are `y * y_std + y_mean`. Those of a classification are 0, 1,
+    ..., and `class_names` says what for. `rows` and `rows_test` are the rows they have at their
+    source: both count through one table, except where the data came as a train part and a test
+    part. `raw` are the parts as they came, for another scaling.
 
     >>> import torch
     >>> x = torch.zeros(2, 3, dtype=torch.float64)
@@ -46,6 +68,13 @@ class Dataset:
     rows_test: Int[Tensor, " m"] | None = None
     y_mean: float = 0.0
     y_std: float = 1.0
+    raw: RawParts | None = None
+
+    def scaled(self, scale: str | None) -> tuple[Shaped[Tensor, " n *d"], Shaped[Tensor, " m *d"]]:
+        """Return the pool and the test part, scaled as `evgp.pick` scales such a pool."""
+        if self.raw is None or scale == "columns":
+            return self.x, self.x_test
+        return self.raw.scaled(scale, len(self.x))
 
     def __repr__(self) -> str:
         kind = f"{self.kind} of {self.classes} classes" if self.classes else self.kind
@@ -91,7 +120,7 @@ def _scaling(values: Float[np.ndarray, " n"]) -> Number:
 def scaled_columns(
     x: Shaped[np.ndarray, "n d"], x_test: Shaped[np.ndarray, "m d"]
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
-    """Columns with mean 0 and deviation 1 over the pool; those constant there become 0 in both.
+    """Columns with mean 0 and standard deviation 1 over the pool; constant ones become 0 in both.
 
     >>> scaled_columns(np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([[5.0, 6.0]]))[1]
     tensor([[3., 0.]], dtype=torch.float64)
@@ -110,7 +139,7 @@ def scaled_columns(
 def scaled_images(
     x: UInt8[np.ndarray, "n c h w"], x_test: UInt8[np.ndarray, "m c h w"]
 ) -> tuple[Float[Tensor, "n c h w"], Float[Tensor, "m c h w"]]:
-    """Channels with mean 0 and deviation 1 over the pool; the sums are exact, in whole numbers."""
+    """Channels with mean 0 and standard deviation 1 over the pool; sums are exact integers."""
     total = np.zeros(x.shape[1], np.int64)
     squares = np.zeros(x.shape[1], np.int64)
     for start in range(0, len(x), _IMAGES):
@@ -134,7 +163,7 @@ def _shifted(
 def scaled_targets(
     y: Float[np.ndarray, " n"], y_test: Float[np.ndarray, " m"], source: str
 ) -> tuple[Float[Tensor, "n 1"], Float[Tensor, "m 1"], float, float]:
-    """Targets with mean 0 and deviation 1 over the pool, and what these were.
+    """Targets with mean 0 and standard deviation 1 over the pool, and what these were.
 
     >>> scaled_targets(np.array([1.0, 3.0]), np.array([5.0]), "two")
     (tensor([[-1.],

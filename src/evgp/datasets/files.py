@@ -1,4 +1,4 @@
-"""Files that are whole or not there: every output of this package is written through here."""
+"""Write files atomically: every output of this package is complete, or not there at all."""
 
 import csv
 import errno
@@ -11,14 +11,25 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from evgp._checks import path_of
-from evgp._errors import DatasetError, DataWarning, DiskFull, EvgpError
+from evgp._extras import EXTRAS, lacking
+from evgp.errors import (
+    CannotWrite,
+    DatasetError,
+    DataWarning,
+    DiskFull,
+    DoesNotFit,
+    EvgpError,
+    WrongEnding,
+    WrongFormat,
+)
 
-# NumPy says how much it could not write, but not why.
+# NumPy reports how much it could not write, but not why.
 _NUMPY = re.compile(r"\d+ requested and \d+ written")
 _WHY = {
     errno.ENOSPC: "the disk is full",
@@ -26,7 +37,7 @@ _WHY = {
     errno.EFBIG: "the file would be larger than this system allows (ulimit -f)",
 }
 ADVICE = "make room there, or write to a folder on another disk, and run again"
-# For files of a run that goes on where it was.
+# Advice for the files of a run that can be resumed.
 KEPT = (
     "make room there, or name a folder on a larger disk (cache=), and run again: what was "
     "finished is kept"
@@ -35,10 +46,10 @@ KEPT = (
 
 @contextmanager
 def naming(path: str | Path, *aliases: object, advice: str = ADVICE) -> Iterator[None]:
-    """What goes wrong while a file is written, as an error that names it.
+    """Turn errors while a file is written into errors that name the file.
 
-    A write to an open file says neither which file it was nor what to do. `aliases` are other names
-    of the file, such as that of the part that will replace it.
+    An error while writing to an open file says neither which file it was nor what to do. `aliases`
+    are other names of the file, such as that of the temporary file that will replace it.
     """
     try:
         yield
@@ -55,14 +66,14 @@ def naming(path: str | Path, *aliases: object, advice: str = ADVICE) -> Iterator
 
 
 def full(path: str | Path, why: str = _WHY[errno.ENOSPC], advice: str = ADVICE) -> DiskFull:
-    """The error for a file that there is no room for."""
+    """Return the error for a file that does not fit on the disk."""
     return DiskFull(f"{path}: {why}, in the folder {Path(os.path.realpath(path)).parent}; {advice}")
 
 
 def reserve(path: str | Path, name: str | Path | None = None) -> None:
-    """Have the disk set aside all of a sparse file: writing to a map has no way to say no.
+    """Allocate all of a sparse file on disk, because a memory map cannot report a full disk.
 
-    `name` is what the file will be called, for errors.
+    `name` is the file's final name, for error messages.
     """
     handle = os.open(path, os.O_RDWR)
     try:
@@ -72,7 +83,7 @@ def reserve(path: str | Path, name: str | Path | None = None) -> None:
         if error.errno in _WHY:
             with naming(path if name is None else name, advice=KEPT):
                 raise
-        # Some file systems cannot.
+        # Some file systems cannot preallocate.
     finally:
         os.close(handle)
 
@@ -84,28 +95,30 @@ def check_room(folder: str | Path, need: int) -> None:
         place = place.parent
     free = shutil.disk_usage(place).free
     if need > free:
-        raise DatasetError(
-            f"{folder}: the features need {need / 1e6:,.1f} MB, and {free / 1e6:,.1f} MB are free "
-            "on this disk; name a folder on a larger one (cache=), or use fewer features"
-        )
+        where = "are free on this disk"
+        advice = "name a folder on a larger one (cache=), or use fewer features"
+        raise DoesNotFit.of(DatasetError)(str(folder), need, free, where, advice)
 
 
 Columns = Mapping[str, Sequence[object]]
-# What a spreadsheet takes a formula by.
+# Characters that start a formula in a spreadsheet.
 FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 @runtime_checkable
 class Writes(Protocol):
-    """What takes text."""
+    """A text stream to write to."""
 
     def write(self, text: str, /) -> object: ...
 
 
 @dataclass(frozen=True)
 class _Lines:
-    """Rows that end in a line feed; `csv` quotes a carriage return only if rows end in one."""
+    """A stream that ends rows in a line feed.
+
+    `csv` quotes carriage returns only if its rows end in one, so it is removed afterwards.
+    """
 
     stream: Writes
 
@@ -115,9 +128,9 @@ class _Lines:
 
 @contextmanager
 def atomic(path: str | Path, *, advice: str = ADVICE) -> Iterator[Path]:
-    """A temporary sibling to write to; it becomes `path` on success and vanishes on any failure.
+    """Yield a temporary file next to `path`, which replaces `path` on success only.
 
-    Errors of the disk name `path`; `advice` is what to do where it is full.
+    Disk errors name `path`; `advice` says what to do if the disk is full.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -126,10 +139,12 @@ def atomic(path: str | Path, *, advice: str = ADVICE) -> Iterator[Path]:
     ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
     [('note.txt', 'whole')]
     """
-    # A link stays a link: what it points to is replaced.
+    # A link stays a link; its target is replaced.
     target = Path(os.path.realpath(path))
     if target.exists() and not (target.is_file() or target.is_dir()):
-        raise DatasetError(f"{path}: expected a plain file, or none yet, got another kind of file")
+        raise WrongFormat.of(DatasetError)(
+            str(path), "a plain file, or none yet", "another kind of file"
+        )
     part = target.with_name(f".evgp-{secrets.token_hex(8)}.part")
     with naming(path, str(part), part, advice=advice):
         try:
@@ -144,9 +159,9 @@ def atomic(path: str | Path, *, advice: str = ADVICE) -> Iterator[Path]:
 
 
 def write_rows(path: str | Path, columns: Columns) -> None:
-    """Write named columns as CSV, TSV, JSON lines or Parquet, by the end of the file's name.
+    """Write named columns as CSV, TSV, JSON lines, Parquet or Excel, depending on the suffix.
 
-    In CSV and TSV, text like a formula gets a single quote in front, with a `DataWarning`.
+    In CSV and TSV, text that looks like a formula gets a leading quote, with a `DataWarning`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -163,29 +178,31 @@ def write_rows(path: str | Path, columns: Columns) -> None:
     with atomic(path) as part:
         _WRITERS[suffix](part, columns)
     if risky:
-        cells = "1 cell starts" if risky == 1 else f"{risky:,} cells start"
+        looks = "1 cell looks" if risky == 1 else f"{risky:,} cells look"
+        formula = "a spreadsheet formula and was" if risky == 1 else "spreadsheet formulas and were"
         warnings.warn(
-            f"{path}: {cells} with a sign that a spreadsheet would take for a formula, and got a "
-            "single quote in front; .jsonl and .parquet keep text as it is",
+            f"{path}: {looks} like {formula} prefixed with a single quote; .jsonl and .parquet "
+            "keep text as it is",
             DataWarning,
             stacklevel=2,
         )
 
 
 def harmless(columns: Columns) -> tuple[Columns, int]:
-    """Text that a spreadsheet would run as a formula, with a quote in front, and how much of it.
+    """Add a quote before text that a spreadsheet would run as a formula, and count such cells.
 
     >>> harmless({"id": ["=1+2", "-3", "a"], "gain": [-0.5, 1.0, 2.0]})
     ({'id': ["'=1+2", '-3', 'a'], 'gain': [-0.5, 1.0, 2.0]}, 1)
     """
-    made: dict[str, list[object]] = {}
+    escaped: dict[str, list[object]] = {}
     count = 0
     for name, cells in columns.items():
         risky = [isinstance(cell, str) and _is_formula(cell) for cell in cells]
         free = f"'{name}" if _is_formula(name) and f"'{name}" not in columns else name
-        made[free] = [f"'{cell}" if bad else cell for cell, bad in zip(cells, risky, strict=True)]
+        pairs = zip(cells, risky, strict=True)
+        escaped[free] = [f"'{cell}" if bad else cell for cell, bad in pairs]
         count += sum(risky) + (free != name)
-    return made, count
+    return escaped, count
 
 
 def _is_formula(cell: str) -> bool:
@@ -194,7 +211,7 @@ def _is_formula(cell: str) -> bool:
 
 @contextmanager
 def written(path: str | Path, text: str) -> Iterator[None]:
-    """A text on the disk in UTF-8, that gets its name once the block has succeeded too."""
+    """Write text in UTF-8; the file gets its name only if the block succeeds too."""
     with atomic(path) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
         _flush(part)
@@ -202,33 +219,34 @@ def written(path: str | Path, text: str) -> Iterator[None]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text in UTF-8, whole or not at all."""
+    """Write text in UTF-8, completely or not at all."""
     with written(path, text):
         pass
 
 
 def check_writable(path: str | Path, suffixes: Sequence[str] = ()) -> None:
-    """Refuse a path that could not be written, before anything is computed.
+    """Refuse a path that cannot be written, before anything is computed.
 
-    >>> check_writable("picks.xlsx")
+    >>> check_writable("a.ods")
     Traceback (most recent call last):
     ...
-    evgp._errors.DatasetError: picks.xlsx: expected a name ending in .csv, .tsv, .jsonl or .parquet
+    evgp.errors.WrongEnding: a.ods: expected a name ending in .csv, .tsv, .jsonl, .parquet or .xlsx
     """
     path = path_of(path, "path", error=DatasetError)
     known = tuple(suffixes) or tuple(_WRITERS)
     if path.is_dir():
-        raise DatasetError(f"{path}: expected a file to write to, got a directory; add a file name")
+        raise CannotWrite(str(path), "this is a directory", "add a file name")
     if path.suffix.lower() not in known:
-        shown = ", ".join(known[:-1]) + " or " + known[-1] if len(known) > 1 else known[0]
-        raise DatasetError(f"{path}: expected a name ending in {shown}")
+        raise WrongEnding(str(path), known)
+    if path.suffix.lower() == ".xlsx" and EXTRAS["excel"].absent():
+        raise CannotWrite(str(path), lacking("excel"), "or choose another ending, such as .csv")
     if path.exists() and not path.is_file():
-        raise DatasetError(f"{path}: expected a plain file to write to, got a device or pipe")
+        raise CannotWrite(str(path), "this is a device or a pipe", "choose another name")
     parent = Path(os.path.realpath(path)).parent
     if not parent.is_dir():
-        raise DatasetError(f"{path}: the folder {parent} does not exist; create it first")
+        raise CannotWrite(str(path), f"the folder {parent} does not exist", "create it first")
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise DatasetError(f"{path}: the folder {parent} may not be written to")
+        raise CannotWrite(str(path), f"the folder {parent} may not be written to")
 
 
 def write_separated(stream: Writes, columns: Columns, delimiter: str) -> None:
@@ -244,14 +262,9 @@ def write_separated(stream: Writes, columns: Columns, delimiter: str) -> None:
     writer.writerows(zip(*columns.values(), strict=True))
 
 
-def _write_csv(part: Path, columns: Columns) -> None:
+def _write_separated(part: Path, columns: Columns, delimiter: str) -> None:
     with part.open("w", encoding="utf-8", newline="") as stream:
-        write_separated(stream, columns, ",")
-
-
-def _write_tsv(part: Path, columns: Columns) -> None:
-    with part.open("w", encoding="utf-8", newline="") as stream:
-        write_separated(stream, columns, "\t")
+        write_separated(stream, columns, delimiter)
 
 
 def _write_jsonl(part: Path, columns: Columns) -> None:
@@ -266,12 +279,34 @@ def _write_parquet(part: Path, columns: Columns) -> None:
     import pyarrow.parquet as pq
 
     table = pa.table({name: pa.array(cells) for name, cells in columns.items()})
-    with part.open("wb") as stream:  # pyarrow opens no name that is not UTF-8
+    with part.open("wb") as stream:  # pyarrow cannot open names that are not UTF-8
         pq.write_table(table, stream, write_page_checksum=True)
 
 
+def _write_xlsx(part: Path, columns: Columns) -> None:
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("picks")
+
+    def as_cell(value: object) -> object:
+        if value is None or isinstance(value, bool | int | float):
+            return _plain(value)
+        cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("\ufffd", str(value)))
+        cell.data_type = "s"  # text that begins with = is no formula
+        return cell
+
+    sheet.append([as_cell(name) for name in columns])
+    for cells in zip(*columns.values(), strict=True):
+        sheet.append([as_cell(cell) for cell in cells])
+    with part.open("wb") as stream:
+        book.save(stream)
+
+
 def _plain(cell: object) -> object:
-    """JSON knows no NaN."""
+    """Replace NaN and infinity, which JSON does not have, by None."""
     return None if isinstance(cell, float) and not isfinite(cell) else cell
 
 
@@ -284,8 +319,48 @@ def _flush(path: Path) -> None:
 
 
 _WRITERS: Mapping[str, Callable[[Path, Columns], None]] = {
-    ".csv": _write_csv,
-    ".tsv": _write_tsv,
+    ".csv": partial(_write_separated, delimiter=","),
+    ".tsv": partial(_write_separated, delimiter="\t"),
     ".jsonl": _write_jsonl,
     ".parquet": _write_parquet,
+    ".xlsx": _write_xlsx,
 }
+
+
+def copy_files(folder: str | Path, files: Mapping[str, Path]) -> None:
+    """Copy files into a new or empty folder under new names: all of them, or none.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     _ = Path(place, "cat.png").write_text("image")
+    ...     copy_files(Path(place, "picks"), {"1_cat.png": Path(place, "cat.png")})
+    ...     [file.name for file in Path(place, "picks").iterdir()]
+    ['1_cat.png']
+    """
+    target = Path(os.path.realpath(folder))
+    check_new(folder)
+    part = target.with_name(f".evgp-{secrets.token_hex(8)}.part")
+    with naming(folder, str(part), part):
+        try:
+            part.mkdir()
+            for name, file in files.items():
+                shutil.copyfile(file, part / name)
+            part.replace(target)  # an empty folder gives way
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+
+
+def check_new(folder: str | Path) -> None:
+    """Refuse a folder that holds anything, or that cannot be created."""
+    path = Path(os.path.realpath(folder))
+    if path.exists() and not path.is_dir():
+        raise CannotWrite(str(folder), "this is a file", "choose a new folder")
+    if path.is_dir() and next(path.iterdir(), None) is not None:
+        raise CannotWrite(str(folder), "this folder is not empty", "choose a new one")
+    if not path.parent.is_dir():
+        raise CannotWrite(
+            str(folder), f"the folder {path.parent} does not exist", "create it first"
+        )
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise CannotWrite(str(folder), f"the folder {path.parent} may not be written to")

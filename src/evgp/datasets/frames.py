@@ -1,4 +1,4 @@
-"""Whatever people hand over as a pool, as a table to show: frames, arrays, datasets, files."""
+"""Pools of any type as tables: frames, arrays, datasets and files."""
 
 from collections.abc import Container, Sequence
 from contextlib import suppress
@@ -11,11 +11,12 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from evgp._checks import can
-from evgp._errors import DatasetError, PoolError
 from evgp._extras import EXTRAS
+from evgp.datasets.images import read_images
 from evgp.datasets.samples import Columned, is_samples, one_split, stack
-from evgp.datasets.streamed import KINDS, is_address, open_pool
+from evgp.datasets.streamed import KINDS, is_address, open_as_is
 from evgp.datasets.tables import Table, read_table
+from evgp.errors import DatasetError, PoolError
 from evgp.pool import Selection
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _KINDS = (
 
 
 def picked_frame(selection: Selection, pool: Any = None) -> "pandas.DataFrame":
-    """The picks as a pandas DataFrame, followed by the columns of the pool. O(k) a column."""
+    """Return the picks as a pandas DataFrame with the columns of the pool; O(k) per column."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -50,6 +51,8 @@ def picked_frame(selection: Selection, pool: Any = None) -> "pandas.DataFrame":
         return pd.DataFrame(ours)
     pool = opened(pool)
     check_same_rows(selection, len(pool))
+    if isinstance(pool, np.ndarray) and pool.ndim > 2:  # images have no columns
+        return pd.DataFrame(ours)
     if is_pandas(pool):
         part = pool.iloc[selection.indices]
         theirs = part.to_frame() if part.ndim == 1 else part.copy()
@@ -60,28 +63,31 @@ def picked_frame(selection: Selection, pool: Any = None) -> "pandas.DataFrame":
 
 
 def opened(pool: Any, text: Sequence[str] = ()) -> Any:
-    """A path as the table or the files that it names; anything else as it is.
+    """Open a pool given by a path, and convert other pools to a table or an array.
 
-    Columns in `text` are taken from a CSV as they are written.
+    The columns in `text` are read from a CSV file as text.
     """
+    pool = getattr(pool, "original", pool)  # of a pool that `read_pool` read
     if not isinstance(pool, str | Path):
         if is_pandas(pool) or hasattr(pool, "cells") or isinstance(pool, Columned):
-            return pool  # a table, or files, have cells
+            return pool  # tables and pools in files have a method `cells`
         if is_samples(pool):
             return stack(pool, "pool").numpy()
         return _arrow(pool) if hasattr(pool, "__arrow_c_stream__") else array_of(pool)
+    if Path(pool).is_dir() and not any(f.suffix.lower() in KINDS for f in Path(pool).rglob("*")):
+        return read_images(Path(pool)).x
     if is_address(pool) or Path(pool).is_dir() or Path(pool).suffix.lower() in KINDS:
-        return open_pool(pool)
+        return open_as_is(pool)
     return read_table(pool, text=text)
 
 
 def is_pandas(pool: object) -> bool:
-    """Is this a frame or a series of pandas?"""
+    """Whether a pool is a pandas frame or series."""
     return hasattr(pool, "iloc")
 
 
 def check_same_rows(selection: Selection, rows: int, what: str = "the pool") -> None:
-    """Refuse a pool that has not the rows that were picked from, by their number."""
+    """Refuse a pool whose number of rows differs from the pool that was picked from."""
     known = selection.settings.get("rows")
     highest = int(selection.indices.max()) if len(selection) else -1
     if (isinstance(known, int) and known != rows) or highest >= rows:
@@ -92,7 +98,7 @@ def check_same_rows(selection: Selection, rows: int, what: str = "the pool") -> 
 
 
 def table_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> Table:
-    """An opened pool as named columns: all its rows, or some in the order given.
+    """Return an opened pool as a table: all its rows, or some of them in the given order.
 
     >>> table_of(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1])).data.to_pydict()
     {'x0': [3.0], 'x1': [4.0]}
@@ -102,8 +108,8 @@ def table_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> Table:
         return Table(raw if isinstance(raw, pa.Table) else _named(raw), pool.name)
     if isinstance(pool, Columned):
         one_split(pool, "pool")
-        some: Any = pool if rows is None else pool.select(rows.tolist())  # type: ignore[attr-defined]
-        return Table(some.with_format("arrow")[:], "the pool")
+        part: Any = pool if rows is None else pool.select(rows.tolist())  # type: ignore[attr-defined]
+        return Table(part.with_format("arrow")[:], "the pool")
     if isinstance(pool, np.ndarray):
         return Table(_named(pool, rows), "the pool")
     if is_pandas(pool):
@@ -111,17 +117,17 @@ def table_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> Table:
         frame = frame if rows is None else frame.iloc[rows]
         cells = [_cells(frame.iloc[:, j]) for j in range(frame.shape[1])]
         return Table(pa.Table.from_arrays(cells, list(map(str, frame.columns))), "the pool")
-    data = getattr(pool, "data", pool)  # that of a table; an Arrow table is its own
+    data = getattr(pool, "data", pool)  # a `Table` has `data`; an Arrow table is used directly
     source = getattr(pool, "source", "the pool")
     return Table(data if rows is None else data.take(rows), source)
 
 
 def array_of(pool: Any, name: str = "pool") -> Shaped[np.ndarray, " n *d"]:
-    """An array or tensor, or what becomes one."""
+    """Return an array, a tensor or nested lists as a NumPy array."""
     try:
         array = pool.detach().cpu().numpy() if isinstance(pool, Tensor) else np.asarray(pool)
     except ValueError as error:
-        raise DatasetError(f"expected rows of equal length in {name}, got {error}") from error
+        raise DatasetError(f"the rows of {name} have different lengths") from error
     if array.ndim == 0:
         raise DatasetError(f"expected {_KINDS} as {name}, got {type(pool).__name__}")
     return array
@@ -129,14 +135,14 @@ def array_of(pool: Any, name: str = "pool") -> Shaped[np.ndarray, " n *d"]:
 
 def _arrow(frame: Any) -> pa.Table:
     try:
-        # Polars' own conversion: pa.table keeps its string views, which Arrow cannot take rows of.
+        # Use Polars' own conversion: pa.table keeps string views, which Arrow cannot `take` from.
         return pa.table(frame.to_arrow() if hasattr(frame, "to_arrow") else frame)
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise DatasetError(f"expected {_KINDS} as pool, got {type(frame).__name__}") from error
 
 
 def _named(x: Shaped[np.ndarray, " n *d"], rows: Int[np.ndarray, " r"] | None = None) -> pa.Table:
-    """The columns of an array by number, or its only values; all rows, or some."""
+    """Name the columns of an array by number; return all its rows, or some of them."""
     if x.ndim > 2:
         shape = " x ".join(map(str, x.shape))
         raise DatasetError(
@@ -150,19 +156,23 @@ def _named(x: Shaped[np.ndarray, " n *d"], rows: Int[np.ndarray, " r"] | None = 
 
 
 def _cells(column: Any) -> pa.Array:
-    """A column of whatever kind; objects that Arrow has no type for are written out."""
+    """Convert a column of any type; objects that Arrow has no type for become text."""
+    objects = getattr(getattr(column, "dtype", None), "kind", "") == "O"
+    if objects and any(isinstance(value, Tensor) for value in column):
+        column = [array_of(v) if isinstance(v, Tensor) else v for v in column]
     try:
         return pa.array(column, from_pandas=True)
-    except OverflowError:  # whole numbers beyond 64 bits
+    except OverflowError:  # integers beyond 64 bits
         with suppress(OverflowError, TypeError, ValueError):
             return pa.array([None if value is None else float(value) for value in column])
     except (pa.ArrowException, TypeError, ValueError):
-        pass
-    words = (None if value is None else str(value) for value in column)
-    # A surrogate is no letter, and Arrow takes none.
-    return pa.array([one and one.encode("utf-8", "backslashreplace").decode() for one in words])
+        if getattr(getattr(column, "dtype", None), "kind", "O") in "fiu":  # sparse, big-endian
+            return pa.array(np.asarray(column).astype(np.float64))
+    texts = (None if value is None else str(value) for value in column)
+    # Surrogates are not valid characters, and Arrow refuses them.
+    return pa.array([text and text.encode("utf-8", "backslashreplace").decode() for text in texts])
 
 
 def _free(name: Any, taken: Container[object]) -> Any:
-    """The name of a column of the pool, changed where it is one of ours."""
+    """Return a column name of the pool, changed if it is already taken."""
     return f"{name}_pool" if name in taken else name

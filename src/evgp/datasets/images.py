@@ -1,8 +1,8 @@
-"""Folders and arrays of images, with a word on every file that was left out.
+"""Read folders and arrays of images, with a note on every file that is left out.
 
-A file is read without trust: plain files and known formats only, and never a bomb. Pillow decodes
-at most `MOST_PIXELS`, counted in the header before anything is unpacked. Its own settings and its
-warnings are left to whoever calls.
+Files are not trusted: only regular files in known formats are read, and no decompression bombs.
+Images of more than `MOST_PIXELS`, according to their headers, are refused before anything is
+decoded. Pillow's global settings are not changed.
 """
 
 import logging
@@ -22,15 +22,15 @@ import numpy as np
 from jaxtyping import Shaped, UInt8
 from PIL import Image, UnidentifiedImageError
 
-from evgp._errors import DatasetError
 from evgp._executor import Progress, silent
 from evgp._reading import check_memory
+from evgp.errors import DatasetError, WrongFormat
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")
 MOST_PIXELS = 100_000_000
 _LARGE_PIXELS = 16_000_000
 _STRIP_PIXELS = 1_000_000
-_GAP = 3.0  # how much larger than asked for an image still is when the fine filter takes over
+_GAP = 3.0  # a coarse filter shrinks an image to this many times its final size, then a fine one
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
 
 NO_IMAGE = "not images"
@@ -51,19 +51,19 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-# Several photographs at once are quick; several of the largest at once would fill the memory. Of
-# those there is one at a time, and one copy of it: four bytes a pixel, at most 0.4 GB.
+# Several photographs are decoded in parallel, but several of the largest would fill the memory. So
+# those are decoded one at a time, in a single copy: four bytes per pixel, at most 0.4 GB.
 _one_large = Lock()
 Size = tuple[int, int]
 
 
 class Unusable(Exception):
-    """Why a file is left out, in words that follow a list of names."""
+    """A file must be left out; the text of the error is the reason, as used in notes."""
 
 
 @dataclass(frozen=True)
 class ImageHeader:
-    """What an image file says of itself: its size once upright, and whether it is grey."""
+    """The header of an image file: its size when upright, and whether it is grey."""
 
     width: int
     height: int
@@ -71,20 +71,20 @@ class ImageHeader:
 
 
 def read_header(path: Path) -> ImageHeader:
-    """Size and kind of an image, without decoding it."""
+    """Read the size and mode of an image without decoding it."""
     with _opened(path) as image:
-        (width, height), lies = image.size, _orientation(image) >= 5
-        # A TIFF of Pillow is upright by itself.
-        if lies and image.format != "TIFF":
+        (width, height), sideways = image.size, _orientation(image) >= 5
+        # Pillow turns TIFF images upright itself.
+        if sideways and image.format != "TIFF":
             width, height = height, width
         return ImageHeader(width, height, image.mode in ("1", "L", "LA", "La") or _is_deep(image))
 
 
 def read_pixels(path: Path, width: int, height: int, *, grey: bool) -> UInt8[np.ndarray, "c h w"]:
-    """The upright image on white, in one channel or three, brought to this size.
+    """Read an image upright, on white, in one or three channels, resized to this size.
 
-    A JPEG is decoded at an eighth, a quarter or a half where that is still twice as large as
-    asked for; what remains is averaged down with Lanczos' window.
+    A JPEG is decoded at an eighth, a quarter or half of its size if that is still at least twice
+    the requested size; then it is resized with a Lanczos filter.
     """
     with _opened(path) as image:
         image.draft(None, (2 * width, 2 * height))
@@ -94,14 +94,14 @@ def read_pixels(path: Path, width: int, height: int, *, grey: bool) -> UInt8[np.
 
 
 def read_thumbnail(path: Path, side: int) -> Image.Image:
-    """The upright image on white within a square of that side, in its proportions, never larger."""
+    """Read an image upright, on white, shrunk to fit a square of this side, never enlarged."""
     with _opened(path) as image:
         image.draft(None, (2 * side, 2 * side))
         return _upright(image, lambda size: within(size, side), grey=False)
 
 
 def within(size: Size, side: int) -> Size:
-    """A size in the same proportions within a square of that side, never larger.
+    """Return a size of the same proportions that fits a square of this side, never enlarged.
 
     >>> within((640, 480), 64), within((40, 30), 64), within((9000, 1), 64)
     ((64, 48), (40, 30), (64, 1))
@@ -124,13 +124,13 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except UnidentifiedImageError as error:
         raise Unusable(MISNAMED if path.suffix.lower() in _SUFFIXES else NO_IMAGE) from error
     except Exception as error:  # a broken file makes a decoder raise anything
-        given = isinstance(error, OSError) and error.errno is not None
-        raise Unusable(UNREADABLE if given else DAMAGED) from error
+        has_errno = isinstance(error, OSError) and error.errno is not None
+        raise Unusable(UNREADABLE if has_errno else DAMAGED) from error
 
 
 @contextmanager
 def _plain_file(path: Path) -> Iterator[BinaryIO]:
-    """The file open to read; a pipe that took its name since is neither waited for nor read."""
+    """Open a regular file for reading, without blocking if a pipe has replaced it meanwhile."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -139,30 +139,30 @@ def _plain_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _upright(image: Image.Image, fit: Callable[[Size], Size], *, grey: bool) -> Image.Image:
-    """The image upright and on white, in the size that `fit` makes of its own."""
+    """Return the image upright and on white, resized to what `fit` returns for its size."""
     if image.width * image.height > _LARGE_PIXELS:
         with _one_large:
-            made = _large(image, fit, grey=grey)
+            small = _large(image, fit, grey=grey)
             image.close()  # before the next one is read
-            return made
+            return small
     image.load()
     turn = _TURNS.get(_orientation(image))
-    made = _flat(image if turn is None else image.transpose(turn), grey=grey)
-    size = fit(made.size)
-    if made.size == size:
-        return made
-    return made.resize(size, Image.Resampling.LANCZOS, reducing_gap=_GAP)
+    flat = _flat(image if turn is None else image.transpose(turn), grey=grey)
+    size = fit(flat.size)
+    if flat.size == size:
+        return flat
+    return flat.resize(size, Image.Resampling.LANCZOS, reducing_gap=_GAP)
 
 
 def _large(image: Image.Image, fit: Callable[[Size], Size], *, grey: bool) -> Image.Image:
-    """The same, flattened and averaged down strip by strip: the image is in memory once."""
+    """Do the same as `_upright` strip by strip, so that the image is in memory only once."""
     image.load()
     orientation = _orientation(image)
-    lies = orientation >= 5
-    size = fit(image.size[::-1] if lies else image.size)
-    size = size[::-1] if lies else size
+    sideways = orientation >= 5
+    size = fit(image.size[::-1] if sideways else image.size)
+    size = size[::-1] if sideways else size
     across, down = (
-        max(1, int(own / wanted / _GAP)) for own, wanted in zip(image.size, size, strict=True)
+        max(1, int(old / new / _GAP)) for old, new in zip(image.size, size, strict=True)
     )
     reduced = Image.new(
         "L" if grey else "RGB", (ceil(image.width / across), ceil(image.height / down))
@@ -172,13 +172,13 @@ def _large(image: Image.Image, fit: Callable[[Size], Size], *, grey: bool) -> Im
         strip = image.crop((0, top, image.width, min(top + rows, image.height)))
         reduced.paste(_flat(strip, grey=grey).reduce((across, down)), (0, top // down))
     box = (0, 0, image.width / across, image.height / down)
-    made = reduced.resize(size, Image.Resampling.LANCZOS, box=box)
+    small = reduced.resize(size, Image.Resampling.LANCZOS, box=box)
     turn = _TURNS.get(orientation)
-    return made if turn is None else made.transpose(turn)
+    return small if turn is None else small.transpose(turn)
 
 
 def _flat(image: Image.Image, *, grey: bool) -> Image.Image:
-    """The image in 8 bits without transparency: what shines through is white."""
+    """Convert an image to 8 bits without transparency, on a white background."""
     if _is_deep(image):
         image = _eight_bits(image)
     if image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info:
@@ -195,16 +195,15 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     values = np.asarray(image)
     if image.mode == "F" or values.min() < 0 or values.max() > 65_535:
         raise Unusable(DEEP)
-    # 65,535 is 257 times 255: white stays white, and each grey goes to the nearest.
+    # 65,535 is 257 times 255: white stays white, and each grey is rounded to the nearest.
     return Image.fromarray(((values.astype(np.uint32) + 128) // 257).astype(np.uint8))
 
 
 def _orientation(image: Image.Image) -> int:
     try:
-        # PNG's own `getexif` decodes the whole image to look behind it.
-        found = Image.Image.getexif(image).get(_ORIENTATION, 1)
-        return int(found)
-    except Exception:  # an image whose notes are broken is shown as it lies
+        # The `getexif` of PNG images would decode the whole image to find data at its end.
+        return int(Image.Image.getexif(image).get(_ORIENTATION, 1))
+    except Exception:  # broken EXIF data are ignored
         return 1
 
 
@@ -214,7 +213,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Names by the reason why they cannot be used.
+    """Names of the files that are left out, by reason.
 
     >>> left_out = LeftOut()
     >>> left_out.add("not images", "b.csv")
@@ -226,11 +225,11 @@ class LeftOut:
     names: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, reason: str, name: str) -> None:
-        """Note one more."""
+        """Add a file."""
         self.names.setdefault(reason, []).append(name)
 
     def lines(self) -> list[str]:
-        """A line for each reason, with the first few names."""
+        """Return a line for each reason, with the first few names."""
         return [_line(reason, sorted(names)) for reason, names in sorted(self.names.items())]
 
 
@@ -242,12 +241,12 @@ def _line(reason: str, names: list[str]) -> str:
 
 
 def readable(name: str) -> str:
-    """A name as UTF-8 can hold it."""
+    """Return a file name as valid UTF-8."""
     return name.encode("utf-8", "replace").decode()
 
 
 def walk(folder: Path) -> tuple[list[str], LeftOut]:
-    """Names of the plain files below a folder, sorted, and an account of all else not hidden."""
+    """Return the sorted names of the regular files below a folder, and what is left out."""
     names: list[str] = []
     left_out = LeftOut()
     ahead = [PurePosixPath()]
@@ -280,7 +279,7 @@ _LOOKED_AT = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class ArrayPictures:
-    """Thumbnails of an array of images, whose numbers are black at `low` and white at `high`."""
+    """Thumbnails of an array of images, with `low` shown as black and `high` as white."""
 
     x: Shaped[np.ndarray, "n c h w"]
     low: float
@@ -290,7 +289,7 @@ class ArrayPictures:
         return len(self.x)
 
     def thumbnail(self, row: int, side: int) -> Image.Image:
-        """One image within a square of that side, never larger than it is."""
+        """Return an image shrunk to fit a square of this side, never enlarged."""
         _, height, width = self.x.shape[1:]
         return shrunk(self._pixels(row), width, height, side)
 
@@ -303,11 +302,11 @@ class ArrayPictures:
 
 
 def pictures_of(x: Shaped[np.ndarray, "n c h w"]) -> ArrayPictures:
-    """Pictures of a pool of images in one channel or three, whatever numbers they are made of.
+    """Return pictures of an array of images with one or three channels and any range of values.
 
-    Bytes that reach beyond half of their range are shown as they are. Others are stretched over
-    the pool: from black at their 0.1 % quantile to white at their 99.9 %, so that one odd pixel
-    does not darken all; the quantiles are of at most four million values.
+    Bytes that use more than half of their range are shown unchanged. Other values are stretched
+    from black at the pool's 0.1 % quantile to white at its 99.9 % quantile, so that an extreme
+    pixel does not darken all images. The quantiles are those of at most four million values.
 
     >>> pictures = pictures_of(np.linspace(-1, 1, 32).reshape(2, 1, 4, 4))
     >>> [pictures.thumbnail(1, 64).getpixel(at) for at in [(0, 0), (3, 3)]]
@@ -333,13 +332,13 @@ def _range(seen: Shaped[np.ndarray, "n c h w"]) -> tuple[float, float]:
     if not len(values):
         return 0.0, 1.0
     low, high = np.quantile(values, [0.001, 0.999]).tolist()
-    if low == high:  # a few bright pixels on black, say
+    if low == high:  # for example, a few bright pixels on black
         low, high = float(values.min()), float(values.max())
     return (low, high) if low < high else (low, low + 1.0)
 
 
 def shrunk(pixels: UInt8[np.ndarray, "c h w"], width: int, height: int, side: int) -> Image.Image:
-    """Pixels as a picture in the proportions width : height, no larger than they are or `side`.
+    """Return pixels as an image of proportions width : height, no larger than `side`.
 
     >>> shrunk(np.zeros((3, 32, 32), np.uint8), 640, 480, 64).size
     (32, 24)
@@ -361,9 +360,9 @@ _WORKERS = min(4, os.cpu_count() or 1)
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Images of one size, their names below the folder, and what there is to know about them.
+    """Images of one size, their file names relative to the folder, and notes on the folder.
 
-    `sizes` are the width and height that each has in its file.
+    `sizes` are the original width and height of each image.
     """
 
     x: UInt8[np.ndarray, "n c h w"]
@@ -376,26 +375,26 @@ class Images:
         return len(self.x)
 
     def thumbnail(self, row: int, side: int) -> Image.Image:
-        """One image within a square of that side, in its own proportions, never enlarged.
+        """Return an image shrunk to fit a square of this side, in its own proportions.
 
-        It is read from its file; or made from the array, at next to no cost, where that is large
-        enough or the file is gone.
+        It is made from the array, at almost no cost, if that is large enough or the file is gone;
+        otherwise it is read from its file.
         """
         width, height = self._size(row)
         if min(side, max(width, height)) > max(self.x.shape[2:]):
             try:
-                with _quiet:
+                with quiet:
                     return read_thumbnail(self.folder / self.names[row], side)
             except Unusable:
-                pass  # moved or changed since: the array is still what was picked from
+                pass  # moved or changed since; the array still has the image
         return shrunk(self.x[row], width, height, side)
 
     def problem(self, row: int) -> str | None:
-        """Why thumbnails of an image are smaller than asked for, judged by its file's header."""
+        """Return why thumbnails of an image are smaller than requested, judged by its header."""
         if max(self._size(row)) <= max(self.x.shape[2:]):
             return None
         try:
-            with _quiet:
+            with quiet:
                 read_header(self.folder / self.names[row])
         except Unusable as reason:
             return (
@@ -405,12 +404,12 @@ class Images:
         return None
 
     def identity(self, row: int) -> tuple[int, ...]:
-        """What changes when the file of an image does; nothing where it is gone."""
+        """Return values that change when the image's file changes; empty if it is gone."""
         try:
-            found = (self.folder / self.names[row]).stat()
+            status = (self.folder / self.names[row]).stat()
         except (OSError, ValueError):
             return ()
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _size(self, row: int) -> tuple[int, int]:
         return self.sizes[row] if self.sizes else (self.x.shape[3], self.x.shape[2])
@@ -421,19 +420,21 @@ def read_images(
     *,
     size: int | None = None,
     like: Images | None = None,
+    note_size: bool = True,
     progress: Progress = silent,
 ) -> Images:
-    """Every image in a folder and the folders in it, in the order of their names.
+    """Read all images in a folder and its subfolders, sorted by name.
 
-    PNG, JPEG, BMP, GIF (the first frame), WebP and TIFF are told by what they hold. They are
-    turned upright, put on white where transparent, and have one channel if all are grey, else
-    three. Images of one size up to 64 x 64 stay as they are; others become 32 x 32, or squares of
-    `size`, stretched where they are not square. What cannot be used is left out and named in
-    `notes`; hidden files and linked folders are left out too. With `like` they get the channels,
-    height and width of those images, and one is enough.
+    PNG, JPEG, BMP, GIF (the first frame), WebP and TIFF files are recognised by their content.
+    Images are turned upright, put on white if transparent, and have one channel if all are grey,
+    else three. Images of the same size up to 64 x 64 keep their size; others become 32 x 32, or
+    squares of `size`, stretched if they are not square. Files that cannot be used are left out and
+    named in `notes`, and so is a change of size with `note_size`; hidden files and linked folders
+    are left out too. With `like`, images get the channels, height and width of those images, and a
+    single image is enough.
 
-    Costs two openings and one decoding of each file, on up to four threads: about 0.6 ms for a
-    small one, 20 ms for a JPEG of 12 megapixels. Memory: the array, and one large image at a time.
+    Each file is opened twice and decoded once, on up to four threads: about 0.6 ms for a small
+    one, 20 ms for a JPEG of 12 megapixels. Memory: the array, and one large image at a time.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -446,33 +447,33 @@ def read_images(
     folder = Path(folder)
     _check(folder, size)
     least = 2 if like is None else 1
-    given = (0, 0, 0) if like is None else like.x.shape[1:]
+    like_shape = (0, 0, 0) if like is None else like.x.shape[1:]
     names, left_out = walk(folder)
-    with _quiet, ThreadPoolExecutor(_WORKERS) as workers:
-        Image.init()  # once, before threads could race to it
+    with quiet, ThreadPoolExecutor(_WORKERS) as workers:
+        Image.init()  # once, before several threads do it at the same time
         reading = _Reading(folder, left_out, workers, progress)
-        found = reading.headers(names)
+        headers = reading.headers(names)
         while True:
-            reading.check_enough(found, least)
-            shape = _shape(found.values(), size) if like is None else given
-            x, kept = reading.decode(found, shape)
-            # The one that set the size may turn out to be damaged.
+            reading.check_enough(headers, least)
+            shape = _shape(headers.values(), size) if like is None else like_shape
+            x, kept = reading.decode(headers, shape)
+            # If damaged images were dropped, the others may have another common size.
             same = like is not None or (kept and _shape(kept.values(), size) == shape)
-            if len(kept) == len(found) or same:
+            if len(kept) == len(headers) or same:
                 break
-            found = kept
+            headers = kept
         reading.check_enough(kept, least)
     return Images(
         x=x,
         names=tuple(map(readable, kept)),
         folder=folder,
-        notes=(*_resized(kept.values(), shape, size), *left_out.lines()),
+        notes=(*(_resized(kept.values(), shape, size) if note_size else ()), *left_out.lines()),
         sizes=tuple((header.width, header.height) for header in kept.values()),
     )
 
 
 def image_files(folder: Path) -> list[str]:
-    """Names of the files below a folder that begin as an image does, sorted.
+    """Return the sorted names of the files below a folder that have the header of an image.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -482,7 +483,7 @@ def image_files(folder: Path) -> list[str]:
     ['a.png']
     """
     names, left_out = walk(folder)
-    with _quiet, ThreadPoolExecutor(_WORKERS) as workers:
+    with quiet, ThreadPoolExecutor(_WORKERS) as workers:
         Image.init()
         reading = _Reading(folder, left_out, workers, silent)
         return sorted(reading.headers(names))
@@ -490,7 +491,7 @@ def image_files(folder: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class _Reading:
-    """One run over a folder; what fails is written down in `left_out`."""
+    """One pass over a folder; files that fail are added to `left_out`."""
 
     folder: Path
     left_out: LeftOut
@@ -498,31 +499,31 @@ class _Reading:
     progress: Progress
 
     def headers(self, names: Sequence[str]) -> dict[str, ImageHeader]:
-        """What the usable files say of themselves, by name."""
+        """Return the headers of the usable files, by name."""
         return dict(self._each("looking", names, lambda row, name: read_header(self.folder / name)))
 
     def decode(
-        self, found: dict[str, ImageHeader], shape: Shape
+        self, headers: dict[str, ImageHeader], shape: Shape
     ) -> tuple[UInt8[np.ndarray, "n c h w"], dict[str, ImageHeader]]:
-        """The images that can be decoded, in this shape, and their headers."""
+        """Decode the images in this shape; return them with the headers of those that succeeded."""
         channels, height, width = shape
-        check_memory(len(found) * channels * height * width, str(self.folder))
-        x = np.empty((len(found), *shape), dtype=np.uint8)
+        check_memory(len(headers) * channels * height * width, str(self.folder))
+        x = np.empty((len(headers), *shape), dtype=np.uint8)
 
         def fill(row: int, name: str) -> int:
             x[row] = read_pixels(self.folder / name, width, height, grey=channels == 1)
             return row
 
         kept: dict[str, ImageHeader] = {}
-        for name, row in self._each("reading", list(found), fill):
-            x[len(kept)] = x[row]  # rows close up in place, so that there is no second array
-            kept[name] = found[name]
+        for name, row in self._each("reading", list(headers), fill):
+            x[len(kept)] = x[row]  # move rows up in place, so that no second array is needed
+            kept[name] = headers[name]
         return x[: len(kept)], kept
 
     def _each(
         self, stage: str, names: Sequence[str], read: Callable[[int, str], Any]
     ) -> list[tuple[str, Any]]:
-        """What `read` makes of each, in order; in batches, so that a run can be stopped."""
+        """Call `read` for each file, in order; in batches, so that a run can be interrupted."""
 
         def attempt(row: int) -> Any:
             try:
@@ -530,27 +531,29 @@ class _Reading:
             except Unusable as reason:
                 return reason
 
-        made: list[tuple[str, Any]] = []
+        results: list[tuple[str, Any]] = []
         for start in range(0, len(names), _BATCH):
             rows = range(start, min(start + _BATCH, len(names)))
             for row, result in zip(rows, self.workers.map(attempt, rows), strict=True):
                 if isinstance(result, Unusable):
                     self.left_out.add(str(result), names[row])
                 else:
-                    made.append((names[row], result))
+                    results.append((names[row], result))
             self.progress(stage, rows.stop, len(names))
-        return made
+        return results
 
-    def check_enough(self, found: dict[str, ImageHeader], least: int) -> None:
-        """Refuse a folder in which there is nothing to choose."""
-        if len(found) >= least:
+    def check_enough(self, headers: dict[str, ImageHeader], least: int) -> None:
+        """Refuse a folder with too few images to choose from."""
+        if len(headers) >= least:
             return
-        got = f"only {readable(next(iter(found)))}" if found else "none"
+        got = f"only {readable(next(iter(headers)))}" if headers else "none"
         why = "; ".join(self.left_out.lines()) or "it holds nothing else"
-        wanted = "an image" if least == 1 else f"at least {least} images to choose from"
-        raise DatasetError(
-            f"{self.folder}: expected {wanted}, got {got} ({why}); name a folder of PNG, JPEG, "
-            "BMP, GIF, WebP or TIFF files, or one table"
+        expected = "an image" if least == 1 else f"at least {least} images to choose from"
+        raise WrongFormat.of(DatasetError)(
+            str(self.folder),
+            str(expected),
+            f"{got} ({why})",
+            "name a folder of PNG, JPEG, BMP, GIF, WebP or TIFF files, or one table",
         )
 
 
@@ -559,11 +562,11 @@ def _check(folder: Path, size: int | None) -> None:
         raise DatasetError(f"expected images of at least 1 pixel, got size={size}; try size=32")
     if not folder.is_dir():
         got = "a file" if folder.exists() else "nothing of that name"
-        raise DatasetError(f"{folder}: expected a folder of images, got {got}")
+        raise WrongFormat.of(DatasetError)(str(folder), "a folder of images", str(got))
 
 
 def _shape(headers: Collection[ImageHeader], size: int | None) -> Shape:
-    """Channels, height and width that all will have."""
+    """Return the channels, height and width that all images will have."""
     channels = 1 if all(header.grey for header in headers) else 3
     sizes = {(header.height, header.width) for header in headers}
     height, width = next(iter(sizes))
@@ -590,24 +593,21 @@ def _resized(headers: Collection[ImageHeader], shape: Shape, size: int | None) -
 
 
 class _Quiet:
-    """Without Pillow's warnings and its words on stderr.
+    """A context without Pillow's warnings and log messages.
 
-    Warnings belong to the whole process: of several threads the first one switches them off, and
-    the last one puts them back as they were.
+    Warnings are global to the process: the first of several threads switches them off, and the
+    last one restores them.
     """
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._inside = 0
-        self._after = ExitStack()
+    _lock, _inside, _after = Lock(), 0, ExitStack()
 
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                said, nowhere = logging.getLogger("PIL"), logging.NullHandler()
-                said.addHandler(nowhere)
-                self._after.callback(said.removeHandler, nowhere)
+                logger, handler = logging.getLogger("PIL"), logging.NullHandler()
+                logger.addHandler(handler)
+                self._after.callback(logger.removeHandler, handler)
                 self._after.enter_context(warnings.catch_warnings())
                 warnings.simplefilter("ignore")
 
@@ -618,4 +618,4 @@ class _Quiet:
                 self._after.close()
 
 
-_quiet = _Quiet()
+quiet = _Quiet()

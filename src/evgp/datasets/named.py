@@ -12,7 +12,6 @@ import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from io import BufferedReader
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from evgp._checks import word
-from evgp._errors import DatasetError
 from evgp._reading import check_memory
 from evgp._reading import opened as plain_file
 from evgp.datasets.arrays import DAMAGED, NpyHeader, opened, read_header
@@ -30,6 +28,7 @@ from evgp.datasets.cache import cache_folder
 from evgp.datasets.dataset import (
     Dataset,
     Kind,
+    RawParts,
     generator,
     scaled_columns,
     scaled_images,
@@ -37,6 +36,7 @@ from evgp.datasets.dataset import (
     taken,
 )
 from evgp.datasets.tables import check_file
+from evgp.errors import DatasetError, EvgpError, UnknownName, WrongFormat
 
 _UCI = "CC BY 4.0, as the UCI Machine Learning Repository lists it"
 _NONE = "none known"
@@ -107,12 +107,8 @@ def known(name: str) -> Known:
     """The dataset of this name, or a sentence that lists those there are."""
     if word(name, "the name of a dataset", error=DatasetError) in KNOWN:
         return KNOWN[name]
-    meant = get_close_matches(name.casefold(), KNOWN, n=1)
-    hint = f", perhaps for {meant[0]!r}" if meant else ""
-    raise DatasetError(
-        f"expected a dataset among {', '.join(KNOWN)}; got {name!r}{hint}; for a table of your own "
-        "use load_csv, for made-up data random_model or sinusoidal"
-    )
+    advice = "for a table of your own use load_csv"
+    raise UnknownName.of(DatasetError)("a dataset", name, tuple(KNOWN), advice=advice)
 
 
 _LISTED = (
@@ -304,9 +300,11 @@ def find(known: Known) -> Path:
 def _verify(stream: BufferedReader, known: Known, path: Path) -> None:
     found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != known.sha256:
-        raise DatasetError(
-            f"{path}: expected SHA-256 {known.sha256[:12]}..., got {found[:12]}...; copy the file "
-            "again, or load it with verify=False if you made it yourself"
+        raise WrongFormat.of(DatasetError)(
+            str(path),
+            f"SHA-256 {known.sha256[:12]}...",
+            f"{found[:12]}...",
+            "copy the file again, or load it with verify=False if you made it yourself",
         )
     stream.seek(0)
 
@@ -368,10 +366,9 @@ def _check(arrays: dict[str, Shaped[np.ndarray, "..."]], known: Known, path: Pat
             raise _foreign(path, known, f"labels from {y.min()} to {y.max()}")
 
 
-def _foreign(path: Path, known: Known, got: str) -> DatasetError:
-    return DatasetError(
-        f"{path}: expected an npz archive with {known.layout}, got {got}; save it again with "
-        "numpy.savez"
+def _foreign(path: Path, known: Known, got: str) -> EvgpError:
+    return WrongFormat.of(DatasetError)(
+        str(path), f"an npz archive with {known.layout}", str(got), "save it again with numpy.savez"
     )
 
 
@@ -393,8 +390,8 @@ def load(
     seed draws from its train part (10,000 of MNIST, 20,000 of other images, all of optdigits), and
     the given test part. `pool` and `test` take fewer, always the same first ones of a seed.
 
-    Columns, channels of images, and targets of a regression have mean 0 and deviation 1 over the
-    pool. `optdigits` is a regression on the digit, as in the paper, unless
+    Columns, channels of images, and targets of a regression have mean 0 and standard deviation 1
+    over the pool. `optdigits` is a regression on the digit, as in the paper, unless
     `task="classification"`. `verify=False` takes a file with another checksum, if its layout is
     right.
     """
@@ -451,6 +448,7 @@ def _halved(about: Known, arrays: Arrays, seed: int, pool: int | None, test: int
         rows_test=_rows(rows_test),
         y_mean=mean,
         y_std=std,
+        raw=RawParts(x[rows].astype(np.float64), x[rows_test].astype(np.float64)),
     )
 
 
@@ -484,6 +482,7 @@ def _drawn(about: Known, arrays: Arrays, seed: int, pool: int | None, test: int 
         class_names=tuple(labels),
         rows=_rows(rows),
         rows_test=_rows(rows_test),
+        raw=RawParts(x[rows], x_given[rows_test]),
     )
 
 

@@ -14,21 +14,22 @@ from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from evgp._checks import flag, integer, one_of, path_of, word, words
-from evgp._errors import DatasetError, DataWarning
-from evgp.datasets import findings
+from evgp._defaults import MAX_CATEGORIES
+from evgp.datasets import checks
 from evgp.datasets.columns import (
     counted,
     is_category,
     is_number,
     to_numbers,
     to_objects,
-    to_words,
+    to_text,
 )
-from evgp.datasets.dataset import Dataset, Kind, generator, scaled_targets
+from evgp.datasets.dataset import Dataset, Kind, RawParts, generator, scaled_targets
 from evgp.datasets.encode import usable
 from evgp.datasets.labelled import ids
 from evgp.datasets.pool_data import ReadOptions, from_table
-from evgp.datasets.tables import Table, quoted, read_table
+from evgp.datasets.tables import Table, read_table
+from evgp.errors import DatasetError, DataWarning, TooFewRows, quoted
 
 # Whole numbers are classes if there are so few of them, and each stands for so many rows.
 _FEW = 20
@@ -45,7 +46,7 @@ def load_csv(
     id: str | None = None,
     drop: Sequence[str] = (),
     impute: bool = False,
-    max_categories: int = 50,
+    max_categories: int = MAX_CATEGORIES,
     delimiter: str | None = None,
 ) -> Dataset:
     """Any table with a column of labels (CSV, Parquet, ...), split by the seed.
@@ -53,7 +54,8 @@ def load_csv(
     `test` is a share of the rows, or their number, which may be 0. Columns are scaled and words
     encoded as the pool has them; the test part follows. Labels that are words, or whole numbers of
     which there are at most 20 with five rows each, are classes; other numbers are targets, with
-    mean 0 and deviation 1 over the pool. `task` says otherwise, and `about` which it was.
+    mean 0 and standard deviation 1 over the pool. `task` overrides this; `about` records the
+    choice.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +82,7 @@ def load_csv(
     kind = _kind(table.source, label, values, task)
     rows, rows_test = _split(len(table), test, seed, table.source)
     out = (label, *(() if id is None else (id,)), *drop)
-    x, x_test = _features(table, rows, rows_test, out=out, impute=impute, most=max_categories)
+    x, x_test, raw = _features(table, rows, rows_test, out=out, impute=impute, most=max_categories)
     made: dict[str, Any] = {
         "name": Path(table.source).name.split(".")[0],
         "kind": kind,
@@ -88,6 +90,7 @@ def load_csv(
         "x_test": x_test,
         "rows": torch.from_numpy(rows),
         "rows_test": torch.from_numpy(rows_test),
+        "raw": raw,
     }
     if kind == "regression":
         numbers = values.astype(np.float64)
@@ -124,17 +127,15 @@ def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarra
             f"{source}: expected numbers or words in label column {label!r}, got {cells.type}; "
             "name another column"
         )
-    if found := findings.in_cells(label, cells):
-        raise DatasetError(
-            f"{source}: expected a label in each row, got {findings.listed(found)} (rows count "
-            "from 0); fill them in, or leave those rows out"
-        )
+    if found := checks.in_cells(label, cells):
+        advice = "fill them in, or leave those rows out"
+        raise checks.missing_values(source, found, advice, "a label in each row")
     if pa.types.is_integer(cells.type):
         values = np.asarray(cells.to_numpy())
     elif is_number(cells.type):
         values = to_numbers(cells)
     else:
-        values = to_objects(to_words(cells))
+        values = to_objects(to_text(cells))
     if (values == values[0]).all():
         raise DatasetError(
             f"{source}: expected labels that differ in column {label!r}, got {_word(values[0])!r} "
@@ -177,10 +178,8 @@ def _split(
     # What rounding adds to a share is no row.
     count = ceil(n * test - 1e-9) if share else int(test)
     if n - count < 2:
-        raise DatasetError(
-            f"{source}: expected at least 2 rows for the pool, got {max(n - count, 0)} of {n} with "
-            f"test={test}; take a smaller test part or more rows"
-        )
+        advice = f"take a smaller test part than test={test}, or more rows"
+        raise TooFewRows(source, 2, max(n - count, 0), advice, "for the pool")
     order = generator(seed).permutation(n)
     return order[: n - count], order[n - count :]
 
@@ -193,27 +192,28 @@ def _features(
     out: Sequence[str],
     impute: bool,
     most: int,
-) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
+) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"], RawParts]:
     for name in out:
         table.column(name)
     data = table.data.drop_columns(list(dict.fromkeys(out)))
     if not impute:
         # Before the split, so that rows have the numbers they have in the file.
-        holes = [hole for name in data.column_names for hole in findings.in_cells(name, data[name])]
-        findings.refuse(holes, table.source, "correct them, or have them filled with impute=True")
+        holes = [hole for name in data.column_names for hole in checks.in_cells(name, data[name])]
+        checks.refuse(holes, table.source, "correct them, or have them filled with impute=True")
     for field in data.schema:
         usable(table.source, field.name, field.type)
     if not data.column_names:
-        raise DatasetError(
-            f"{table.source}: expected columns beside the label, got none; nothing tells rows apart"
-        )
+        raise DatasetError(f"{table.source}: the table has no columns other than the label")
     pool = Table(data.take(rows), f"{table.source} (pool)")
-    made = from_table(pool, ReadOptions(impute=impute, max_categories=most))
+    options = ReadOptions(impute=impute, max_categories=most, scale="columns")
+    made = from_table(pool, options)
     for note in made.notes:
         warnings.warn(f"{pool.source}: {note}", DataWarning, stacklevel=3)
+    test = data.take(rows_test)
+    raw = RawParts(pool.data, test, options)
     if not len(rows_test):
-        return made.in_memory, made.in_memory[:0]
-    return made.in_memory, made.tensor_like(Table(data.take(rows_test), f"{table.source} (test)"))
+        return made.in_memory, made.in_memory[:0], raw
+    return made.in_memory, made.tensor_like(Table(test, f"{table.source} (test)")), raw
 
 
 def _check_classes(
@@ -225,8 +225,8 @@ def _check_classes(
     lost = [names[code] for code in np.unique(test[unseen])]
     raise DatasetError(
         f"{source}: expected every class in the pool, got {quoted(lost)} in the test part only "
-        f"({counted(int(unseen.sum()), 'row')}); use another seed or a smaller test part, or leave "
-        "out classes so rare"
+        f"({counted(int(unseen.sum()), 'row')}); use another seed or a smaller test part, or "
+        "remove such rare classes"
     )
 
 

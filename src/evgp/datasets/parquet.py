@@ -1,4 +1,4 @@
-"""Parquet and Arrow files as tables in memory, read only once it is known that they fit."""
+"""Read Parquet and Arrow files into memory, after checking that they fit."""
 
 import io
 import os
@@ -9,34 +9,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evgp._errors import DatasetError
 from evgp._reading import check_bomb, check_memory, check_plain, opened, read_bytes, room
 from evgp.datasets.arrays import check_columns
 from evgp.datasets.sizes import ParquetSize, decoded, unpacked
+from evgp.errors import DatasetError, WrongFormat
 
 
 def native(path: str | Path) -> pa.OSFile:
-    """A file, open to be read, whatever bytes its name is made of.
+    """Open a file for reading, whatever bytes its name has.
 
-    Given a name as text, pyarrow refuses one that is not UTF-8, and looks for a home directory
-    behind a `~`; given the bytes of a name, it takes them as they are.
+    If the name is a string, pyarrow refuses names that are not UTF-8 and expands `~`; if it is
+    bytes, pyarrow uses them unchanged.
     """
     return pa.OSFile(os.fsencode(path))
 
 
 def native_map(path: str | Path) -> pa.MemoryMappedFile:
-    """A file, mapped into memory."""
+    """Map a file into memory."""
     return pa.memory_map(os.fsencode(path))
 
 
-# Rows decoded together where words must be counted first, and letters of a column in one array.
-_ROWS, _LETTERS = 1 << 16, 1 << 30
-# Sparse columns pack far better than any dense array, so smaller tables pass for real data.
+# Rows decoded at once if text must be measured first, and maximum bytes of text in one array.
+_ROWS, _TEXT_BYTES = 1 << 16, 1 << 30
+# Sparse columns compress far better than dense arrays, so the limit for bombs is higher here.
 _BOMB_BYTES = 1 << 28
 
 
 def read_parquet(path: Path) -> pa.Table:
-    """All columns; refused where they would not fit, or are more than real data could be."""
+    """Read all columns; refuse files that would not fit in memory, and decompression bombs."""
     size = check_plain(path)
     with pq.ParquetFile(native(path), page_checksum_verification=True) as file:
         check_columns(file.metadata.num_columns, str(path))
@@ -49,14 +49,14 @@ def read_parquet(path: Path) -> pa.Table:
 
 
 def parquet_rows(path: Path) -> int:
-    """How many rows the footer counts, which it does twice; -1 where it contradicts itself."""
+    """Return the number of rows in the footer; -1 if its two counts disagree."""
     known = pq.read_metadata(native(path))
     groups = sum(known.row_group(i).num_rows for i in range(known.num_row_groups))
     return int(known.num_rows) if known.num_rows == groups else -1
 
 
 def _counted(path: Path, plain: pq.ParquetFile, size: int, known: ParquetSize) -> pa.Table:
-    """A table whose words might not fit, read as numbers of words first: these are small."""
+    """Read a table whose text may not fit: as dictionaries first, which are small."""
     schema, leaves = plain.schema_arrow, plain.schema
     whole = [field.name for field in schema if not pa.types.is_dictionary(field.type)]
     text = [leaves.column(at) for at in range(len(leaves))]
@@ -65,20 +65,20 @@ def _counted(path: Path, plain: pq.ParquetFile, size: int, known: ParquetSize) -
     with pq.ParquetFile(
         native(path), read_dictionary=names, page_checksum_verification=True
     ) as file:
-        # Each part has a dictionary of its own, so parts must not be small where these are large.
-        # Nor do they pass the end of a row group, as dictionaries in lists could not.
+        # Each part has its own dictionary, so parts must not be small if dictionaries are large.
+        # Parts end at row groups, because pyarrow cannot join dictionaries inside lists.
         rows = max(_ROWS, known.pages // 4)
         for group in range(file.num_row_groups):
             for part in file.iter_batches(rows, row_groups=[group], use_threads=False):
-                need += sum(letters(part.column(name)) for name in whole)
+                need += sum(text_bytes(part.column(name)) for name in whole)
                 fit(need, size, path)
                 parts += [piece.cast(schema) for piece in _pieces(part, whole)]
     return pa.Table.from_batches(parts, schema)
 
 
 def _pieces(part: pa.RecordBatch, text: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Parts of a batch, so small that 32 bits count the letters of each column."""
-    if len(part) > 1 and any(letters(part.column(name)) > _LETTERS for name in text):
+    """Split a batch until the text of each column fits the 32-bit offsets of an array."""
+    if len(part) > 1 and any(text_bytes(part.column(name)) > _TEXT_BYTES for name in text):
         half = len(part) // 2
         yield from _pieces(part.slice(0, half), text)
         yield from _pieces(part.slice(half), text)
@@ -86,10 +86,10 @@ def _pieces(part: pa.RecordBatch, text: Sequence[str]) -> Iterator[pa.RecordBatc
         yield part
 
 
-def letters(cells: pa.Array) -> int:
-    """Bytes that words take once they are written out; those of other kinds count for nothing.
+def text_bytes(cells: pa.Array) -> int:
+    """Return the bytes of text once dictionaries are expanded; other types count as 0.
 
-    >>> letters(pa.array(["abc", "de", "abc", None]).dictionary_encode())
+    >>> text_bytes(pa.array(["abc", "de", "abc", None]).dictionary_encode())
     8
     """
     kind = cells.type
@@ -99,20 +99,22 @@ def letters(cells: pa.Array) -> int:
         sizes = pc.binary_length(cells.dictionary).take(cells.indices)
         return int(pc.sum(sizes.cast(pa.int64())).as_py() or 0)
     if pa.types.is_struct(kind):
-        return sum(letters(part) for part in cells.flatten())
+        return sum(text_bytes(part) for part in cells.flatten())
     if pa.types.is_map(kind):
-        return letters(cells.keys) + letters(cells.items)
-    return letters(cells.flatten()) if pa.types.is_nested(kind) else 0
+        return text_bytes(cells.keys) + text_bytes(cells.items)
+    return text_bytes(cells.flatten()) if pa.types.is_nested(kind) else 0
 
 
 def read_arrow(path: Path) -> pa.Table:
-    """All columns of an Arrow file or stream."""
+    """Read all columns of an Arrow file or stream."""
     data = read_bytes(path)
     if data.startswith(b"FEA1"):
-        # pyarrow does not check what such a file says of itself: a damaged one ends the process.
-        raise DatasetError(
-            f"{path}: expected an Arrow file, got a Feather file of version 1, which is not read "
-            "any more; save it again, as by pandas.read_feather(path).to_feather(path)"
+        # pyarrow does not validate such files: a damaged one crashes the process.
+        raise WrongFormat.of(DatasetError)(
+            str(path),
+            "an Arrow file",
+            "a Feather file of version 1, which is not read any more",
+            "save it again, as by pandas.read_feather(path).to_feather(path)",
         )
     known = unpacked(io.BytesIO(data))
     start = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream
@@ -121,34 +123,34 @@ def read_arrow(path: Path) -> pa.Table:
         check_columns(count, str(path))
         fit(known.total + 8 * known.rows * count, len(data), path)
         table = reader.read_all()
-    # Offsets in the file are claims too.
+    # Offsets in the file may be wrong too.
     table.validate(full=True)
     return _without_views(table)
 
 
 def _without_views(table: pa.Table) -> pa.Table:
-    """Columns of views of text as dictionaries: pyarrow cannot do much with views."""
+    """Convert columns of string views to dictionaries; pyarrow supports few operations on views."""
     for at, field in enumerate(table.schema):
         if pa.types.is_string_view(field.type):
-            words = pa.chunked_array(
-                [by_word(chunk) for chunk in table.column(at).chunks],
+            column = pa.chunked_array(
+                [to_dictionary(chunk) for chunk in table.column(at).chunks],
                 pa.dictionary(pa.int32(), pa.string()),
             )
-            table = table.set_column(at, field.name, words)
+            table = table.set_column(at, field.name, column)
     return table
 
 
-def by_word(views: pa.Array) -> pa.Array:
-    """Views of text as a dictionary of strings.
+def to_dictionary(views: pa.Array) -> pa.Array:
+    """Convert string views to a dictionary of strings.
 
-    >>> by_word(pa.array(["a", "b", "a"], pa.string_view())).to_pylist()
+    >>> to_dictionary(pa.array(["a", "b", "a"], pa.string_view())).to_pylist()
     ['a', 'b', 'a']
     """
-    words = views.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(words.indices, words.dictionary.cast(pa.string()))
+    encoded = views.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary.cast(pa.string()))
 
 
 def fit(need: int, held: int, path: str | Path) -> None:
-    """Refuse what does not fit in memory, or unpacks to more than real data do."""
+    """Refuse data that do not fit in memory, and decompression bombs."""
     check_bomb(need, held, str(path), _BOMB_BYTES)
     check_memory(need, str(path))

@@ -1,4 +1,4 @@
-"""Points out of what holds them: torch datasets and loaders, and Hugging Face's, by their shape."""
+"""Stack the inputs of torch datasets and loaders, and of Hugging Face datasets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar, overload, runtime_checkable
@@ -17,19 +17,19 @@ from torch.utils.data import (
 )
 
 from evgp._checks import shown
-from evgp._errors import DatasetError
 from evgp._reading import check_memory
 from evgp._typing import ArrayLike
+from evgp.errors import BadArgument, DatasetError
 from evgp.pool import Selection
 
-# Names that inputs go by, best first.
+# Usual names of the inputs, in order of preference.
 _NAMES = "pixel_values image img images input_ids embedding embeddings features x inputs".split()
 _SLICE = 256
 
 
 @runtime_checkable
 class Columned(Protocol):
-    """A Hugging Face dataset, by its shape."""
+    """A Hugging Face dataset, recognised by its methods."""
 
     column_names: list[str]
 
@@ -42,7 +42,7 @@ Samples: TypeAlias = Dataset[Any] | DataLoader[Any] | Columned
 
 
 def is_samples(source: object) -> TypeGuard[Samples]:
-    """Is this a dataset or a loader, rather than an array?
+    """Whether an object is a dataset or a loader.
 
     >>> is_samples(torch.utils.data.TensorDataset(torch.eye(2))), is_samples(np.eye(2))
     (True, False)
@@ -51,12 +51,11 @@ def is_samples(source: object) -> TypeGuard[Samples]:
 
 
 def stack(source: Samples, name: str = "x") -> Shaped[Tensor, " n *d"]:
-    """The inputs of a dataset in its own order, one a row; labels are left aside.
+    """Stack the inputs of a dataset in its own order, one per row; labels are ignored.
 
-    An item is an input, or a tuple or list that starts with one, or a mapping with one among its
+    An item is an input, a tuple or list that starts with one, or a mapping with one among its
     values. A loader is read in the order of its dataset, whatever its sampler, so that picks are
-    positions there. A Hugging Face dataset is known by its `column_names`. Memory is that of the
-    inputs, twice while they are joined.
+    positions in the dataset. Needs twice the memory of the inputs.
 
     >>> stack(torch.utils.data.TensorDataset(torch.eye(2), torch.tensor([0, 1])))
     tensor([[1., 0.],
@@ -80,29 +79,30 @@ def stack(source: Samples, name: str = "x") -> Shaped[Tensor, " n *d"]:
 
 
 def one_split(source: object, name: str) -> None:
-    """Refuse Hugging Face's dictionary of splits, whose positions would be of none of them.
+    """Refuse a Hugging Face dictionary of splits, in which positions would be ambiguous.
 
     >>> one_split(torch.utils.data.TensorDataset(torch.eye(2)), "x")
     """
     if isinstance(source, Mapping):
         split = "train" if "train" in source else next(iter(source), "train")
-        raise DatasetError(
-            f"expected {name} as one dataset, got {type(source).__name__} of "
-            f"{', '.join(map(str, source)) or 'nothing'}; give one split, such as "
-            f"dataset[{split!r}]"
+        raise BadArgument.of(DatasetError)(
+            name,
+            "as one dataset",
+            f"{type(source).__name__} of {', '.join(map(str, source)) or 'nothing'}",
+            f"give one split, such as dataset[{split!r}]",
         )
 
 
 def _in_order(loader: DataLoader[Any]) -> Iterable[object]:
-    """A loader's batches without its sampler: what it drops or repeats is in the pool too."""
+    """Yield a loader's batches in the dataset's order, ignoring its sampler."""
     if isinstance(loader.dataset, IterableDataset):
         return loader
     if isinstance(loader.sampler, SubsetRandomSampler):
-        some, rows = len(set(loader.sampler.indices)), len(loader.dataset)  # type: ignore[arg-type]
-        if some < rows:
+        chosen, rows = len(set(loader.sampler.indices)), len(loader.dataset)  # type: ignore[arg-type]
+        if chosen < rows:
             raise DatasetError(
                 f"expected a loader of all {rows} rows of its dataset, got a SubsetRandomSampler "
-                f"of {some}; give Subset(dataset, indices), or the dataset and candidates=indices"
+                f"of {chosen}; give Subset(dataset, indices), or the dataset and candidates=indices"
             )
     collate = loader.collate_fn if loader.batch_sampler is not None else default_collate
     return DataLoader(
@@ -117,9 +117,11 @@ def _length(source: Any, name: str) -> int:
     try:
         n = len(source)
     except TypeError as error:
-        raise DatasetError(
-            f"expected {name} as a dataset with a length, got {type(source).__name__} without one; "
-            "wrap it in a torch IterableDataset or a list"
+        raise BadArgument.of(DatasetError)(
+            name,
+            "as a dataset with a length",
+            f"{type(source).__name__} without one",
+            "wrap it in a torch IterableDataset or a list",
         ) from error
     if n == 0:
         raise DatasetError(f"expected samples in {name}, got an empty {type(source).__name__}")
@@ -127,7 +129,7 @@ def _length(source: Any, name: str) -> int:
 
 
 def _input(item: Any, name: str, *, batched: bool = False) -> Tensor:
-    """The input of an item or batch: itself, the first of several, or the one with a known name."""
+    """Return the input of an item or batch: itself, its first part, or that with a usual name."""
     if isinstance(item, Mapping):
         item = item[_column(item, name, list(item), batched=batched)]
     elif isinstance(item, tuple | list) and item and not _is_number(item[0]):
@@ -136,7 +138,7 @@ def _input(item: Any, name: str, *, batched: bool = False) -> Tensor:
 
 
 def _column(item: Mapping[str, Any], name: str, names: Sequence[str], batched: bool = False) -> str:
-    """The key of the inputs: a known name, or the only value that is more than one number."""
+    """Return the key of the inputs: a usual name, or the only value that is not a scalar."""
     for known in _NAMES:
         if known in names:
             return known
@@ -158,14 +160,14 @@ def _axes(value: Any) -> int:
 
 
 def _plain(value: Any, name: str) -> Tensor:
-    """A tensor out of a tensor, an array, numbers, or a picture (channels first)."""
+    """Convert a tensor, an array, numbers, or an image (channels first) to a tensor."""
     if isinstance(value, Tensor):
         return value.detach().cpu()
-    picture = hasattr(value, "getbands")  # Pillow's images
+    picture = hasattr(value, "getbands")  # a Pillow image
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise DatasetError(f"expected {name} with samples of one shape, got {error}") from error
+        raise BadArgument.of(DatasetError)(name, "with samples of one shape", str(error)) from error
     if array.dtype.kind not in "biuf":
         raise DatasetError(
             f"expected numbers or pictures as inputs of {name}, got {type(value).__name__}; add a "
@@ -185,9 +187,11 @@ def _joined(parts: Iterable[Tensor], name: str, n: int | None) -> Shaped[Tensor,
     rows = 0
     for part in parts:
         if kept and part.shape[1:] != kept[0].shape[1:]:
-            raise DatasetError(
-                f"expected {name} with samples of one shape, got {tuple(kept[0].shape[1:])} first "
-                f"and {tuple(part.shape[1:])} at sample {rows}; resize or pad them in the dataset"
+            raise BadArgument.of(DatasetError)(
+                name,
+                "with samples of one shape",
+                f"{tuple(kept[0].shape[1:])} first and {tuple(part.shape[1:])} at sample {rows}",
+                "resize or pad them in the dataset",
             )
         if not kept and n is not None:
             check_memory(2 * n * part[0].numel() * part.element_size(), name)
@@ -208,9 +212,10 @@ def subset(dataset: Dataset[Item], selection: Selection | ArrayLike) -> Subset[I
 @overload
 def subset(dataset: Any, selection: Selection | ArrayLike) -> Any: ...
 def subset(dataset: Any, selection: Selection | ArrayLike) -> Any:
-    """The picked samples of a dataset, best first: a torch `Subset`, or Hugging Face's `select`.
+    """Return the picked samples of a dataset, best first, without copying.
 
-    A loader gives the subset of its dataset. Nothing is copied.
+    The result is a torch `Subset`, or the `select` of a Hugging Face dataset. For a loader, it is
+    the subset of its dataset.
 
     >>> import torch
     >>> numbers = torch.utils.data.TensorDataset(torch.arange(10))
@@ -220,15 +225,15 @@ def subset(dataset: Any, selection: Selection | ArrayLike) -> Any:
     """
     try:
         rows = np.asarray(selection)
-    except Exception as error:  # somebody else's object may raise anything
+    except Exception as error:  # a user's object may raise anything
         raise DatasetError(f"expected a selection, got {shown(selection)}") from error
     if isinstance(dataset, DataLoader):
         dataset = dataset.dataset
     if isinstance(dataset, IterableDataset) or not isinstance(dataset, Dataset | Columned):
         frame = hasattr(dataset, "iloc")
         raise DatasetError(
-            "expected a torch Dataset with positions, or a Hugging Face dataset; got "
-            f"{type(dataset).__name__}; of {'a frame' if frame else 'an array'} take "
+            "expected an indexable torch Dataset or a Hugging Face dataset, got "
+            f"{type(dataset).__name__}; for {'a frame' if frame else 'an array'} use "
             f"{'x.iloc' if frame else 'x'}[selection]"
         )
     one_split(dataset, "dataset")

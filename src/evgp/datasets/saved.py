@@ -1,4 +1,4 @@
-"""Selections as files: JSON with a version and a checksum, exact to the bit."""
+"""Save and load selections: JSON with a version and a checksum, exact to the bit."""
 
 import hashlib
 import json
@@ -11,26 +11,25 @@ import numpy as np
 from jaxtyping import Float
 
 from evgp._checks import path_of
-from evgp._errors import DatasetError, EvgpError
 from evgp._reading import read_json_bytes
 from evgp.datasets.files import check_writable, write_text
 from evgp.datasets.tables import check_file
+from evgp.errors import DatasetError, EvgpError, WrongFormat
 from evgp.pool import Certificate, Needed, Selection
 
 FORMAT, VERSION = "evgp selection", 1
 _FLOATS = ("gains", "variance_left", "test_before", "test_after")
 _NUMBERS = ("prior_variance", "start_variance")
 _OTHERS = ("indices", "costs", "certificate", "ids", "settings", "warnings")
-# JSON has no numbers for these.
+# Numbers that JSON does not have, by name.
 _WORDS = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 _MARK = "$float"
 
 
 def save_selection(selection: Selection, path: str | Path) -> None:
-    """Write a selection to one JSON file, whole or not at all.
+    """Write a selection to one JSON file, completely or not at all.
 
-    Python writes a float with as many digits as tell it from every other, so that reading gives
-    the same bits.
+    Python writes enough digits of each float to restore it exactly.
     """
     check_writable(path, (".json",))
     body = _body(selection)
@@ -40,7 +39,7 @@ def save_selection(selection: Selection, path: str | Path) -> None:
 
 
 def load_selection(path: str | Path) -> Selection:
-    """Read what `save_selection` wrote; anything else is refused in one sentence."""
+    """Read a selection written by `save_selection`; refuse other and damaged files."""
     path = path_of(path, "path", error=DatasetError)
     check_file(path, "a selection")
     content = read_json_bytes(path)
@@ -52,9 +51,11 @@ def load_selection(path: str | Path) -> Selection:
     except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise _unreadable(path) from error
     if isinstance(version, int) and version > VERSION:
-        raise DatasetError(
-            f"{path}: expected a selection in version {VERSION} of the format, got version "
-            f"{version}; install a newer evgp to read it"
+        raise WrongFormat.of(DatasetError)(
+            str(path),
+            f"a selection in version {VERSION} of the format",
+            f"version {version}",
+            "install a newer evgp to read it",
         )
     try:
         body = document["selection"]
@@ -66,21 +67,23 @@ def load_selection(path: str | Path) -> Selection:
         raise _unreadable(path) from error
 
 
-def _unreadable(path: Path) -> DatasetError:
-    return DatasetError(
-        f"{path}: expected a file written by Selection.save, got one that is cut short, damaged or "
-        "of another kind; save the selection again"
+def _unreadable(path: Path) -> EvgpError:
+    return WrongFormat.of(DatasetError)(
+        str(path),
+        "a file written by Selection.save",
+        "one that is cut short, damaged or of another kind",
+        "save the selection again",
     )
 
 
 def _digest(body: object) -> str:
-    """A checksum of the content, however it is spaced."""
+    """Return a checksum of the content that does not depend on white space."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _body(selection: Selection) -> dict[str, object]:
-    """The selection in what JSON has."""
+    """Convert a selection to JSON types."""
     certificate, costs = selection.certificate, selection.costs
     return {
         "indices": selection.indices.tolist(),
@@ -116,9 +119,9 @@ def _selection(body: Mapping[str, Any]) -> Selection:
         indices=np.array([_whole(row) for row in body["indices"]], dtype=np.int64),
         costs=None if body["costs"] is None else _floats(body["costs"]),
         certificate=certificate,
-        ids=tuple(one if isinstance(one, int) else str(one) for one in body["ids"]),
+        ids=tuple(id if isinstance(id, int) else str(id) for id in body["ids"]),
         settings={name: _restored(item) for name, item in body["settings"].items()},
-        warnings=tuple(str(one) for one in body["warnings"]),
+        warnings=tuple(str(text) for text in body["warnings"]),
         **fields,
     )
 
@@ -156,7 +159,7 @@ def _needed(low: Any, high: Any) -> Needed:
 
 
 def _setting(name: str, value: object) -> object:
-    """A setting in what JSON has, from which the same can be restored."""
+    """Convert a setting to JSON types from which `_restored` can restore it."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, str | int):
         return value

@@ -1,13 +1,14 @@
-"""Pools larger than memory: files, folders and addresses that are read a block at a time."""
+"""Pools larger than memory: files, folders and URLs that are read a block at a time."""
 
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BufferedReader
+from itertools import chain
 from math import prod
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -20,24 +21,24 @@ import pyarrow.parquet as pq
 from jaxtyping import Float, Int, Shaped
 
 from evgp._checks import flag, integer, path_of, shown, word, words
-from evgp._errors import DatasetError, EvgpError
+from evgp._defaults import MAX_CATEGORIES
 from evgp._linalg import BLOCK, in_pairs
 from evgp._reading import check_memory, check_plain, read_bytes
 from evgp._reading import opened as plain_file
 from evgp.datasets.arrays import NpyHeader, check_columns, npy_header
-from evgp.datasets.columns import plain
+from evgp.datasets.columns import CYCLES, is_time, plain
 from evgp.datasets.encode import (
     ArrayLayout,
     Fitted,
     Streamed,
     Survey,
-    TableCode,
     TableLayout,
     none_left,
     step_of,
     usable,
 )
-from evgp.datasets.parquet import by_word, letters, native, native_map
+from evgp.datasets.parquet import native, native_map, text_bytes, to_dictionary
+from evgp.datasets.scaling import scale_of
 from evgp.datasets.sizes import decoded, unpacked
 from evgp.datasets.tables import (
     all_finite,
@@ -45,11 +46,21 @@ from evgp.datasets.tables import (
     check_names,
     checked_numbers,
     damaged,
-    no_column,
     place_of,
+)
+from evgp.datasets.vectors import chosen, empty, is_vector, length_of
+from evgp.datasets.web import WebFile
+from evgp.errors import (
+    DatasetError,
+    DuplicateNames,
+    EmptyFile,
+    EvgpError,
+    MissingColumn,
+    MissingFile,
+    UnreadableFile,
+    WrongFormat,
     quoted,
 )
-from evgp.datasets.web import WebFile
 
 PARQUET, ARROW, NPY = "Parquet", "Arrow", "NumPy"
 KINDS = {".parquet": PARQUET, ".arrow": ARROW, ".feather": ARROW, ".ipc": ARROW, ".npy": NPY}
@@ -61,7 +72,7 @@ _ENDS = ".parquet, .arrow, .feather or .npy"
 
 @dataclass(frozen=True)
 class PoolFiles:
-    """Files of one kind in order, and what to call them in messages."""
+    """Files of one format in order, and the name of the pool in messages."""
 
     name: str
     kind: str
@@ -70,7 +81,7 @@ class PoolFiles:
 
 
 def find(where: str | Path | Sequence[str | Path]) -> PoolFiles:
-    """The files meant, which are not opened yet."""
+    """Find the files of a pool, without opening them."""
     if isinstance(where, str | PathLike):
         where = where if isinstance(where, str) else path_of(where, "where", error=DatasetError)
         path_of(where, "where", error=DatasetError)
@@ -79,19 +90,19 @@ def find(where: str | Path | Sequence[str | Path]) -> PoolFiles:
         return _in_folder(Path(where)) if Path(where).is_dir() else _listed([where], str(where))
     if not isinstance(where, Sequence) or isinstance(where, bytes):
         raise DatasetError(f"expected the path of a pool, or a list of files; got {shown(where)}")
-    where = [path_of(one, "each file of a pool", error=DatasetError) for one in where]
+    where = [path_of(file, "each file of a pool", error=DatasetError) for file in where]
     if not where:
         raise DatasetError("expected the files of a pool, got an empty list; name at least one")
     return _listed(where, f"{where[0]}" + (f" and {len(where) - 1} more" if where[1:] else ""))
 
 
 def is_address(where: str | Path) -> bool:
-    """Whether this is a URL, which fsspec opens."""
+    """Whether this is a URL."""
     return isinstance(where, str) and "://" in where
 
 
 def local(where: str | Path) -> Path | None:
-    """The path on this machine, which an address may stand for, too; None for one elsewhere.
+    """Return the local path of a path or URL; None if it is on another machine.
 
     >>> local("file:///data/pool.parquet"), local("s3://bucket/pool")
     (PosixPath('/data/pool.parquet'), None)
@@ -103,7 +114,7 @@ def local(where: str | Path) -> Path | None:
 
 
 def kind_of(file: str | Path) -> str:
-    """The kind of a file by the end of its name.
+    """Return the format of a file, by its suffix.
 
     >>> kind_of("pool.parquet")
     'Parquet'
@@ -127,7 +138,7 @@ def _listed(where: Sequence[str | Path], name: str) -> PoolFiles:
     files = tuple(map(str, where))
     twice = [file for file, count in Counter(files).items() if count > 1]
     if twice:
-        raise DatasetError(f"{name}: expected each file once, got {quoted(twice)} more than once")
+        raise DuplicateNames(name, "each file once", tuple(Path(file).name for file in twice))
     for file in files:
         if not is_address(file):
             check_file(Path(file))
@@ -151,7 +162,7 @@ def _in_folder(folder: Path) -> PoolFiles:
 
 
 def _sorted(source: str, names: list[str], others: list[str], full: Any) -> PoolFiles:
-    """What lies in a folder, local or not."""
+    """Return the sorted files of a folder, local or remote; refuse other files in it."""
     if others:
         raise DatasetError(
             f"{source}: expected nothing but files that end in {_ENDS}, got "
@@ -166,19 +177,19 @@ def _sorted(source: str, names: list[str], others: list[str], full: Any) -> Pool
     if len(kinds) > 1:
         raise _mixed(source, list(kinds.values()))
     parts = {part for name in names for part in PurePosixPath(name).parts[:-1] if "=" in part}
-    told = f"folder names such as {min(parts)!r} are not read as columns" if parts else ""
-    found = _listed([full(name) for name in names], source)
-    return PoolFiles(source, found.kind, found.files, (told,) if told else ())
+    remark = f"folder names such as {min(parts)!r} are not read as columns" if parts else ""
+    pool = _listed([full(name) for name in names], source)
+    return PoolFiles(source, pool.kind, pool.files, (remark,) if remark else ())
 
 
 def _at_address(where: str) -> PoolFiles:
     suffix = PurePosixPath(where).suffix.lower()
     if suffix in _OTHERS:
-        kind_of(where)  # says what to do, before anybody else is asked
+        kind_of(where)  # raises the right error before the server is contacted
     if KINDS.get(suffix, PARQUET) != PARQUET:
         raise _only_parquet(where)
     if not where.split("://", 1)[1].strip("/"):
-        raise DatasetError(f"{where}: expected the address of a pool, got none behind ://")
+        raise WrongFormat.of(DatasetError)(str(where), "the address of a pool", "none behind ://")
     if where.startswith(_WEB):
         return _listed([where], where)
     fs, path = _filesystem(where)
@@ -194,7 +205,7 @@ def _at_address(where: str) -> PoolFiles:
 
 @contextmanager
 def opened(file: str) -> Iterator[BinaryIO]:
-    """A file or an address, to be read as bytes."""
+    """Open a file or a URL for reading bytes."""
     with readable(file):
         if (place := local(file)) is not None:
             with plain_file(place) as stream:
@@ -209,7 +220,7 @@ def opened(file: str) -> Iterator[BinaryIO]:
 
 
 def digest(file: str) -> str:
-    """A hash of all bytes of a file, read in small parts."""
+    """Return a hash of all bytes of a file, read in small parts."""
     with opened(file) as stream:
         state = hashlib.blake2b()
         while part := stream.read(_PART):
@@ -219,27 +230,27 @@ def digest(file: str) -> str:
 
 @contextmanager
 def readable(file: str) -> Iterator[None]:
-    """What goes wrong with a file becomes a sentence that names it."""
+    """Turn errors of reading a file into errors that name it."""
     try:
         yield
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         if isinstance(error, FileNotFoundError):
-            raise DatasetError(f"{file}: no such file; check the path") from error
+            raise MissingFile.of(DatasetError)(str(file)) from error
         if isinstance(error, OSError) and error.errno is not None:
-            said = os.strerror(error.errno).lower()
-            raise DatasetError(f"{file}: cannot be read: {said}") from error
+            reason = os.strerror(error.errno).lower()
+            raise UnreadableFile.of(DatasetError)(str(file), f"cannot be read: {reason}") from error
         raise damaged(file, PurePosixPath(file).suffix.lower()) from error
     except EvgpError:
         raise
-    except Exception as error:  # what opens an address may raise anything
+    except Exception as error:  # the packages behind fsspec may raise anything
         if not is_address(file):
             raise
         raise _closed(file, error) from error
 
 
 def _closed(where: str, error: Exception) -> DatasetError:
-    said = " ".join(str(error).split())[:300] or type(error).__name__
-    return DatasetError(f"{where}: this address cannot be opened: {said}")
+    reason = " ".join(str(error).split())[:300] or type(error).__name__
+    return DatasetError(f"{where}: this address cannot be opened: {reason}")
 
 
 def _filesystem(where: str) -> tuple[Any, str]:
@@ -247,12 +258,12 @@ def _filesystem(where: str) -> tuple[Any, str]:
         import fsspec  # type: ignore[import-untyped]
     except ImportError as error:
         raise DatasetError(
-            f"{where}: expected the package fsspec, which opens addresses, got none; install it "
-            "(pip install fsspec), or copy the files here"
+            f"{where}: opening an address needs the package fsspec; install it (pip install "
+            "fsspec), or copy the files here"
         ) from error
     try:
         fs, path = fsspec.core.url_to_fs(where)
-    except Exception as error:  # each kind of address has a package of its own behind it
+    except Exception as error:  # the packages behind fsspec may raise anything
         raise _closed(where, error) from error
     return fs, path
 
@@ -262,25 +273,28 @@ def _is_hidden(name: str) -> bool:
 
 
 def _refuse(error: OSError) -> None:
-    raise DatasetError(f"{error.filename}: this folder may not be read; change its permissions")
-
-
-def _mixed(source: str, examples: Sequence[str]) -> DatasetError:
-    return DatasetError(
-        f"{source}: expected files of one kind, got {quoted(examples)}; keep one kind"
+    raise UnreadableFile.of(DatasetError)(
+        str(error.filename), "this folder may not be read", "change its permissions"
     )
 
 
-def _only_parquet(file: str) -> DatasetError:
-    return DatasetError(
-        f"{file}: expected Parquet at an address, got another kind; save it as Parquet, or copy "
-        "the file here"
+def _mixed(source: str, examples: Sequence[str]) -> DatasetError:
+    names = [Path(example).name for example in examples]
+    return DatasetError(f"{source}: expected files of one kind, got {quoted(names)}; keep one kind")
+
+
+def _only_parquet(file: str) -> EvgpError:
+    return WrongFormat.of(DatasetError)(
+        str(file),
+        "Parquet at an address",
+        "another kind",
+        "save it as Parquet, or copy the file here",
     )
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """How many rows each file has, and which of them a global row number means.
+    """The number of rows in each file, which maps global row numbers to rows of files.
 
     >>> ranges = Ranges((3, 0, 4))
     >>> len(ranges), list(ranges.parts(1, 5))
@@ -294,11 +308,11 @@ class Ranges:
 
     @cached_property
     def starts(self) -> Int[np.ndarray, " files"]:
-        """The global number of the first row of each file, then that of all rows."""
+        """Global number of the first row of each file, followed by the total."""
         return np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
 
     def parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-        """Files with their own row numbers that make up the rows from start to stop."""
+        """Yield the files, and the ranges of their own rows, that make up a global range."""
         file = int(np.searchsorted(self.starts, start, side="right")) - 1
         while start < stop:
             first, count = int(self.starts[file]), self.counts[file]
@@ -308,25 +322,25 @@ class Ranges:
             file += 1
 
     def groups(self, rows: Int[np.ndarray, " r"]) -> Iterator[tuple[int, Int[np.ndarray, " q"]]]:
-        """Files with those of their own row numbers that are among the sorted global ones.
+        """Yield the files that contain some of the sorted global rows, with their own row numbers.
 
         >>> [(file, rows.tolist()) for file, rows in Ranges((3, 4)).groups(np.array([1, 3, 5]))]
         [(0, [1]), (1, [0, 2])]
         """
         files = np.searchsorted(self.starts, rows, side="right") - 1
-        found, first = np.unique(files, return_index=True)
-        for file, part in zip(found.tolist(), np.split(rows, first[1:]), strict=False):
+        distinct, first = np.unique(files, return_index=True)
+        for file, part in zip(distinct.tolist(), np.split(rows, first[1:]), strict=False):
             yield file, part - self.starts[file]
 
     def check_range(self, start: int, stop: int, source: str) -> None:
-        """Refuse a range outside."""
+        """Refuse a range outside the pool."""
         if not 0 <= start <= stop <= len(self):
             raise DatasetError(
                 f"{source}: expected a range of rows within 0 to {len(self)}, got {start} to {stop}"
             )
 
     def check_whole(self, start: int, stop: int, source: str) -> None:
-        """Refuse a range that is not all there is."""
+        """Refuse a range that is not the whole pool."""
         if (start, stop) != (0, len(self)):
             raise DatasetError(
                 f"{source}: expected a survey of rows 0 to {len(self)}, got one of {start} to "
@@ -334,14 +348,14 @@ class Ranges:
             )
 
     def sorted(self, rows: Int[np.ndarray, " r"], source: str) -> Int[np.ndarray, " r"]:
-        """Rows that must be in order and inside."""
+        """Return rows as int64; refuse rows that are unsorted or outside the pool."""
         self.check_rows(rows, source)
         if (rows[1:] < rows[:-1]).any():
             raise DatasetError(f"{source}: expected sorted rows, got others; sort them first")
         return rows.astype(np.int64)
 
     def check_rows(self, rows: Int[np.ndarray, " r"], source: str) -> None:
-        """Refuse rows outside."""
+        """Refuse rows outside the pool."""
         wrong = rows[(rows < 0) | (rows >= len(self))]
         if len(wrong):
             raise DatasetError(
@@ -350,17 +364,17 @@ class Ranges:
             )
 
 
-_SMALL = 2**24  # bytes of an Arrow file that is read whole
+_SMALL = 2**24  # Arrow files up to this many bytes are read whole
 # Bytes read ahead in each column: whole column chunks would grow with the row groups.
 _BUFFER = 2**16
-# A run of equal rows is a few bytes of Parquet, but no data have so many of them.
+# A run of equal rows takes only a few bytes of Parquet, but no real data has more rows per byte.
 _ROWS_A_BYTE = 100_000
-# Whether any row from the first to before the second is wanted.
-Wanted = Callable[[int, int], bool]
+# Whether any row from the first to before the second is needed.
+RowFilter = Callable[[int, int], bool]
 
 
-def between(start: int, stop: int) -> Wanted:
-    """The rows from start to before stop.
+def between(start: int, stop: int) -> RowFilter:
+    """Return a filter for the rows from start to before stop.
 
     >>> between(3, 5)(0, 4), between(3, 5)(5, 9)
     (True, False)
@@ -368,8 +382,8 @@ def between(start: int, stop: int) -> Wanted:
     return lambda first, last: first < stop and start < last and first < last
 
 
-def among(rows: Int[np.ndarray, " r"]) -> Wanted:
-    """These sorted rows.
+def among(rows: Int[np.ndarray, " r"]) -> RowFilter:
+    """Return a filter for some sorted rows.
 
     >>> among(np.array([2, 7]))(0, 4), among(np.array([2, 7]))(3, 7)
     (True, False)
@@ -378,10 +392,14 @@ def among(rows: Int[np.ndarray, " r"]) -> Wanted:
 
 
 def look(file: str) -> tuple[int, pa.Schema]:
-    """How many rows a file has, and of which columns; only its metadata is read."""
+    """Read the number of rows and the schema of a file from its metadata."""
     if kind_of(file) == PARQUET:
         with _parquet(file) as parquet:
-            rows, schema = parquet.metadata.num_rows, _plain(parquet.schema_arrow)
+            known, schema = parquet.metadata, _plain(parquet.schema_arrow)
+            rows = known.num_rows
+            groups = [known.row_group(at).num_rows for at in range(known.num_row_groups)]
+            if min(groups, default=0) < 0 or sum(groups) != rows:
+                raise pa.ArrowInvalid("a footer whose counts of rows disagree")
     else:
         _check_arrow(file)
         with readable(file), plain_file(file) as stream:
@@ -391,15 +409,17 @@ def look(file: str) -> tuple[int, pa.Schema]:
             rows, schema = known.rows, _plain(reader.schema)
     check_columns(len(schema), file)
     if not is_address(file) and rows > _ROWS_A_BYTE * check_plain(file):
-        raise DatasetError(
-            f"{file}: expected rows of data, got a claim of {rows:,} rows in "
-            f"{check_plain(file):,} bytes; save it again"
+        raise WrongFormat.of(DatasetError)(
+            str(file),
+            "rows of data",
+            f"a claim of {rows:,} rows in {check_plain(file):,} bytes",
+            "save it again",
         )
     return rows, schema
 
 
 def check_room(file: str, columns: Sequence[str]) -> None:
-    """Refuse a Parquet file of which a block of rows of these columns would not fit in memory."""
+    """Refuse a Parquet file if a block of its rows would not fit in memory."""
     if is_address(file) or kind_of(file) != PARQUET:
         return
     with _parquet(file) as parquet, plain_file(file) as stream:
@@ -411,43 +431,44 @@ def _check_arrow(file: str) -> None:
     with readable(file), opened(file) as stream:
         magic = stream.read(6)
     if magic.startswith(b"FEA1") or magic[:4] == b"\xff\xff\xff\xff":
-        raise DatasetError(
-            f"{file}: expected an Arrow file that can be read in parts, got "
-            f"{'an old Feather file' if magic.startswith(b'FEA1') else 'an Arrow stream'}; "
-            "save it once as Parquet"
+        raise WrongFormat.of(DatasetError)(
+            str(file),
+            "an Arrow file that can be read in parts",
+            str("an old Feather file" if magic.startswith(b"FEA1") else "an Arrow stream"),
+            "save it once as Parquet",
         )
 
 
 def pieces(
-    file: str, rows: int, fields: pa.Schema, size: int, wanted: Wanted
+    file: str, rows: int, fields: pa.Schema, size: int, needed: RowFilter
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches of at most `size` rows where some are wanted, with the number of their first row.
+    """Yield batches of at most `size` rows that contain needed rows, with their first row number.
 
     The file must still have the rows and fields that it had when the pool was opened.
     """
     read = _from_parquet if kind_of(file) == PARQUET else _from_arrow
     with readable(file):
-        for first, batch in read(file, rows, fields, size, wanted):
-            if wanted(first, first + batch.num_rows):
+        for first, batch in read(file, rows, fields, size, needed):
+            if needed(first, first + batch.num_rows):
                 clean = pa.RecordBatch.from_arrays(
                     [_text(batch.column(name), file) for name in fields.names], names=fields.names
                 )
-                # Offsets and letters in the file are claims too.
+                # Offsets and text in the file may be wrong too.
                 clean.validate(full=True)
                 yield first, clean
 
 
 def _from_parquet(
-    file: str, rows: int, fields: pa.Schema, size: int, wanted: Wanted
+    file: str, rows: int, fields: pa.Schema, size: int, needed: RowFilter
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     with _parquet(file) as parquet:
         _check(file, rows, fields, parquet.metadata.num_rows, _plain(parquet.schema_arrow))
         first = 0
         for group in range(parquet.num_row_groups):
             count = parquet.metadata.row_group(group).num_rows
-            if wanted(first, first + count):
-                _check_words(file, parquet, group, fields, size)
-                # Threads would hold a page of each column more, and the callers have their own.
+            if needed(first, first + count):
+                _check_text(file, parquet, group, fields, size)
+                # Threads would need one more page of each column, and the callers use threads.
                 batches = parquet.iter_batches(
                     size, row_groups=[group], columns=fields.names, use_threads=False
                 )
@@ -455,32 +476,32 @@ def _from_parquet(
                 for batch in batches:
                     yield start, batch
                     start += batch.num_rows
-                    if not wanted(start, first + count):
+                    if not needed(start, first + count):
                         break
                 else:
                     _check(file, count, fields, start - first, _plain(parquet.schema_arrow))
             first += count
 
 
-def _check_words(
+def _check_text(
     file: str, parquet: pq.ParquetFile, group: int, fields: pa.Schema, size: int
 ) -> None:
-    """Refuse words of a row group so long that a block of rows with them would not fit.
+    """Refuse a row group with strings so long that a block of rows would not fit in memory.
 
-    A dictionary holds a word once, and rows repeat it; so it is looked at before they are read.
+    A dictionary stores a string once, and rows repeat it; so it is checked before rows are read.
     """
     text = [field.name for field in fields if pa.types.is_string(field.type)]
     if is_address(file) or not text:
         return
-    with pq.ParquetFile(native(file), metadata=parquet.metadata, read_dictionary=text) as words:
-        first = next(words.iter_batches(1, row_groups=[group], columns=text), None)
+    with pq.ParquetFile(native(file), metadata=parquet.metadata, read_dictionary=text) as reader:
+        first = next(reader.iter_batches(1, row_groups=[group], columns=text), None)
     for column in [] if first is None else first.columns:
         longest = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
         check_memory(size * len(text) * longest, f"{file} (words of {longest:,} bytes)")
 
 
 def _from_arrow(
-    file: str, rows: int, fields: pa.Schema, size: int, wanted: Wanted
+    file: str, rows: int, fields: pa.Schema, size: int, needed: RowFilter
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     _check_arrow(file)
     with ExitStack() as stack:
@@ -488,14 +509,14 @@ def _from_arrow(
         schema = stack.enter_context(pa.ipc.open_file(source)).schema
         counts, packed = _arrow_counts(source, schema)
         _check(file, rows, fields, sum(counts), _plain(schema))
-        # Some of the columns are copied; all of them stay in the file unless they are packed.
+        # Choosing columns makes pyarrow copy them; without a choice, uncompressed ones stay mapped.
         chosen = [schema.get_field_index(name) for name in fields.names] if packed else []
         reader = stack.enter_context(
             pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=chosen))
         )
         first = 0
         for number, count in enumerate(counts):
-            if wanted(first, first + count):
+            if needed(first, first + count):
                 batch = reader.get_batch(number)
                 for start in range(0, count, size):
                     yield first + start, batch.slice(start, size)
@@ -503,7 +524,7 @@ def _from_arrow(
 
 
 def _mapped(file: str) -> pa.NativeFile:
-    """A file in memory if it is small, else mapped: one that is cut meanwhile ends the process."""
+    """Read a small file, or map a large one; truncating a mapped file crashes the process."""
     small = check_plain(file) <= _SMALL
     return pa.BufferReader(read_bytes(file)) if small else native_map(file)
 
@@ -515,7 +536,7 @@ def _parquet(file: str) -> Iterator[pq.ParquetFile]:
         if not is_address(file):
             check_plain(file)
         source = stack.enter_context(opened(file) if is_address(file) else native(file))
-        # Not mapped: a file that is cut while it is mapped would end the process.
+        # Not mapped: truncating a mapped file would crash the process.
         yield stack.enter_context(
             pq.ParquetFile(
                 source, buffer_size=_BUFFER, pre_buffer=False, page_checksum_verification=True
@@ -524,24 +545,24 @@ def _parquet(file: str) -> Iterator[pq.ParquetFile]:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Names and kinds only, without what other programs wrote beside them."""
+    """Return a schema with names and types only, without the metadata of other programs."""
     kinds = [pa.string() if pa.types.is_string_view(kind) else kind for kind in schema.types]
     return pa.schema(list(zip(schema.names, kinds, strict=True)))
 
 
 def _text(cells: pa.Array, file: str) -> pa.Array:
-    """Views of text as text of their own, where that fits; pyarrow cannot do much with views."""
+    """Convert string views to strings if they fit; pyarrow supports few operations on views."""
     if not pa.types.is_string_view(cells.type):
         return cells
-    words = by_word(cells)
-    check_memory(letters(words), f"{file} (a block of its text)")
-    return words.cast(pa.string())
+    encoded = to_dictionary(cells)
+    check_memory(text_bytes(encoded), f"{file} (a block of its text)")
+    return encoded.cast(pa.string())
 
 
 def _arrow_counts(source: pa.NativeFile, schema: pa.Schema) -> tuple[list[int], bool]:
-    """Rows in each batch of a mapped file, and whether it is compressed.
+    """Return the number of rows in each batch of a file, and whether it is compressed.
 
-    Only its narrowest column is unpacked; a count by pyarrow's dataset would read whole batches.
+    Only the narrowest column is unpacked; counting with pyarrow.dataset would read whole batches.
     """
     widths = [
         field.type.bit_width if pa.types.is_primitive(field.type) else np.inf for field in schema
@@ -554,66 +575,75 @@ def _arrow_counts(source: pa.NativeFile, schema: pa.Schema) -> tuple[list[int], 
             batch = reader.get_batch(at)
             counts.append(batch.num_rows)
             buffers = [buffer for column in batch.columns for buffer in column.buffers() if buffer]
-            # What was unpacked is new memory; anything else is a part of what was read.
+            # Unpacked buffers are new memory; the others are slices of the file.
             packed = packed or any(buffer.parent is None for buffer in buffers)
     return counts, packed
 
 
 def _check(file: str, rows: int, fields: pa.Schema, got: int, schema: pa.Schema) -> None:
     if got != rows:
-        raise DatasetError(
-            f"{file}: expected {rows:,} rows, as when the pool was opened, got {got:,}; leave the "
-            "files alone while they are read, and start again"
+        raise WrongFormat.of(DatasetError)(
+            str(file),
+            f"{rows:,} rows, as when the pool was opened",
+            f"{got:,}",
+            "leave the files alone while they are read, and start again",
         )
     for field in fields:
         at = schema.get_field_index(field.name)
         if at < 0 or schema.field(at).type != field.type:
-            raise DatasetError(
-                f"{file}: expected column {field.name!r} of {field.type}, as when the pool was "
-                f"opened, got {'none' if at < 0 else schema.field(at).type}; leave the files "
-                "alone while they are read, and start again"
+            raise WrongFormat.of(DatasetError)(
+                str(file),
+                f"column {field.name!r} of {field.type}, as when the pool was opened",
+                str("none" if at < 0 else schema.field(at).type),
+                "leave the files alone while they are read, and start again",
             )
 
 
 @dataclass(frozen=True)
 class StreamedArray:
-    """Rows of arrays that agree in all axes but the first, and in type."""
+    """Rows of npy files whose arrays agree in dtype and in all axes but the first."""
 
     layout: ArrayLayout
     files: tuple[str, ...]
     ranges: Ranges
     remarks: tuple[str, ...] = ()
+    stored: tuple[int, ...] | None = None  # shape of a row in the files, if its axes are flattened
     in_files: ClassVar[bool] = True
+
+    def flat(self) -> "StreamedArray":
+        """Return the same rows with one axis, each of whose columns is scaled by itself."""
+        layout = replace(self.layout, shape=(prod(self.shape),))
+        return replace(self, layout=layout, stored=self.shape)
 
     @property
     def name(self) -> str:
-        """What to call it in messages."""
+        """Name of the pool in messages."""
         return self.layout.source
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of a row."""
+        """Shape of a row."""
         return self.layout.shape
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of all columns, where a row has one axis."""
+        """Names of all columns; empty if a row has more than one axis."""
         return self.layout.columns
 
     @property
     def widest(self) -> int:
-        """The most numbers that an encoded row may have."""
+        """Maximum number of features of an encoded row."""
         return prod(self.shape)
 
     def __len__(self) -> int:
         return len(self.ranges)
 
     def digest(self, file: str) -> str:
-        """A hash of all bytes of a file."""
+        """Return a hash of all bytes of a file."""
         return digest(file)
 
     def survey(self, start: int, stop: int, rows: Int[np.ndarray, " r"]) -> Survey:
-        """Statistics of a range in one pass, and those of the sorted rows that lie in it."""
+        """Compute statistics of a range in one pass, and keep the sorted `rows` that are in it."""
         rows = self.ranges.sorted(rows, self.name)
         parts = (
             self.layout.survey(first, x, rows)
@@ -624,18 +654,18 @@ class StreamedArray:
         return in_pairs(parts, Survey.merge)
 
     def fitted(self, survey: Survey) -> Fitted:
-        """The pool with the scaling of a survey of all rows."""
+        """Return the pool with the scaling of a survey of all rows."""
         self.ranges.check_whole(survey.start, survey.stop, self.name)
-        code, notes = self.layout.learn(survey)
-        return Fitted(self, code, survey.sample, (*self.remarks, *notes))
+        code = self.layout.learn(survey)
+        return Fitted(self, code, survey.sample, (*self.remarks, *code.notes))
 
     def cells(self, column: str, rows: Int[np.ndarray, " r"]) -> list[object]:
-        """Plain values of one column in a few rows, in the order given."""
+        """Return the values of one column in a few rows, in the given order."""
         at = self._place(column)
         return list(self.raw_at(rows, ())[:, at].tolist())
 
     def numbers(self, column: str, start: int, stop: int) -> Float[np.ndarray, " n"]:
-        """One column of a range as float64, where every cell must be a number."""
+        """Return one column of a range as float64; every cell must be a number."""
         at = self._place(column)
         values = np.empty(stop - start)
         for first, x in self.raw(start, stop, BLOCK, ()):
@@ -645,7 +675,7 @@ class StreamedArray:
     def raw(
         self, start: int, stop: int, size: int, columns: Sequence[str]
     ) -> Iterator[tuple[int, Shaped[np.ndarray, " b *d"]]]:
-        """A range as it is in the files, cut at the multiples of a size; with all columns."""
+        """Yield the rows of a range as stored, with all columns, cut at the multiples of `size`."""
         self.ranges.check_range(start, stop, self.name)
         while start < stop:
             end = min(stop, (start // size + 1) * size)
@@ -656,32 +686,36 @@ class StreamedArray:
     def raw_at(
         self, rows: Int[np.ndarray, " r"], columns: Sequence[str]
     ) -> Shaped[np.ndarray, " r *d"]:
-        """A few rows as they are in the files, in the order given; with all columns."""
+        """Return a few rows as stored, with all columns, in the given order."""
         self.ranges.check_rows(rows, self.name)
         distinct, order = np.unique(rows, return_inverse=True)
-        found = [np.empty((0, *self.shape), self.layout.dtype)]
+        parts = [np.empty((0, *self.shape), self.layout.dtype)]
         for file, local in self.ranges.groups(distinct):
             runs = np.split(local, np.flatnonzero(np.diff(local) > 1) + 1)
-            found += [self._read(file, int(run[0]), int(run[-1]) + 1) for run in runs]
-        return np.concatenate(found)[order]
+            parts += [self._read(file, int(run[0]), int(run[-1]) + 1) for run in runs]
+        return np.concatenate(parts)[order]
 
     def _read(self, file: int, start: int, stop: int) -> Shaped[np.ndarray, " n *d"]:
-        path, shape = self.files[file], (self.ranges.counts[file], *self.shape)
+        path, shape = self.files[file], (self.ranges.counts[file], *(self.stored or self.shape))
         with opened(path) as stream:
             header = npy_header(stream, path, empty=True)
             if (header.shape, header.dtype) != (shape, self.layout.dtype):
-                raise DatasetError(
-                    f"{path}: expected {_told(shape, self.layout.dtype)}, as when the pool was "
-                    f"opened, got {_told(header.shape, header.dtype)}; leave the files alone while "
-                    "they are read, and start again"
+                raise WrongFormat.of(DatasetError)(
+                    str(path),
+                    f"{_described(shape, self.layout.dtype)}, as when the pool was opened",
+                    str(_described(header.shape, header.dtype)),
+                    "leave the files alone while they are read, and start again",
                 )
             if header.columns_first:
-                return _across(path, header, stream.tell(), start, stop)
+                part = _across(path, header, stream.tell(), start, stop)
+                return part.reshape(stop - start, *self.shape)
             row = prod(self.shape) * header.dtype.itemsize
             stream.seek(start * row, 1)
             data = stream.read((stop - start) * row)
         if len(data) < (stop - start) * row:
-            raise DatasetError(f"{path}: ended early, it was cut short; save it again")
+            raise UnreadableFile.of(DatasetError)(
+                str(path), "ended early, it was cut short", "save it again"
+            )
         return np.frombuffer(data, header.dtype).reshape(stop - start, *self.shape)
 
     @cached_property
@@ -690,47 +724,49 @@ class StreamedArray:
 
     def _place(self, column: str) -> int:
         if column not in self._places:
-            raise no_column(self.name, column, self.layout.columns or ("no names",))
+            raise MissingColumn(self.name, column, tuple(self.layout.columns or ()))
         return self._places[column]
 
 
 def _across(
     path: str, header: NpyHeader, offset: int, start: int, stop: int
 ) -> Shaped[np.ndarray, " n *d"]:
-    """Rows of an array that lies column by column in its file, which is mapped for it."""
+    """Read rows of an array that is stored column by column, by mapping its file."""
     mapped = np.memmap(path, header.dtype, "r", offset, header.shape, order="F")
     return np.array(mapped[start:stop], order="C")
 
 
-def _told(shape: tuple[int, ...], dtype: np.dtype) -> str:
+def _described(shape: tuple[int, ...], dtype: np.dtype) -> str:
     return f"{'x'.join(map(str, shape))} numbers of {dtype}"
 
 
-def open_arrays(found: PoolFiles, left_out: Sequence[str], standardise: bool) -> StreamedArray:
-    """The pool in these files, of which only the headers are read."""
+def open_arrays(pool_files: PoolFiles, left_out: Sequence[str], scale: str | None) -> StreamedArray:
+    """Open the pool in these files, reading only their headers."""
     headers = []
-    for path in found.files:
+    for path in pool_files.files:
         with opened(path) as stream:
             headers.append(npy_header(stream, path, empty=True))
-        one, first = headers[-1], headers[0]
-        if (one.shape[1:], one.dtype) != (first.shape[1:], first.dtype):
+        header, first = headers[-1], headers[0]
+        if (header.shape[1:], header.dtype) != (first.shape[1:], first.dtype):
             rest = ("rows", *first.shape[1:])
-            raise DatasetError(
-                f"{path}: expected {'x'.join(map(str, rest))} numbers of {first.dtype}, as in "
-                f"{found.files[0]}, got {_told(one.shape, one.dtype)}; save all files alike"
+            raise WrongFormat.of(DatasetError)(
+                str(path),
+                f"{'x'.join(map(str, rest))} numbers of {first.dtype}, as in {pool_files.files[0]}",
+                str(_described(header.shape, header.dtype)),
+                "save all files alike",
             )
     ranges = Ranges(tuple(header.shape[0] for header in headers))
     if not len(ranges):
-        raise DatasetError(f"{found.name}: expected rows of data, got none")
+        raise EmptyFile(pool_files.name, "rows of data", "none")
     shape, dtype = headers[0].shape[1:], headers[0].dtype
     if len(shape) == 1:
-        check_columns(shape[0], found.name)
-    layout = ArrayLayout(found.name, len(ranges), shape, dtype, tuple(left_out), standardise)
-    pool = StreamedArray(layout, found.files, ranges, found.remarks)
+        check_columns(shape[0], pool_files.name)
+    layout = ArrayLayout(pool_files.name, len(ranges), shape, dtype, tuple(left_out), scale)
+    pool = StreamedArray(layout, pool_files.files, ranges, pool_files.remarks)
     for name in left_out:
         pool._place(name)
     if not len(layout.used):
-        raise none_left(found.name, len(left_out))
+        raise none_left(pool_files.name, len(left_out))
     return pool
 
 
@@ -739,7 +775,7 @@ _AT_LEAST = 64
 
 @dataclass(frozen=True)
 class StreamedTable:
-    """Rows of files that all have the same columns."""
+    """Rows of Parquet or Arrow files that have the same columns."""
 
     layout: TableLayout
     files: tuple[str, ...]
@@ -749,12 +785,12 @@ class StreamedTable:
 
     @property
     def name(self) -> str:
-        """What to call it in messages."""
+        """Name of the pool in messages."""
         return self.layout.source
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of a row before it is encoded."""
+        """Shape of a row before it is encoded."""
         return (len(self.layout.used),)
 
     @property
@@ -764,42 +800,43 @@ class StreamedTable:
 
     @property
     def widest(self) -> int:
-        """The most numbers that an encoded row may have."""
-        numbers = len(self.layout.numeric)
-        return numbers + (len(self.layout.used) - numbers) * self.layout.max_categories
+        """Maximum number of features of an encoded row."""
+        layout = self.layout
+        times = sum(is_time(layout.schema.field(name).type) for name in layout.numeric)
+        words = len(layout.used) - len(layout.numeric)
+        return len(layout.members) + 2 * len(CYCLES) * times + words * layout.max_categories
 
     def __len__(self) -> int:
         return len(self.ranges)
 
     def digest(self, file: str) -> str:
-        """A hash of all bytes of a file."""
+        """Return a hash of all bytes of a file."""
         return digest(file)
 
     def survey(self, start: int, stop: int, rows: Int[np.ndarray, " r"]) -> Survey:
-        """Statistics of a range in one pass, and those of the sorted rows that lie in it."""
+        """Compute statistics of a range in one pass, and keep the sorted `rows` that are in it."""
         rows = self.ranges.sorted(rows, self.name)
         used = self.layout.used
         parts = (
             self.layout.survey(first, table, rows)
-            for first, table in self.raw(start, stop, step_of(len(used)), used)
+            for first, table in self.raw(start, stop, step_of(self.layout.width), used)
         )
         if start == stop:
             return self.layout.survey(start, self._fields(used).empty_table(), rows)
         return in_pairs(parts, Survey.merge)
 
     def fitted(self, survey: Survey) -> Fitted:
-        """The pool with the scaling and categories of a survey of all rows."""
+        """Return the pool with the scaling and categories of a survey of all rows."""
         self.ranges.check_whole(survey.start, survey.stop, self.name)
         encoder = self.layout.learn(survey)
-        code = TableCode(encoder)
-        return Fitted(self, code, survey.sample, (*self.remarks, *encoder.notes))
+        return Fitted(self, encoder, survey.sample, (*self.remarks, *encoder.notes))
 
     def cells(self, column: str, rows: Int[np.ndarray, " r"]) -> list[object]:
-        """Plain values of one column in a few rows, in the order given."""
+        """Return the values of one column in a few rows, in the given order."""
         return list(plain(self.raw_at(rows, [column]).column(column)).to_pylist())
 
     def numbers(self, column: str, start: int, stop: int) -> Float[np.ndarray, " n"]:
-        """One column of a range as float64, where every cell must be a number."""
+        """Return one column of a range as float64; every cell must be a number."""
         none = self._fields([column]).empty_table()
         parts = [checked_numbers(self.name, column, none.column(column))]
         for first, table in self.raw(start, stop, 16 * BLOCK, [column]):
@@ -809,22 +846,22 @@ class StreamedTable:
     def raw(
         self, start: int, stop: int, size: int, columns: Sequence[str]
     ) -> Iterator[tuple[int, pa.Table]]:
-        """A range as it is in the files, cut at the multiples of a size."""
+        """Yield the rows of a range as stored, cut at the multiples of `size`."""
         self.ranges.check_range(start, stop, self.name)
-        held: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         first = at = start
         for piece in self._pieces(start, stop, size, self._fields(columns)):
             batch = piece
             while batch.num_rows:
                 full = (at // size + 1) * size
-                held.append(batch.slice(0, full - at))
-                at += held[-1].num_rows
-                batch = batch.slice(held[-1].num_rows)
+                batches.append(batch.slice(0, full - at))
+                at += batches[-1].num_rows
+                batch = batch.slice(batches[-1].num_rows)
                 if at == full:
-                    yield first, pa.Table.from_batches(held)
-                    held, first = [], at
-        if held:
-            yield first, pa.Table.from_batches(held)
+                    yield first, pa.Table.from_batches(batches)
+                    batches, first = [], at
+        if batches:
+            yield first, pa.Table.from_batches(batches)
 
     def _pieces(
         self, start: int, stop: int, size: int, fields: pa.Schema
@@ -838,53 +875,98 @@ class StreamedTable:
                 yield batch.slice(skipped, min(high - first, batch.num_rows) - skipped)
 
     def raw_at(self, rows: Int[np.ndarray, " r"], columns: Sequence[str]) -> pa.Table:
-        """A few rows as they are in the files, in the order given."""
+        """Return a few rows as stored, in the given order."""
         self.ranges.check_rows(rows, self.name)
         fields = self._fields(columns)
         distinct, order = np.unique(rows, return_inverse=True)
-        found = [fields.empty_table()]
+        parts = [fields.empty_table()]
         for file, local in self.ranges.groups(distinct):
             path, count = self.files[file], self.ranges.counts[file]
             for first, batch in pieces(path, count, fields, BLOCK, among(local)):
                 inside = slice(*np.searchsorted(local, [first, first + batch.num_rows]))
-                found.append(pa.Table.from_batches([batch]).take(local[inside] - first))
-        return pa.concat_tables(found).take(order)
+                parts.append(pa.Table.from_batches([batch]).take(local[inside] - first))
+        return pa.concat_tables(parts).take(order)
 
     def _fields(self, columns: Sequence[str]) -> pa.Schema:
         schema = self.layout.schema
         for name in columns:
             if place_of(schema, name) < 0:
-                raise no_column(self.name, name, schema.names)
+                raise MissingColumn(self.name, name, tuple(schema.names))
         return pa.schema([pa.field(name, schema.field(name).type) for name in columns])
 
 
 def open_tables(
-    found: PoolFiles, left_out: Sequence[str], max_categories: int, standardise: bool, impute: bool
+    pool_files: PoolFiles,
+    left_out: Sequence[str],
+    max_categories: int,
+    scale: str | None,
+    impute: bool,
+    *,
+    column: str | None = None,
+    like: Collection[str] | None = None,
 ) -> StreamedTable:
-    """The pool in these files, of which only the metadata is read."""
+    """Open the pool in these files, reading their metadata, and one list of a column of lists.
+
+    Of all columns only `column` is used if it is given. If the pool is `like` another one with
+    these columns, other columns of lists are left out.
+    """
+    schema, ranges = _look_at(pool_files)
+    if like is None:
+        named = [*left_out]
+        left_out = [*named, *chosen(schema, column, named, pool_files.name)]
+    else:
+        lists = [field.name for field in schema if is_vector(field.type)]
+        left_out = [*left_out, *(name for name in lists if name not in like)]
+    out = tuple(dict.fromkeys(left_out))
+    layout = TableLayout(pool_files.name, len(ranges), schema, out, max_categories, scale, impute)
+    pool = StreamedTable(layout, pool_files.files, ranges, pool_files.remarks)
+    pool._fields(out)
+    for name in layout.used:
+        usable(pool_files.name, name, schema.field(name).type)
+    if not layout.used:
+        raise none_left(pool_files.name, len(out))
+    for file in pool_files.files:
+        check_room(file, layout.used)
+    kinds = {name: schema.field(name).type for name in layout.used}
+    lengths = {name: _length(pool, name) for name, kind in kinds.items() if is_vector(kind)}
+    return replace(pool, layout=layout.with_lengths(lengths))
+
+
+def open_as_is(where: str | Path) -> Streamed:
+    """Open a pool in files to show some of its rows, whether or not its columns can be features."""
+    files = find(where)
+    if files.kind == NPY:
+        return open_arrays(files, (), None)
+    schema, ranges = _look_at(files)
+    layout = TableLayout(files.name, len(ranges), schema)
+    return StreamedTable(layout, files.files, ranges, files.remarks)
+
+
+def _look_at(pool_files: PoolFiles) -> tuple[pa.Schema, Ranges]:
+    """Read the columns, and the number of rows, of files that must have the same columns."""
     counts, schema = [], pa.schema([])
-    for number, file in enumerate(found.files):
+    for number, file in enumerate(pool_files.files):
         count, here = look(file)
         if number == 0 or not here.equals(schema):
             check_names(here.names, file)
             schema = schema if number else here
-            _check_same(file, here, found.files[0], schema)
+            _check_same(file, here, pool_files.files[0], schema)
         counts.append(count)
     ranges = Ranges(tuple(counts))
     if not len(ranges):
-        raise DatasetError(f"{found.name}: expected rows of data, got column names only")
-    layout = TableLayout(
-        found.name, len(ranges), schema, tuple(left_out), max_categories, standardise, impute
-    )
-    pool = StreamedTable(layout, found.files, ranges, found.remarks)
-    pool._fields(left_out)
-    for name in layout.used:
-        usable(found.name, name, schema.field(name).type)
-    if not layout.used:
-        raise none_left(found.name, len(left_out))
-    for file in found.files:
-        check_room(file, layout.used)
-    return pool
+        raise EmptyFile(pool_files.name, "rows of data", "column names only")
+    return schema, ranges
+
+
+def _length(pool: StreamedTable, name: str) -> int:
+    """Return the length of the lists of a column: that of the first one that is not empty."""
+    kind = pool.layout.schema.field(name).type
+    none = pa.chunked_array([], kind)
+    parts = (table.column(name) for _, table in pool.raw(0, len(pool), _AT_LEAST, [name]))
+    found = (length_of(cells) for cells in chain([none], parts))
+    if (length := next((length for length in found if length), None)) is None:
+        raise empty(pool.name, name)
+    return length
 
 
 def _check_same(file: str, here: pa.Schema, first: str, schema: pa.Schema) -> None:
@@ -892,9 +974,11 @@ def _check_same(file: str, here: pa.Schema, first: str, schema: pa.Schema) -> No
     theirs = dict(zip(schema.names, schema.types, strict=True))
     for name in {**theirs, **mine}:
         if mine.get(name) != theirs.get(name):
-            raise DatasetError(
-                f"{file}: expected column {name!r} of {theirs.get(name, 'none')}, as in {first}, "
-                f"got {mine.get(name, 'none')}; write all files with the same columns and types"
+            raise WrongFormat.of(DatasetError)(
+                str(file),
+                f"column {name!r} of {theirs.get(name, 'none')}, as in {first}",
+                str(mine.get(name, "none")),
+                "write all files with the same columns and types",
             )
 
 
@@ -902,23 +986,53 @@ def open_pool(
     where: str | Path | Sequence[str | Path],
     *,
     id: str | None = None,
+    column: str | None = None,
     drop: Sequence[str] = (),
     costs: str | None = None,
     impute: bool = False,
-    max_categories: int = 50,
-    standardise: bool = True,
+    max_categories: int = MAX_CATEGORIES,
+    scale: str | None = "auto",
+    standardise: bool | None = None,
 ) -> Streamed:
-    """A pool in Parquet, Arrow or npy files, of which only the metadata is read yet.
+    """Open a pool in Parquet, Arrow or npy files that is too large for memory.
 
-    `where` is a file, a folder, a list of files, or the address of Parquet files for fsspec. The
-    columns named by `id`, `drop` and `costs` are no features. With `impute`, the mean of a column
-    of numbers and the most frequent word stand for cells without a value.
+    Only metadata is read, and one list of a column of lists; `evgp.pick` reads the rows in blocks.
 
+    Parameters
+    ----------
+    where : str, Path, or sequence of them
+        A file, a folder, a list of files, or an fsspec URL of Parquet files.
+    column : str, optional
+        The only column to use as features, such as one of embeddings. A column of lists of numbers
+        is found without it if it is the only one; other columns are then used too.
+    id, drop, costs : str, list of str, str
+        Columns that are not features: names of the rows, columns to leave out, costs of labels.
+    impute : bool
+        Fill missing values with the column's mean, or the most frequent value of a category.
+    max_categories : int
+        Maximum number of distinct values in a categorical column.
+    scale : str or None, default "auto"
+        How numbers are scaled over the pool: each column to mean 0 and standard deviation 1
+        ("columns"); the same with far values pulled in ("smooth"); all columns by one number
+        ("common"). With 32 or more columns rows can then be scaled to equal length
+        ("smooth-unit", "unit"). "auto" takes one number for all if the columns share a unit, as
+        pixels and embeddings do, else "smooth", and equal rows if there are many columns.
+        Constant columns are dropped. None leaves numbers as they are.
+    standardise : bool, optional
+        The former name: True is scale="columns", False is scale=None.
+
+    Returns
+    -------
+    Streamed
+        The pool, for `evgp.pick` and `evgp.plan`.
+
+    Examples
+    --------
     >>> import numpy as np, tempfile
     >>> folder = Path(tempfile.mkdtemp())
     >>> np.save(folder / "a.npy", np.array([[1.0, 5.0], [3.0, 9.0]]))
     >>> np.save(folder / "b.npy", np.array([[3.0, 5.0], [1.0, 9.0]]))
-    >>> pool = open_pool(folder)
+    >>> pool = open_pool(folder, scale="columns")
     >>> len(pool), pool.shape
     (4, (2,))
     >>> fitted = pool.fitted(pool.survey(0, 4, rows=np.array([0, 3])))
@@ -928,23 +1042,34 @@ def open_pool(
     >>> [(first, len(x)) for first, x in fitted.blocks(1, 4, size=2)]
     [(1, 1), (2, 2)]
     """
-    found = find(where)
-    for name, given in (("id", id), ("costs", costs)):
-        if given is not None:
-            word(given, name, error=DatasetError)
+    files = find(where)
+    for name, value in (("id", id), ("column", column), ("costs", costs)):
+        if value is not None:
+            word(value, name, error=DatasetError)
     drop = words(drop, "drop", error=DatasetError)
     flag(impute, "impute", error=DatasetError)
-    flag(standardise, "standardise", error=DatasetError)
+    scale = scale_of(scale, standardise, error=DatasetError)
     max_categories = integer(max_categories, "max_categories", 1, error=DatasetError)
     named = [name for name in (id, *drop, costs) if name is not None]
     left_out = tuple(dict.fromkeys(named))
     pool: Streamed
-    if found.kind == NPY:
+    if files.kind == NPY:
         if impute:
-            raise DatasetError(f"{found.name}: impute is for tables, got an array; fill it in")
-        pool = open_arrays(found, left_out, standardise)
+            raise DatasetError(f"{files.name}: impute is for tables, got an array; fill it in")
+        if column is not None:
+            raise DatasetError(f"{files.name}: column= is for tables, got an array; leave it out")
+        pool = open_arrays(files, left_out, scale)
     else:
-        pool = open_tables(found, left_out, max_categories, standardise, impute)
+        pool = open_tables(files, left_out, max_categories, scale, impute, column=column)
     if costs is not None:
-        pool.numbers(costs, 0, 0)  # refuses a column of words before anything is read
+        pool.numbers(costs, 0, 0)  # refuses a text column before anything is read
     return pool
+
+
+def open_like(where: str | Path, pool: Streamed, **options: Any) -> Streamed:
+    """Open other rows, such as test points, of a pool in files; extra columns do no harm."""
+    files = find(where)
+    if files.kind == NPY or not isinstance(pool, StreamedTable):
+        return open_pool(where, **options)
+    most, scale, impute = (options[name] for name in ("max_categories", "scale", "impute"))
+    return open_tables(files, (), most, scale, impute, like=pool.layout.used)

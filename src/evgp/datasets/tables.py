@@ -1,31 +1,51 @@
-"""Tables from files: CSV, TSV, Parquet, Arrow and NumPy, each with errors a person can act on."""
+"""Read tables from files: CSV, TSV, JSON lines, Excel, Parquet, Arrow and NumPy."""
 
+import io
 import os
+import sys
+import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Float
 
-from evgp._errors import DatasetError
-from evgp._reading import check_plain
+from evgp._reading import check_memory, check_plain
 from evgp.datasets.arrays import check_columns, read_npy, read_npz
 from evgp.datasets.columns import is_number, plain, to_numbers
-from evgp.datasets.csv import read_separated
+from evgp.datasets.csv import Dialect, TextFile, read_separated, unpacked
+from evgp.datasets.formats import Format, Recognised, apply
 from evgp.datasets.parquet import parquet_rows, read_arrow, read_parquet
+from evgp.datasets.records import read_lines, read_workbook
+from evgp.errors import (
+    DatasetError,
+    DataWarning,
+    DuplicateNames,
+    EmptyFile,
+    EvgpError,
+    MissingColumn,
+    NotNumeric,
+    UnreadableFile,
+    WrongFormat,
+)
 
 _SEPARATED = {".csv": ",", ".tsv": "\t", ".txt": ","}
+_LINES = (".jsonl", ".ndjson")
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
+# First bytes of packed data on standard input.
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_CHUNK = 2**24
 _ARROW = (".arrow", ".feather", ".ipc")
-# Letters of a column's name in a message.
+# Maximum number of characters of a column's name in a message.
 _SHOWN = 40
 
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns of equal length, and the name of where they came from.
+    """Named columns of equal length, and the name of their source.
 
     >>> table = Table(pa.table({"a": [1, 2], "b": ["x", "y"]}), source="two.csv")
     >>> len(table), table.names
@@ -34,6 +54,7 @@ class Table:
 
     data: pa.Table
     source: str
+    formats: Mapping[str, Format] = field(default_factory=dict)  # of numbers that were text
 
     def __post_init__(self) -> None:
         check_names(self.data.column_names, self.source)
@@ -47,17 +68,17 @@ class Table:
         return tuple(self.data.column_names)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """One column by name."""
+        """Return one column by name."""
         if place_of(self.data.schema, name) < 0:
-            raise no_column(self.source, name, self.names)
+            raise MissingColumn(self.source, name, tuple(self.names))
         return self.data.column(name)
 
     def cells(self, name: str) -> "Cells":
-        """One column, to be read cell by cell."""
+        """Return one column, to be read cell by cell."""
         return Cells(self.column(name))
 
     def numbers(self, name: str) -> Float[np.ndarray, " n"]:
-        """One column as float64, where every cell must be a number.
+        """Return one column as float64; every cell must be a number.
 
         >>> Table(pa.table({"price": [1, 2]}), source="two.csv").numbers("price")
         array([1., 2.])
@@ -67,7 +88,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Cells:
-    """A column whose cells are read one at a time, as plain values.
+    """A column whose cells are read one at a time, as Python values.
 
     >>> Cells(pa.chunked_array([[1.5, None]]))[0]
     1.5
@@ -83,7 +104,7 @@ class Cells:
 
 
 def place_of(schema: pa.Schema, name: str) -> int:
-    r"""The place of a column, or -1; a name that is no text, as of a broken argument, has none.
+    r"""Return the index of a column, or -1 if there is none or the name is not valid Unicode.
 
     >>> place_of(pa.schema([("a", pa.int64())]), "\udcff")
     -1
@@ -95,34 +116,31 @@ def place_of(schema: pa.Schema, name: str) -> int:
 
 
 def check_names(names: Sequence[str], source: str) -> None:
-    """Refuse columns of which two have one name."""
+    """Refuse duplicate column names."""
     doubled = [name for name, count in Counter(names).items() if count > 1]
     if doubled:
-        raise DatasetError(
-            f"{source}: expected different column names, got {quoted(doubled)} more than once; "
-            "rename the columns"
-        )
+        expected = "different column names"
+        raise DuplicateNames(source, expected, tuple(doubled), "rename the columns")
 
 
 def checked_numbers(
     source: str, name: str, column: pa.ChunkedArray, first: int = 0
 ) -> Float[np.ndarray, " n"]:
-    """Cells as float64, where every one must be a number; the first row has the number `first`."""
+    """Return cells as float64; all must be numbers; `first` is the number of the first row."""
     if not is_number(column.type):
-        raise DatasetError(f"{source}: expected numbers in column {name!r}, got {column.type}")
+        raise NotNumeric(source, name, "numbers", str(column.type))
     return all_finite(source, name, to_numbers(column), first)
 
 
 def all_finite(
     source: str, name: str, values: Float[np.ndarray, " n"], first: int
 ) -> Float[np.ndarray, " n"]:
-    """The same numbers, unless one is missing or infinite; the first row has the number `first`."""
+    """Return the numbers unchanged; refuse missing and infinite ones; `first` is the first row."""
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        raise DatasetError(
-            f"{source}: expected a number in each row of column {name!r}, got {len(bad)} missing "
-            f"or infinite, first in row {first + bad[0]} (rows count from 0)"
-        )
+        problem = f"{len(bad):,} missing or infinite"
+        row = int(first + bad[0])
+        raise NotNumeric(source, name, "numbers", f"{problem}, first", row=row)
     return values
 
 
@@ -130,97 +148,139 @@ def read_table(
     path: str | Path,
     *,
     delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
     array: str | None = None,
     text: Sequence[str] = (),
+    formats: Mapping[str, Format] | None = None,
 ) -> Table:
-    """Read a table of any known kind, by the end of its name.
+    """Read a table of any supported format, chosen by the file's suffix.
 
-    `delimiter` is for CSV, `array` names an array of an npz archive, and the columns in `text` are
-    taken from a CSV as they are written, so that an id keeps its leading zeros.
+    `delimiter`, `decimal` and `encoding` are for CSV files, where they are recognised by default;
+    `array` names an array of an npz archive, and the columns in `text` are read from a CSV file as
+    text, so that ids keep their leading zeros. What was recognised is said in a `DataWarning`.
+    `formats` are those of another table, whose columns are written alike.
     """
+    dialect = Dialect(delimiter, decimal, encoding)
     path = Path(path)
-    check_file(path)
-    suffix, packed = _suffix(path)
+    if str(path) == "-":
+        path, suffix, content = piped()
+    else:
+        check_file(path)
+        suffix, codec = _suffix(path)
+        content = unpacked(path, codec) if codec else None
     if array is not None and suffix != ".npz":
         raise DatasetError(
             f"{path}: expected an .npz file, the only kind that array= is for; leave out "
             f"array={array!r}"
         )
     try:
-        if suffix in _SEPARATED:
-            data = read_separated(
-                path, delimiter or _SEPARATED[suffix], packed, text, delimiter is None
-            )
-        elif suffix == ".npy":
-            data = _named(read_npy(path), str(path))
-        elif suffix == ".npz":
-            data = _named(read_npz(path, array), str(path))
-        else:
-            data = read_parquet(path) if suffix == ".parquet" else read_arrow(path)
-            if suffix == ".parquet" and data.num_rows != parquet_rows(path):
-                raise damaged(path, suffix)
-        data.column_names  # noqa: B018  letters of no alphabet show when they are asked for
+        found = _read(path, suffix, content, dialect, array=array, text=(*text, *(formats or ())))
+        found.data.column_names  # noqa: B018  raises if a name is not valid UTF-8
     except UnicodeDecodeError as error:
         raise damaged(path, suffix) from error
     except OSError as error:
-        # Arrow reports a damaged file as an OSError without a number.
+        # Arrow reports a damaged file as an OSError without an errno.
         if error.errno is None:
             raise damaged(path, suffix) from error
-        raise DatasetError(f"{path}: cannot be read: {os.strerror(error.errno).lower()}") from error
+        why = f"cannot be read: {os.strerror(error.errno).lower()}"
+        raise UnreadableFile.of(DatasetError)(str(path), why) from error
     except pa.ArrowException as error:
         raise damaged(path, suffix) from error
-    if data.num_rows == 0:
-        raise DatasetError(f"{path}: expected rows of data, got column names only")
-    return Table(data, str(path))
+    if found.data.num_rows == 0:
+        raise EmptyFile(str(path), "rows of data", "column names only")
+    for note in found.notes:
+        warnings.warn(f"{path}: {note}", DataWarning, stacklevel=2)
+    data = found.data if formats is None else apply(found.data, formats, str(path))
+    return Table(data, str(path), found.formats)
+
+
+def _read(
+    path: Path,
+    suffix: str,
+    content: pa.Buffer | None,
+    dialect: Dialect,
+    *,
+    array: str | None,
+    text: Sequence[str],
+) -> Recognised:
+    """Read a file of the kind that a suffix stands for, or its content if that is in memory."""
+    if suffix in _SEPARATED:
+        file = TextFile.of(path, dialect, _SEPARATED[suffix], content)
+        return read_separated(file, dialect, text)
+    if suffix in _LINES:
+        return Recognised(read_lines(path, dialect.encoding, content))
+    if suffix == ".xlsx":
+        data, note = read_workbook(path)
+        return Recognised(data, notes=(note,) if note else ())
+    if suffix in (".npy", ".npz"):
+        x = read_npy(path) if suffix == ".npy" else read_npz(path, array)
+        return Recognised(_named(x, str(path)))
+    if content is not None:
+        return Recognised(pa.ipc.open_stream(content).read_all())
+    data = read_parquet(path) if suffix == ".parquet" else read_arrow(path)
+    if suffix == ".parquet" and data.num_rows != parquet_rows(path):
+        raise damaged(path, suffix)
+    return Recognised(data)
+
+
+def piped() -> tuple[Path, str, pa.Buffer]:
+    """Read standard input; return a name for messages, the kind of table by its suffix, and it."""
+    path, stream = Path("standard input"), getattr(sys.stdin, "buffer", None)
+    if stream is None or sys.stdin.isatty():
+        raise DatasetError(f"{path}: expected a table, got a terminal; pipe one in")
+    content = io.BytesIO()
+    while chunk := stream.read(_CHUNK):
+        content.write(chunk)
+        check_memory(2 * content.tell(), str(path))
+    if not content.tell():
+        raise EmptyFile(str(path), "a table")
+    table = pa.py_buffer(content.getbuffer())
+    codec = next((name for mark, name in _MAGIC.items() if _starts(table, mark)), "")
+    table = unpacked(path, codec, table) if codec else table
+    if _starts(table, b"PAR1") or _starts(table, b"ARROW1"):
+        got, advice = "a file that is read from its end", "save it, and give its name"
+        raise WrongFormat.of(DatasetError)(str(path), "CSV, JSON lines or Arrow", got, advice)
+    if _starts(table, b"\xff\xff\xff\xff"):
+        return path, ".arrow", table
+    first = bytes(memoryview(table)[:1000]).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return path, ".jsonl" if first.startswith(b"{") else ".csv", table
+
+
+def _starts(content: pa.Buffer, mark: bytes) -> bool:
+    return bytes(memoryview(content)[: len(mark)]) == mark
 
 
 def check_file(path: Path, what: str = "a table") -> None:
-    """Refuse anything but a plain, readable file with something in it."""
+    """Refuse anything but a regular, readable file that is not empty."""
     if check_plain(path) == 0:
-        raise DatasetError(f"{path}: expected {what}, got an empty file")
+        raise EmptyFile(str(path), what)
 
 
-def _suffix(path: Path) -> tuple[str, bool]:
-    packed = path.suffix.lower() == ".gz"
-    suffix = Path(path.stem).suffix.lower() if packed else path.suffix.lower()
-    known = tuple(_SEPARATED) if packed else (*_SEPARATED, ".parquet", *_ARROW, ".npy", ".npz")
+def _suffix(path: Path) -> tuple[str, str]:
+    """Return the suffix of a table, and the codec that it is packed with; empty if it is not."""
+    codec = _PACKED.get(path.suffix.lower(), "")
+    suffix = Path(path.stem).suffix.lower() if codec else path.suffix.lower()
+    texts = (*_SEPARATED, *_LINES)
+    known = texts if codec else (*texts, ".parquet", *_ARROW, ".npy", ".npz", ".xlsx")
     if suffix not in known:
         raise DatasetError(
-            f"{path}: expected a name that ends in .csv, .tsv (also with .gz), .parquet, .arrow, "
-            ".feather, .npy or .npz; save the table as one of these"
+            f"{path}: expected a name that ends in .csv, .tsv, .jsonl (also with .gz or .zst), "
+            ".parquet, .arrow, .feather, .xlsx, .npy or .npz; save the table as one of these"
         )
-    return suffix, packed
+    return suffix, codec
 
 
 def _named(x: Float[np.ndarray, "n d"], source: str) -> pa.Table:
     check_columns(x.shape[1], source)
-    # Column by column in memory, so that Arrow can hold the columns without a copy.
+    # Fortran order, so that Arrow can use the columns without copying them.
     x = np.asfortranarray(x)
     return pa.table({f"x{j}": x[:, j] for j in range(x.shape[1])})
 
 
-def damaged(path: str | Path, suffix: str) -> DatasetError:
-    """What to say of a file that cannot be what its name says."""
+def damaged(path: str | Path, suffix: str) -> EvgpError:
+    """Return the error for a file that is damaged or does not match its suffix."""
     kind = {".parquet": "a Parquet", ".npy": "an npy", ".npz": "an npz"}.get(suffix, "an Arrow")
-    if suffix in _SEPARATED:
+    if suffix in (*_SEPARATED, *_LINES):
         kind = "a text"
-    return DatasetError(
-        f"{path}: expected {kind} file, got one that is cut short, damaged or of another kind; "
-        "write it again"
-    )
-
-
-def no_column(source: str, name: str, names: Sequence[str]) -> DatasetError:
-    """What to say of a column that is not there."""
-    return DatasetError(f"{source}: expected a column {name!r}, got {quoted(names)}")
-
-
-def quoted(names: Sequence[str]) -> str:
-    """The first few names of a longer list, and of each its first letters.
-
-    >>> quoted(["a", "b" * 99])
-    "'a', 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb...'"
-    """
-    short = [name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..." for name in names[:8]]
-    shown = ", ".join(map(repr, short))
-    return shown + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return WrongFormat.of(DatasetError)(str(path), f"{kind} file", advice="write it again")

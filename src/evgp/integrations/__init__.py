@@ -1,1 +1,1 @@
-"""Other people's tools, each behind one of our protocols and imported when it is asked for."""
+"""Adapters for other tools; each is imported only when it is used."""

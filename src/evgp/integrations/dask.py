@@ -1,8 +1,8 @@
-"""Work on the workers of a Dask cluster.
+"""Run work on a Dask cluster.
 
-Calls of one name go to the worker that answered the first one, which kept its sums; they move when
-it is gone, or when Dask gave one to a worker that has fewer. Nothing is scattered, since data that
-only one worker holds would be lost with it.
+Calls with the same name go to the worker that ran the first one, because it has cached its sums.
+They move if that worker is gone, or if Dask ran one on a worker with fewer names. Nothing is
+scattered: data that only one worker holds would be lost with it.
 """
 
 import pickle
@@ -22,17 +22,15 @@ from types import ModuleType
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from evgp._errors import ExecutorError
 from evgp._executor import Executor
 from evgp._extras import lacking
+from evgp.errors import ExecutorError
 
 T = TypeVar("T")
 
-# Seconds without an answer after which the cluster is looked at.
-_LOOK = 0.25
-# Names whose last worker is remembered.
-_NAMES_KEPT = 4096
-# What a client says when its scheduler does not answer.
+_POLL = 0.25  # seconds without a result after which the workers are checked
+_MAX_NAMES = 4096  # names whose last worker is remembered
+# What a client raises if its scheduler does not respond.
 _GONE = (OSError, TimeoutError, RuntimeError, CancelledError)
 
 
@@ -40,20 +38,20 @@ _GONE = (OSError, TimeoutError, RuntimeError, CancelledError)
 def connect(address: str, *, patience: float = 5.0) -> Iterator[Any]:
     """A Dask client of the scheduler at an address such as tcp://10.0.0.5:8786."""
     distributed = _distributed()
-    found = re.fullmatch(r"(?:(tcp|tls|inproc)://)?(.+?):?(\d*)", address)
-    if found is None or "://" in found[2] or (found[1] != "inproc" and not found[3]):
+    match = re.fullmatch(r"(?:(tcp|tls|inproc)://)?(.+?):?(\d*)", address)
+    if match is None or "://" in match[2] or (match[1] != "inproc" and not match[3]):
         raise ExecutorError(
             "expected the address of a Dask scheduler, such as tcp://10.0.0.1:8786; got "
             f"{address!r}"
         )
     try:
-        if found[1] != "inproc":  # a client that finds nobody there cannot be closed in peace
-            create_connection((found[2].strip("[]"), int(found[3])), patience).close()
+        if match[1] != "inproc":  # closing a client that never connected hangs, so probe the port
+            create_connection((match[2].strip("[]"), int(match[3])), patience).close()
         client = distributed.Client(address, timeout=patience, set_as_default=False)
     except (OSError, ValueError, OverflowError) as error:
         raise ExecutorError(
-            f"expected a Dask scheduler at {address}, got no answer within {patience:g} s; start "
-            "one with `dask scheduler`, or correct the address"
+            f"no Dask scheduler responded at {address} within {patience:g} s; start one with `dask "
+            "scheduler`, or correct the address"
         ) from error
     try:
         yield client
@@ -63,19 +61,22 @@ def connect(address: str, *, patience: float = 5.0) -> Iterator[Any]:
 
 
 def executor(client: Any, *, patience: float = 30.0) -> Executor:
-    """Runs work on the cluster of a `distributed.Client`; stops after so long without a worker."""
+    """An executor on the cluster of a `distributed.Client`.
+
+    It raises `ExecutorError` after `patience` seconds without any worker.
+    """
     _distributed()
     return Dask(client, patience)
 
 
 @dataclass(frozen=True, eq=False)
 class Dask:
-    """The workers of a Dask cluster."""
+    """An executor that runs work on the workers of a Dask cluster."""
 
     client: Any
     patience: float = 30.0
-    homes: dict[str, str] = field(default_factory=dict)  # the worker where a name is at home
-    known: set[str] = field(default_factory=set)  # workers whose version is ours
+    homes: dict[str, str] = field(default_factory=dict)  # the worker of each name
+    known: set[str] = field(default_factory=set)  # workers with our version of evgp
     mark: str = field(default_factory=lambda: uuid4().hex[:8])
     number: Iterator[int] = field(default_factory=count)
 
@@ -86,38 +87,38 @@ class Dask:
         names: Sequence[str],
         each: Callable[[], object] = lambda: None,
     ) -> list[T]:
-        """The answers to all calls, in their order; `each` is called after each answer."""
+        """The results of all calls, in order; `each` is called after each result."""
         groups = self._groups(names)
         places = self._places(names)
-        made: dict[int, T] = {}
+        results: dict[int, T] = {}
         waiting: dict[int, Any] = {}
         done: SimpleQueue[int] = SimpleQueue()
         try:
             for first, group in groups.items():
-                some = [calls[at] for at in group]
-                waiting[first] = self._submit(work, some, names[first], places[names[first]])
+                together = [calls[at] for at in group]
+                waiting[first] = self._submit(work, together, names[first], places[names[first]])
                 waiting[first].add_done_callback(lambda _, at=first: done.put(at))
             while waiting:
                 ready = [self._next(done)]
-                while not done.empty():  # fetched together: each fetch is a way there and back
+                while not done.empty():  # fetched together, because each fetch is a round trip
                     ready.append(done.get())
                 fetched = self._fetch(waiting, ready, names)
-                for first, (place, answers) in zip(ready, fetched, strict=True):
+                for first, (place, values) in zip(ready, fetched, strict=True):
                     del waiting[first]
                     self._check([place])
-                    for at, answer in zip(groups[first], answers, strict=True):
-                        made[at] = answer
+                    for at, value in zip(groups[first], values, strict=True):
+                        results[at] = value
                         self._settle(places, names[at], place)
                         each()
         except BaseException:
             self._cancel(list(waiting.values()))
             raise
-        return [made[at] for at in range(len(calls))]
+        return [results[at] for at in range(len(calls))]
 
     def _groups(self, names: Sequence[str]) -> dict[int, list[int]]:
-        """Calls that go together, by the first of them.
+        """Calls that are sent together, by the first of them.
 
-        Those whose names are at home with one worker do: a round of picks is one task a worker.
+        Those whose names belong to one worker are, so that a round of picks is one task per worker.
         """
         groups: dict[int, list[int]] = {}
         firsts: dict[str, int] = {}
@@ -130,15 +131,15 @@ class Dask:
     def _submit(
         self, work: Callable[..., T], calls: list[tuple[Any, ...]], name: str, place: str
     ) -> Any:
-        """One task, under a key that was never used."""
+        """Submit one task, with a new key."""
         import cloudpickle
         import dask
 
         what = getattr(work, "__name__", "work")
-        # Dask advises to scatter what is large; see above.
+        # Dask would warn that large data should be scattered; see above.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return self.client.submit(
-                _there,
+                _run_on_worker,
                 cloudpickle.dumps((work, calls)),
                 key=f"{what}-{name}-{next(self.number)}-{self.mark}",
                 workers=[place],
@@ -147,7 +148,7 @@ class Dask:
             )
 
     def _places(self, names: Sequence[str]) -> dict[str, str]:
-        """The worker of each name: where it was, or the one with the fewest for its threads."""
+        """The worker of each name: the one it had, or the one with the fewest names per thread."""
         places = {name: self.homes[name] for name in names if name in self.homes}
         new = [name for name in dict.fromkeys(names) if name not in places]
         if not new:
@@ -165,7 +166,7 @@ class Dask:
         return places
 
     def _settle(self, places: dict[str, str], name: str, place: str) -> None:
-        """Remember who answered for a name, but not if Dask only lent it to one with no fewer."""
+        """Remember the worker of a name, unless Dask only moved it to one with no fewer names."""
         home = places[name]
         if place != home:
             load = Counter(places.values())
@@ -173,30 +174,30 @@ class Dask:
                 places[name] = place
         self.homes.pop(name, None)
         self.homes[name] = places[name]
-        while len(self.homes) > max(_NAMES_KEPT, 2 * len(places)):
+        while len(self.homes) > max(_MAX_NAMES, 2 * len(places)):
             del self.homes[next(iter(self.homes))]
 
     def _fetch(
-        self, waiting: dict[int, Any], some: list[int], names: Sequence[str]
+        self, waiting: dict[int, Any], ready: list[int], names: Sequence[str]
     ) -> list[tuple[str, list[Any]]]:
-        """Who answered some calls that are done, and what."""
+        """The workers and results of calls that are done."""
         replies: SimpleQueue[list[tuple[str, list[Any]]] | BaseException] = SimpleQueue()
-        tasks = [waiting[at] for at in some]
+        tasks = [waiting[at] for at in ready]
         self.client.loop.add_callback(_gather, self.client, tasks, replies)
         reply = self._next(replies)
         if isinstance(reply, BaseException):
-            raise self._told(reply, waiting, names)
+            raise self._explained(reply, waiting, names)
         return reply
 
     def _next(self, replies: SimpleQueue[T]) -> T:
-        """The next reply, as long as there is somebody to give one."""
+        """The next reply; raises if there are no workers left to send one."""
         while True:
             with suppress(Empty):
-                return replies.get(timeout=_LOOK)
+                return replies.get(timeout=_POLL)
             self._some_workers()
 
     def _some_workers(self) -> dict[str, int]:
-        """The workers that are there and their threads; waits for one as long as our patience."""
+        """The workers and their threads; waits up to `patience` seconds for the first one."""
         start = monotonic()
         while True:
             threads = self._workers()
@@ -204,35 +205,35 @@ class Dask:
                 return threads
             if monotonic() - start > self.patience:
                 raise ExecutorError(
-                    f"expected Dask workers, got none for {self.patience:g} s; what was finished "
-                    "is kept, so start workers and run again"
+                    f"there were no Dask workers for {self.patience:g} s; finished work is kept, "
+                    "so start workers and run again"
                 )
-            sleep(_LOOK)
+            sleep(_POLL)
 
     def _workers(self) -> dict[str, int]:
-        """The workers that are there and their threads."""
+        """The workers and their threads."""
         if self.client.status != "running":
             raise self._lost()
         try:
-            found = self.client.sync(
+            threads = self.client.sync(
                 self.client.scheduler.ncores, callback_timeout=max(5.0, self.patience)
             )
         except _GONE as error:
             raise self._lost() from error
-        return dict(found)
+        return dict(threads)
 
     def _check(self, places: list[str]) -> None:
-        """Workers of another version could answer otherwise."""
+        """Raise if a worker has another version of evgp, whose results could differ."""
         new = [place for place in places if place not in self.known]
         if not new:
             return
-        # A function of Python's own: there may be no evgp to find one of ours in.
+        # A function of the standard library, because the worker may not have evgp.
         try:
-            found = self.client.run(version, "evgp", workers=new, on_error="return")
+            versions = self.client.run(version, "evgp", workers=new, on_error="return")
         except _GONE as error:
             raise self._lost() from error
-        own = _ours()
-        for place, theirs in found.items():
+        own = _own_version()
+        for place, theirs in versions.items():
             if isinstance(theirs, PackageNotFoundError) or (
                 isinstance(theirs, str) and theirs != own
             ):
@@ -241,52 +242,51 @@ class Dask:
                     f"expected evgp {own} on every Dask worker, got {got} on {place}; install "
                     "the same version there"
                 )
-            if isinstance(theirs, str):  # else it died while it was asked
+            if isinstance(theirs, str):  # otherwise the worker died meanwhile
                 self.known.add(place)
 
-    def _told(
+    def _explained(
         self, error: BaseException, waiting: dict[int, Any], names: Sequence[str]
     ) -> BaseException:
-        """What to raise for what Dask said."""
+        """What to raise for an error of Dask."""
         from distributed import KilledWorker
 
         if isinstance(error, CancelledError):
             if self.client.status != "running":
                 return self._lost()
             return ExecutorError(
-                "expected answers, got tasks that someone cancelled on the Dask cluster; what was "
-                "finished is kept, so run again"
+                "tasks were cancelled on the Dask cluster; finished work is kept, so run again"
             )
         if not isinstance(error, KilledWorker):
             return error
-        # Dask suspects all that stood in line at a dead worker; the first in line was running.
-        sleep(_LOOK)
+        # Dask blames all tasks that were queued at a dead worker; the first one was running.
+        sleep(_POLL)
         at = min((at for at, task in waiting.items() if task.status == "error"), default=0)
         times = error.allowed_failures + 1
-        told = ExecutorError(
-            f"expected an answer for {names[at]}, got {times} Dask workers that died of it; give "
-            "workers more memory, or make shards smaller, and run again"
+        explained = ExecutorError(
+            f"{times} Dask workers died while working on {names[at]}; give workers more memory, or "
+            "make shards smaller, and run again"
         )
-        told.__cause__ = error
-        return told
+        explained.__cause__ = error
+        return explained
 
     def _lost(self) -> ExecutorError:
         return ExecutorError(
-            "expected a Dask scheduler, got a lost connection; what was finished is kept, so start "
-            "the cluster and run again"
+            "the connection to the Dask scheduler was lost; finished work is kept, so start the "
+            "cluster and run again"
         )
 
     def _cancel(self, tasks: list[Any]) -> None:
-        """Nobody waits for these any more."""
+        """Cancel tasks whose results are not needed any more."""
         if tasks and self.client.status == "running":
             with suppress(*_GONE):
                 self.client.cancel(tasks)
 
 
-def _there(sent: bytes) -> tuple[str, list[Any]]:
-    """On a worker: its address and its answers.
+def _run_on_worker(sent: bytes) -> tuple[str, list[Any]]:
+    """Run calls on a worker; returns its address and the results.
 
-    The calls come as bytes, so that the scheduler need not unpack it, nor have torch.
+    The calls come as bytes, so that the scheduler need not unpickle them, nor have torch.
     """
     from distributed import get_worker
 
@@ -295,9 +295,9 @@ def _there(sent: bytes) -> tuple[str, list[Any]]:
 
 
 async def _gather(client: Any, tasks: list[Any], replies: SimpleQueue[Any]) -> None:
-    """On the client's loop: the answers, or what went wrong.
+    """Gather results, or the error, on the client's event loop.
 
-    Not in our thread, which would wait for ever should a worker die with its answer.
+    Not in our thread, which would wait forever if a worker died with its result.
     """
     try:
         replies.put(await client.gather(tasks))
@@ -307,7 +307,7 @@ async def _gather(client: Any, tasks: list[Any], replies: SimpleQueue[Any]) -> N
 
 @contextmanager
 def _quiet(lost: bool) -> Iterator[None]:
-    """A client that still looks for its scheduler would print a traceback when it is closed."""
+    """Silence a client that has lost its scheduler: it would print a traceback when closed."""
     logger = getLogger("distributed.client")
     before, logger.disabled = logger.disabled, logger.disabled or lost
     try:
@@ -316,7 +316,7 @@ def _quiet(lost: bool) -> Iterator[None]:
         logger.disabled = before
 
 
-def _ours() -> str:
+def _own_version() -> str:
     """The version of evgp in this process."""
     return version("evgp")
 

@@ -1,4 +1,4 @@
-"""EV-GP as a `query_strategy` of modAL."""
+"""EV-GP as a `query_strategy` for modAL."""
 
 from inspect import signature
 from typing import Any
@@ -17,39 +17,46 @@ Picks = Int[np.ndarray, " k"]
 def query_strategy(
     learner: Any, X_pool: Any, n_instances: int = 1, **options: Any
 ) -> Picks | tuple[Picks, Float[np.ndarray, " k"]]:
-    """Which rows of the pool to label, given what the learner was taught.
+    """Rows of the pool to label, given the rows that the learner was taught.
 
     `ActiveLearner(estimator, query_strategy=query_strategy)`, or with options of `evgp.pick`, such
-    as `functools.partial(query_strategy, x_test=x)`: without `x_test` the mean variance is that of
-    the pool, which grows smaller. What the estimator predicts plays no part. Versions of modAL
-    that take metrics are given the gains too.
+    as `functools.partial(query_strategy, x_test=x)`: without `x_test` the variance is averaged over
+    the pool, which shrinks. Predictions of the estimator are not used. Versions of modAL that
+    accept metrics get the gains too.
 
     >>> from sklearn.datasets import load_iris
     >>> class Learner:  # what modAL's learners have
     ...     X_training = load_iris().data[:50]
     >>> query_strategy(Learner(), load_iris().data[50:], n_instances=2)
-    array([59, 72])
+    array([52, 39])
     """
     known, pool = _taught(learner), _dense(X_pool)
     if known is not None:
         options.setdefault("x_labelled", known)
-    made = pick(pool, n_instances, **options)
-    asked = getattr(type(learner), "query", None)
-    metrics = asked is not None and "return_metrics" in signature(asked).parameters
-    return (made.indices, made.gains) if metrics else made.indices
+    selection = pick(pool, n_instances, **options)
+    query = getattr(type(learner), "query", None)
+    metrics = query is not None and "return_metrics" in signature(query).parameters
+    return (selection.indices, selection.gains) if metrics else selection.indices
 
 
 def _taught(learner: Any) -> Any:
-    """The rows a learner was taught; a committee knows only those of its learners."""
+    """The rows that a learner was taught; for a committee, those of its learners."""
     parts = [learner, *getattr(learner, "learner_list", ())]
-    given = [getattr(one, "X_training", None) for one in parts]
-    found = [one for one in (_dense(one) for one in given if one is not None) if len(one)]
-    if len(found) < 2:
-        return found[0] if found else None
-    return np.unique(np.concatenate(found), axis=0)
+    taught = [getattr(part, "X_training", None) for part in parts]
+    arrays = [x for x in (_dense(x) for x in taught if x is not None) if len(x)]
+    if len(arrays) < 2:
+        return arrays[0] if arrays else None
+    if hasattr(arrays[0], "iloc"):
+        import pandas as pd  # a frame is there, so pandas is
+
+        return pd.concat(arrays).drop_duplicates()
+    return np.unique(np.concatenate(arrays), axis=0)
 
 
 def _dense(x: Any) -> Any:
+    """Return an array; a frame stays one, which `pick` reads."""
+    if hasattr(x, "iloc"):
+        return x
     if issparse(x):
         check_memory(8 * x.shape[0] * x.shape[1], "a dense copy of X")
         return x.toarray()

@@ -1,4 +1,4 @@
-"""EV-GP as a query strategy of scikit-activeml, for use in its loop and beside its strategies."""
+"""EV-GP as a query strategy for scikit-activeml."""
 
 from typing import Any
 
@@ -7,32 +7,32 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from evgp._checks import flag, noise_of
-from evgp._errors import PoolError
+from evgp._checks import noise_of
+from evgp._defaults import NOISE
 from evgp._extras import EXTRAS
 from evgp.datasets import ReadOptions, read_with
+from evgp.datasets.scaling import scale_of
+from evgp.errors import PoolError
 from evgp.nets import Network, mlp
 from evgp.selection import Request
-from evgp.selection.plan import planned
-from evgp.selection.stepwise import stepwise
+from evgp.selection.plan import planned, stepwise
 
 try:
     from skactiveml.base import SingleAnnotatorPoolQueryStrategy
     from skactiveml.utils import MISSING_LABEL, is_labeled
 except ImportError as error:
     raise ImportError(
-        "expected scikit-activeml 1.0 or newer, which is not installed; do "
-        f"`{EXTRAS['adapters'].install}`"
+        f"scikit-activeml 1.0 or newer is not installed; run `{EXTRAS['adapters'].install}`"
     ) from error
 
 
 class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
-    """Query what lowers the mean variance over X most, given what is labelled.
+    """Query the samples that reduce the mean variance over X most, given the labelled ones.
 
-    A utility is the fall of the mean variance that a label would bring. Labels themselves play no
-    part, so this serves classes and numbers, and the start without any label. `network=None` is
-    `evgp.mlp()`; columns are scaled to mean 0 and deviation 1 over X, unless `standardise=False`.
-    `thin` keeps that many test points of X, for large ones.
+    A utility is how much a label would reduce the mean variance. The labels themselves are not
+    used, so this works for classes and numbers, and without any label. `network=None` is
+    `evgp.mlp()`; `scale` says how columns are scaled over X, as for `evgp.pick`. `thin` keeps that
+    many test points of X, if X is large. `standardise` is the former name of `scale`.
 
     >>> from sklearn.datasets import load_iris
     >>> x = load_iris().data
@@ -45,27 +45,29 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         *,
         network: Any = None,
         kernel: Any = None,
-        noise: Any = 1e-6,
-        standardise: Any = True,
+        noise: Any = NOISE,
+        scale: Any = "auto",
         thin: Any = None,
         missing_label: Any = MISSING_LABEL,
         random_state: Any = None,
+        standardise: Any = None,
     ) -> None:
-        # Anything is stored, as that package has it; it is checked when it is used.
+        # By convention of that package, arguments are stored as they are and checked when used.
         super().__init__(missing_label=missing_label, random_state=random_state)
         self.network = network
         self.kernel = kernel
         self.noise = noise
-        self.standardise = standardise
+        self.scale = scale
         self.thin = thin
+        self.standardise = standardise
 
     def query(
         self,
         X: Any,
         y: Any,
         candidates: Any = None,
-        batch_size: int = 1,
-        return_utilities: bool = False,
+        batch_size: Any = 1,
+        return_utilities: Any = False,
     ) -> Any:
         """Rows of X (or of `candidates`, if these are samples) to label, and their utilities."""
         X, y, candidates, batch_size, return_utilities = self._validate_data(
@@ -73,18 +75,18 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         )
         offered, mapping = self._transform_candidates(candidates, X, y)
         if not len(offered):
-            raise PoolError("expected samples without a label to query, got none; all are labelled")
+            raise PoolError("there is nothing to query: all samples are labelled")
         fixed = self.kernel is not None or not isinstance(self.network, Network | None)
-        standardise = flag(self.standardise, "standardise")
-        data = read_with(X, ReadOptions(standardise=standardise, fixed=fixed), name="X")
+        scale = scale_of(self.scale, self.standardise)
+        data = read_with(X, ReadOptions(scale=scale, fixed=fixed), name="X")
         x, free = data.in_memory, data.tensor_like(offered, "candidates")
         known = x[torch.from_numpy(is_labeled(y, missing_label=self.missing_label_))]
         picks, gains = self._picks(x, free, known, batch_size, return_utilities)
         if mapping is None:
             return (picks, gains) if return_utilities else picks
-        picks, told = mapping[picks], np.full((len(picks), len(X)), np.nan)
-        told[:, mapping] = gains
-        return (picks, told) if return_utilities else picks
+        picks, utilities = mapping[picks], np.full((len(picks), len(X)), np.nan)
+        utilities[:, mapping] = gains
+        return (picks, utilities) if return_utilities else picks
 
     def _picks(
         self,
@@ -102,7 +104,7 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             network=mlp() if self.network is None else self.network,
             kernel=self.kernel,
             noise=noise_of(self.noise),
-            standardise=False,
+            scale=None,
             storage="float64",
             thin=self.thin,
             method="dense",

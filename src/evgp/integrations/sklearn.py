@@ -11,24 +11,26 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from evgp._checks import check_numbers, flag, noise_of, seed_of, shown
-from evgp._errors import NotNumbers, PoolError
+from evgp._defaults import NOISE
 from evgp._reading import check_memory
 from evgp._typing import ArrayLike
+from evgp.datasets.scaling import scale_of
+from evgp.errors import BadArgument, NotNumbers, PoolError
 from evgp.nets import mlp
 from evgp.selection import pick
-from evgp.selection.checks import features_of
+from evgp.selection.features import features_of
 
 
 class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The k rows of X to label, before any label exists; for the end of a pipeline.
+    """Select the k rows of X to label first; for the end of a pipeline.
 
     After `fit`: `indices_` (best first), `gains_`, `variance_left_` (after each pick), and
-    `selection_` with all that `evgp.pick` says. Arguments are those of `evgp.pick`; `network=None`
-    is its `mlp()`. Sparse input is made dense, if that fits in memory.
+    `selection_`, the result of `evgp.pick`. Arguments are those of `evgp.pick`; `network=None` is
+    `evgp.mlp()`. Sparse input is made dense, if that fits in memory.
 
     >>> from sklearn.datasets import load_iris
     >>> EVGPSelector(k=3).fit(load_iris().data).indices_
-    array([  0, 102,  80])
+    array([  7, 102, 101])
     """
 
     def __init__(
@@ -39,24 +41,26 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         kernel: Any = None,
         criterion: Any = "ev",
         greedy: Any = "auto",
-        noise: Any = 1e-6,
-        standardise: Any = True,
+        noise: Any = NOISE,
+        scale: Any = "auto",
         features: Any = None,
         random_state: Any = 0,
+        standardise: Any = None,
     ) -> None:
-        # Anything is stored, as scikit-learn has it; it is checked when it is used.
+        # By scikit-learn's convention, arguments are stored as they are and checked when used.
         self.k = k
         self.network = network
         self.kernel = kernel
         self.criterion = criterion
         self.greedy = greedy
         self.noise = noise
-        self.standardise = standardise
+        self.scale = scale
         self.features = features
         self.random_state = random_state
+        self.standardise = standardise
 
     def fit(self, X: Any, y: object = None, *, labelled: ArrayLike | None = None) -> "EVGPSelector":
-        """Pick k rows of X; `labelled` are rows that have a label already, y plays no part."""
+        """Pick k rows of X; `labelled` are rows that have a label already, y is ignored."""
         if isinstance(X, Tensor):
             X = X.detach().cpu().double().numpy()
         check_numbers(X, "X")
@@ -66,7 +70,7 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             x = x.toarray()
         if isinstance(self.k, int | np.integer) and self.k > len(x):
             raise PoolError(f"expected k of at most n_samples={len(x)}; got k={self.k}")
-        self.selection_ = made = pick(
+        self.selection_ = selection = pick(
             x,
             self.k,
             labelled=labelled,
@@ -75,13 +79,12 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             criterion=self.criterion,
             greedy=self.greedy,
             noise=noise_of(self.noise),
-            standardise=flag(self.standardise, "standardise"),
+            scale=scale_of(self.scale, self.standardise),
             features=features_of(self.features),
             seed=_seed(self.random_state),
         )
-        self.indices_, self.gains_ = made.indices, made.gains
-        self.variance_left_ = made.variance_left
-        self.n_samples_in_ = len(x)
+        self.indices_, self.gains_ = selection.indices, selection.gains
+        self.variance_left_, self.n_samples_in_ = selection.variance_left, len(x)
         return self
 
     def get_support(self, indices: bool = False) -> Bool[np.ndarray, " n"] | Int[np.ndarray, " k"]:
@@ -95,27 +98,24 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         """The picked rows of the X that was fitted, best first, in a container of its kind."""
         check_is_fitted(self)
         x = self._validated(X, reset=False, dtype=None)
-        rows = x.shape[0]
-        if rows != self.n_samples_in_:
-            raise PoolError(
-                f"expected the {self.n_samples_in_} rows that were fitted, which picks are rows "
-                f"of; got {rows}; to pick from others, fit them"
-            )
-        if issparse(X):  # of which not every kind has rows to take
+        if (rows := x.shape[0]) != self.n_samples_in_:
+            fitted = f"the {self.n_samples_in_} rows that were fitted"
+            raise PoolError(f"expected {fitted}, got {rows}; fit again to pick from others")
+        if issparse(X):  # not every sparse format can be indexed by rows
             return x[self.indices_].asformat(X.format)
         return _safe_indexing(X if hasattr(X, "shape") else x, self.indices_)
 
     def _validated(self, X: Any, **how: Any) -> Any:
-        """X as scikit-learn takes it; what it says against it becomes one sentence of ours."""
+        """X, validated by scikit-learn, whose errors become one sentence of ours."""
         try:
             return validate_data(self, X, accept_sparse="csr", **how)
         except (TypeError, ValueError) as error:
-            if "eature names" in str(error):  # which are scikit-learn's to tell
+            if "eature names" in str(error):  # scikit-learn's own checks expect these
                 raise
-            said = " ".join(str(error).split())[:500]
+            reason = " ".join(str(error).split())[:500]
             if isinstance(error, TypeError):
-                raise NotNumbers(f"expected numbers in X, got {said}; encode them first") from error
-            raise PoolError(f"expected rows of numbers as X; scikit-learn says: {said}") from error
+                raise NotNumbers("X", reason) from error
+            raise PoolError(f"expected rows of numbers as X; {reason}") from error
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -124,12 +124,11 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
 
 def _seed(random_state: Any) -> int:
-    """The seed of what scikit-learn takes as a random state."""
+    """The seed of a `random_state`, as scikit-learn defines it."""
     if isinstance(random_state, int | np.integer):
         return seed_of(random_state)
     try:
         return int(check_random_state(random_state).randint(2**31))
     except (ValueError, TypeError) as error:
-        raise PoolError(
-            f"expected random_state as an integer, None or a RandomState, got {shown(random_state)}"
-        ) from error
+        kinds = "as an integer, None or a RandomState"
+        raise BadArgument.of(PoolError)("random_state", kinds, shown(random_state)) from error

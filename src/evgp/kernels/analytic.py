@@ -2,10 +2,10 @@ r"""Infinite-width kernels of a network: NNGP and NTK.
 
 $$ K^{(0)}(x, x') = x \cdot x' / d, \qquad \Theta^{(0)} = 0 $$
 
-pushed through the layers (`evgp.nets`). Everything is computed in float64 in tiles that stay in
-the cache, and stored in the type asked for: in float32 the ReLU angle at coinciding points would
+pushed through the layers (`evgp.nets`). Everything is computed in float64, in tiles that stay in
+the cache, and stored in the requested type: in float32 the ReLU angle at coinciding points would
 lose half its digits. Points that are equal to the bit get the exact diagonal value, wherever they
-stand. The tangent kernel of ReLU has a kink where points coincide: $\arccos$ of a correlation near
+are. The tangent kernel of ReLU has a kink where points coincide: $\arccos$ of a correlation near
 one would turn rounding of $10^{-16}$ into $10^{-8}$. There the angle comes from the difference of
 the points, so that rounding changes no value by more than some $10^{-15}$.
 """
@@ -23,15 +23,15 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from evgp._checks import instance
-from evgp._errors import NetworkError, NumericalWarning, PoolError
 from evgp._linalg import as_tensor, like, mirror_, tiles
 from evgp._typing import AnyArray, Array
+from evgp.errors import NetworkError, NumericalWarning, PoolError
 from evgp.kernels.kernel import storage_of
 from evgp.nets import Dense, Erf, Layer, LeakyRelu, Network, Sin
 
 # Beyond this input variance erf and sin have fewer than six correct digits in float64.
 _DELICATE = 1e9
-# Where one less the correlation is below this, the angle is computed from the points themselves.
+# Where one minus the correlation is below this, the angle is computed from the points themselves.
 _NEAR = 1e-6
 # Numbers in one block of differences.
 _DIFFERENCES = 1 << 20
@@ -40,11 +40,21 @@ _VARIANCES: MutableMapping[Tensor, tuple[int, Tensor]] = WeakIdKeyDictionary()
 
 @dataclass(frozen=True)
 class NTK:
-    """The neural tangent kernel of a network at infinite width.
+    """The neural tangent kernel (NTK) of a network at infinite width.
 
-    O(n m (d + depth)) time; memory is the result and about 50 MB. `storage` is the type of the
-    result where it should differ from that of the inputs; the computation is always float64.
+    Call it with one batch of inputs for the symmetric n x n matrix, with two for the n x m matrix;
+    `diag(x)` is the diagonal alone. NumPy in, NumPy out; torch in, torch out. O(n m (d + depth))
+    time; memory for the result and about 50 MB.
 
+    Parameters
+    ----------
+    network : Network
+        The architecture, such as `evgp.mlp()`.
+    storage : torch.dtype, optional
+        Type of the result, by default that of the inputs; the computation is always float64.
+
+    Examples
+    --------
     >>> from evgp.nets import mlp
     >>> x = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> NTK(mlp(depth=1, b_std=0.0))(x).round(4)
@@ -73,10 +83,19 @@ class NTK:
 
 @dataclass(frozen=True)
 class NNGP:
-    """The covariance of a network's outputs at initialisation, at infinite width.
+    """The covariance of a network's outputs at initialisation, at infinite width (NNGP).
 
-    Cost as for `NTK`.
+    Called like `NTK`, at the same cost.
 
+    Parameters
+    ----------
+    network : Network
+        The architecture, such as `evgp.mlp()`.
+    storage : torch.dtype, optional
+        Type of the result, by default that of the inputs; the computation is always float64.
+
+    Examples
+    --------
     >>> from evgp.nets import mlp
     >>> NNGP(mlp(depth=1, b_std=0.0)).diag(np.array([[1.0, 0.0]]))
     array([0.25])
@@ -112,16 +131,16 @@ def _flat(x: Array) -> Float[Tensor, "n d"]:
             f"expected inputs of shape (rows, features), got {tuple(tensor.shape)}; "
             "reshape a single row to (1, features)"
         )
-    # In rows, so that equal points have equal sums to the bit.
+    # Contiguous rows, so that equal points have equal sums to the bit.
     return tensor.flatten(1).contiguous()
 
 
 def _variance(x: Array, flat: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
     """Mean square of each row, in float64, without a float64 copy of x.
 
-    Kept for as long as the tensor lives unchanged: a greedy asks for one column after another.
+    Cached for as long as the tensor exists unchanged: a search asks for one column after another.
     """
-    if not isinstance(x, Tensor) or x.is_inference():  # whose changes are not counted
+    if not isinstance(x, Tensor) or x.is_inference():  # inference tensors have no version counter
         return _mean_square(flat)
     known = _VARIANCES.get(x)
     if known is None or known[0] != x._version:
@@ -160,7 +179,7 @@ def _check(network: Network, variance: Float[Tensor, " n"]) -> None:
 
 
 def _check_layers(network: Network, variance: Float[Tensor, " n"]) -> None:
-    """Refuse inputs that are so large that some layer has no correct digit left for them."""
+    """Refuse inputs so large that some layer would have no correct digit left."""
     worst = variance.max()[None]
     var, ntk = worst, torch.zeros_like(worst)
     for layer in network.layers:
@@ -192,7 +211,9 @@ def _matrix(
     a = _flat(x1)
     b = a if x2 is None or symmetric else _flat(x2)
     if a.shape[1] != b.shape[1]:
-        raise PoolError(f"expected inputs with as many features, got {a.shape[1]} and {b.shape[1]}")
+        raise PoolError(
+            f"expected inputs with equally many features, got {a.shape[1]} and {b.shape[1]}"
+        )
     va = _variance(x1, a)
     vb = va if x2 is None or symmetric else _variance(x2, b)
     for variance in (va,) if symmetric else (va, vb):
@@ -201,7 +222,7 @@ def _matrix(
     exact = network.diagonal(va)[int(ntk)]
     twins = _twins(a, b, va, vb, symmetric)
     kinked = ntk and any(isinstance(layer, LeakyRelu) for layer in network.layers)
-    # Few rows, as for one column of a greedy, go in one long tile.
+    # Few rows, such as the one that a search asks for, go in one long tile.
     wide = max(1024, 512 * 1024 // max(1, min(len(a), 512)))
     for rows, columns in tiles(len(a), len(b), 512, wide):
         if symmetric and columns.stop <= rows.start:
@@ -228,14 +249,14 @@ def _matrix(
 
 
 def _products(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
-    """Inner products; for a few rows one by one, which is several times faster than thin blocks."""
+    """Inner products; a few rows go one by one, which is several times faster than thin blocks."""
     return torch.stack([b @ row for row in a]) if 0 < len(a) <= 4 else a @ b.T
 
 
 def _near(
     first: Layer, cov: Float[Tensor, "n m"], va: Float[Tensor, " n"], vb: Float[Tensor, " m"]
 ) -> Bool[Tensor, "n m"]:
-    """Which pairs nearly coincide behind the first layer, whose bias may bring them together."""
+    """Which pairs nearly coincide after the first layer, whose bias may bring them together."""
     w2, b2 = (first.w_std**2, first.b_std**2) if isinstance(first, Dense) else (1.0, 0.0)
     s1, s2 = (va * w2 + b2).sqrt(), (vb * w2 + b2).sqrt()
     return cov > torch.outer(s1 * ((1 - _NEAR) / w2), s2).sub_(b2 / w2)
@@ -248,7 +269,7 @@ def _apart(
     va: Float[Tensor, " n"],
     vb: Float[Tensor, " m"],
 ) -> Float[Tensor, "n m"]:
-    r"""One less the correlation; of near points $|u - u'|^2 / 2$ for $u$, $u'$ of length one.
+    r"""One minus the correlation; for near points $|u - u'|^2 / 2$ with $u$, $u'$ of length one.
 
     O(d) for each pair of near points.
     """
@@ -291,7 +312,7 @@ def _twins(
     if counts.max() == 1:
         return None
     groups = torch.from_numpy(index)
-    # Rows outside `maybe` get numbers that nobody shares: negative, and other ones for a and b.
+    # Rows outside `maybe` get unique numbers: negative, and different ones for a and b.
     left = -1 - torch.arange(len(a))
     left[maybe[0]] = groups[: len(maybe[0])]
     if symmetric:

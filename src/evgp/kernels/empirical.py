@@ -2,7 +2,7 @@ r"""The tangent kernel of any torch module, as it is initialised.
 
 $$ \hat\Theta(x, x') = \nabla_\theta f(x) \cdot \nabla_\theta f(x') $$
 
-Exact, layer by layer (`evgp.kernels.taps`), without the n x p Jacobian.
+Exact, layer by layer (`evgp.kernels.layerwise`), without the n x p Jacobian.
 """
 
 import warnings
@@ -16,39 +16,38 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from evgp._checks import BYTES, flag, integer, keep, numbers, seed_of
-from evgp._errors import NetworkError
 from evgp._linalg import mirror_
 from evgp._machine import available_memory, seconds, speed
-from evgp.kernels import taps, trial
-from evgp.kernels.factors import Factor, Projection
+from evgp.errors import BadArgument, NetworkError
+from evgp.kernels import layerwise, probe
 from evgp.kernels.kernel import Tabulated, storage_of
-from evgp.kernels.taps import Calls
+from evgp.kernels.layerwise import Calls, Factor, Projection
 from evgp.nets import (
     Buildable,
     NTKLinear,
     called,
     check_source,
-    drawn_anew,
     is_description,
     looks_up,
-    made_by,
+    module_from,
+    reinitialised,
     saved_bytes,
 )
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
 Builder = Callable[[nn.Module, Calls], list[Factor]]
 _BUILDERS: tuple[tuple[tuple[type[nn.Module], ...], Callable[..., list[Factor]]], ...] = (
-    ((nn.Linear, NTKLinear), taps.linear),
-    ((nn.Conv1d, nn.Conv2d), taps.convolution),
-    ((nn.ConvTranspose1d, nn.ConvTranspose2d), taps.transposed),
-    ((nn.LayerNorm, nn.GroupNorm, _BATCH_NORM), taps.normalisation),
-    ((nn.Embedding,), taps.embedding),
+    ((nn.Linear, NTKLinear), layerwise.linear),
+    ((nn.Conv1d, nn.Conv2d), layerwise.convolution),
+    ((nn.ConvTranspose1d, nn.ConvTranspose2d), layerwise.transposed),
+    ((nn.LayerNorm, nn.GroupNorm, _BATCH_NORM), layerwise.normalisation),
+    ((nn.Embedding,), layerwise.embedding),
 )
 
 
 @dataclass(frozen=True)
 class Rest:
-    """Parameters that no tap covers: per-sample gradients by `torch.func`, some at a time."""
+    """Parameters that no tap covers: their per-sample gradients by `torch.func`, in groups."""
 
     tapped: "Tapped"
     x: Tensor
@@ -82,11 +81,11 @@ class Rest:
 
 @dataclass
 class Tapped:
-    """One initialisation of a network, ready to give factors.
+    """One initialisation of a network, with hooks (taps) on its layers that give their factors.
 
-    A parameter that reaches the outputs by another way than the call of its layer, or that several
-    layers own, goes to the slow road; and so does a layer whose kernel differs from that of plain
-    gradients on a few samples.
+    The slow path, per-sample gradients, takes every parameter that reaches the outputs other than
+    through the call of its layer, or that several layers share, and every layer whose kernel
+    differs from that of plain gradients on a few samples.
     """
 
     module: nn.Module
@@ -94,68 +93,68 @@ class Tapped:
     taps: dict[nn.Module, Builder] = field(default_factory=dict)
     rest: list[str] = field(default_factory=list)
     altered: set[nn.Module] = field(default_factory=set)  # whose outputs are changed in place
-    kept: int = 0  # bytes a sample that the factors keep
-    saved: int = 0  # and those that a forward pass keeps for the backward one
+    kept: int = 0  # bytes per sample that the factors keep
+    saved: int = 0  # bytes per sample that a forward pass keeps for the backward pass
 
     @classmethod
     def of(cls, module: nn.Module, x: Tensor) -> "Tapped":
         """Taps for a module, checked on a few samples."""
-        trial.fit_for_a_kernel(module)
+        probe.check_has_kernel(module)
         tapped = cls(module)
-        few = tapped.cast(trial.different(x, 2))
-        tapped.outputs = trial.count_outputs(module, few)
+        few = tapped.cast(probe.different(x, 2))
+        tapped.outputs = probe.count_outputs(module, few)
         with torch.enable_grad():
             if not called(module, few).requires_grad:
                 raise NetworkError(
-                    "expected outputs that depend on the parameters, got some that are detached "
-                    "from them; leave out detach() and no_grad()"
+                    "expected outputs that depend on the parameters, got outputs detached from "
+                    "them; remove detach() and no_grad()"
                 )
         tapped._tap(few)
-        made = tapped.factors(few, 0)
-        tapped.kept = sum(map(_bytes, made)) // len(few)
+        factors = tapped.factors(few, 0)
+        tapped.kept = sum(map(_bytes, factors)) // len(few)
         tapped.saved = saved_bytes(lambda some: called(module, some), few)
         return tapped
 
     def cast(self, x: Tensor) -> Tensor:
         """Inputs in the type and on the device of the parameters; indices stay indices."""
-        one = next(self.module.parameters())
+        param = next(self.module.parameters())
         whole = not x.is_floating_point() and looks_up(self.module)
-        made = x.to(one.device, torch.long if whole else one.dtype)
-        return made.clone() if made.is_inference() else made  # which has no part in gradients
+        inputs = x.to(param.device, torch.long if whole else param.dtype)
+        return inputs.clone() if inputs.is_inference() else inputs  # autograd needs a normal tensor
 
     def zeros(self, *shape: int) -> Tensor:
-        """In the type of the parameters."""
-        one = next(self.module.parameters())
-        return torch.zeros(*shape, dtype=one.dtype, device=one.device)
+        """Zeros in the type and on the device of the parameters."""
+        param = next(self.module.parameters())
+        return torch.zeros(*shape, dtype=param.dtype, device=param.device)
 
     def factors(self, x: Tensor, output: int) -> list[Factor]:
         """What every layer keeps of a block of samples, for one output."""
         x = self.cast(x)
         calls = self._calls(x, lambda out: out[:, output].sum())
-        made: list[Factor] = []
+        factors: list[Factor] = []
         for module, builder in self.taps.items():
             if calls[module]:
-                made += builder(module, calls[module])
+                factors += builder(module, calls[module])
         if self.rest:
-            made.append(Rest(self, x, output))
-        return made
+            factors.append(Rest(self, x, output))
+        return factors
 
     def slab(self, x: Tensor, output: int, names: list[str]) -> Float[Tensor, "b p"]:
-        """Per-sample gradients of these parameters: b x p numbers."""
+        """Per-sample gradients of these parameters, as a b x p matrix."""
         every = {name: value.detach() for name, value in self.module.named_parameters()}
         buffers = dict(self.module.named_buffers())
         chosen = {name: every[name] for name in names}
 
-        def one(some: dict[str, Tensor], sample: Tensor) -> Tensor:
-            state = {**every, **buffers, **some}
+        def output_of(params: dict[str, Tensor], sample: Tensor) -> Tensor:
+            state = {**every, **buffers, **params}
             return torch.func.functional_call(self.module, state, (sample[None],))[0, output]
 
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
-                grads = torch.func.vmap(torch.func.grad(one), (None, 0))(chosen, x)
+                grads = torch.func.vmap(torch.func.grad(output_of), (None, 0))(chosen, x)
         except RuntimeError:  # not every operation can be batched; one by one always works
-            each = [torch.func.grad(one)(chosen, sample) for sample in x]
+            each = [torch.func.grad(output_of)(chosen, sample) for sample in x]
             grads = {name: torch.stack([part[name] for part in each]) for name in names}
         return torch.cat([grads[name].reshape(len(x), -1) for name in names], dim=1)
 
@@ -172,7 +171,7 @@ class Tapped:
             yield group
 
     def widest(self) -> int:
-        """Bytes of the largest parameter on the slow road."""
+        """Bytes of the largest parameter on the slow path."""
         sizes = {n: p.numel() * p.element_size() for n, p in self.module.named_parameters()}
         return max((sizes[name] for name in self.rest), default=0)
 
@@ -190,11 +189,11 @@ class Tapped:
                 covered[module] = [f"{prefix}.{name}" if prefix else name for name in own]
         params = dict(self.module.named_parameters())
         owned = {layer: [params[name] for name in names] for layer, names in covered.items()}
-        wrong = trial.off_batch(self.module, x, owned)
-        wrong |= trial.used_elsewhere(self.module, x, owned)
+        wrong = probe.off_batch(self.module, x, owned)
+        wrong |= probe.used_elsewhere(self.module, x, owned)
         for layer in wrong:
             del self.taps[layer]
-        self.altered = trial.changed_in_place(self.module, x, self.taps)
+        self.altered = probe.changed_in_place(self.module, x, self.taps)
         self._check(x, covered)
         known = {name for module in self.taps for name in covered[module]}
         self.rest = [
@@ -212,17 +211,17 @@ class Tapped:
         def hear(
             layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], out: Tensor
         ) -> Tensor:
-            calls[layer].append((trial.first_of(args, kwargs).detach(), out))
-            # Whoever changes the output in place gets a copy.
+            calls[layer].append((probe.first_of(args, kwargs).detach(), out))
+            # An output that is changed in place later is replaced by a copy.
             return out.clone() if layer in self.altered else out
 
-        with trial.hooked(self.taps, hear), torch.enable_grad():
+        with probe.hooked(self.taps, hear), torch.enable_grad():
             total = scalar(called(self.module, x))
-            flat = [out for made in calls.values() for _, out in made]
+            flat = [out for pairs in calls.values() for _, out in pairs]
             grads = iter(torch.autograd.grad(total, flat, allow_unused=True)) if flat else iter(())
         return {
-            layer: [(a, _or_zeros(next(grads), out)) for a, out in made]
-            for layer, made in calls.items()
+            layer: [(a, _or_zeros(next(grads), out)) for a, out in pairs]
+            for layer, pairs in calls.items()
         }
 
     def _check(self, x: Tensor, covered: dict[nn.Module, list[str]]) -> None:
@@ -247,14 +246,14 @@ class Tapped:
                 expected += stacked @ stacked.T
             kernel = self.zeros(len(x), len(x))
             try:
-                for one in builder(module, calls[module]) if calls[module] else []:
-                    one.add_(kernel, one, 1 << 28)
+                for factor in builder(module, calls[module]) if calls[module] else []:
+                    factor.add_(kernel, factor, 1 << 28)
             except (RuntimeError, IndexError, ValueError, TypeError):
                 del self.taps[module]
                 continue
             near = 1e-3 if kernel.dtype == torch.float32 else 1e-8
             scale = near * float(expected.abs().max())
-            # Weights so large that gradients overflow are told of where the kernel is used.
+            # Weights so large that gradients overflow are reported where the kernel is used.
             agree = isfinite(scale) and torch.allclose(
                 kernel.triu(), expected.triu(), rtol=near, atol=scale
             )
@@ -274,17 +273,20 @@ def _bytes(factor: Factor) -> int:
 def _reading(
     module: nn.Module,
 ) -> tuple[dict[str, nn.Parameter], Callable[..., list[Factor]] | None]:
-    """The parameters that a layer's tap covers, and the tap; weight norm keeps them elsewhere."""
+    """The parameters that a layer's tap covers, and the tap.
+
+    Weight norm keeps its parameters under other names.
+    """
     own = dict(module.named_parameters(recurse=False))
     builder = next((b for kinds, b in _BUILDERS if isinstance(module, kinds)), None)
     if isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
-        made: Any = getattr(module, "parametrizations", None)
-        inner = made["weight"] if made is not None and set(made) == {"weight"} else []
+        norms: Any = getattr(module, "parametrizations", None)
+        inner = norms["weight"] if norms is not None and set(norms) == {"weight"} else []
         if len(inner) == 1 and type(inner[0]).__name__ == "_WeightNorm" and inner[0].dim == 0:
-            inside = made.named_parameters(prefix="parametrizations")
-            return {**own, **dict(inside)}, taps.weight_normed
+            inside = norms.named_parameters(prefix="parametrizations")
+            return {**own, **dict(inside)}, layerwise.weight_normed
         if {"weight_g", "weight_v"} <= set(own) and len(own["weight_g"]) == len(own["weight_v"]):
-            return own, taps.weight_normed
+            return own, layerwise.weight_normed
     whole = "weight" in own and not hasattr(module, "parametrizations")
     return own, builder if whole else None
 
@@ -298,15 +300,32 @@ Source = nn.Module | Buildable | Callable[[], nn.Module]
 
 @dataclass(frozen=True)
 class EmpiricalNTK:
-    """The tangent kernel of a finite network at initialisation (or as it is).
+    """The tangent kernel of a finite network, at initialisation or with its current weights.
 
-    `network` is a module, a description (`mlp`, `cnn`, ...), or a function that makes a module.
-    `output` is one output drawn at random (seeded), the number of one, or "trace": the sum over
-    all. `draws` averages over that many initialisations. A module is taken as it is, unless `anew`
-    (or `fresh`) has it initialised by the seed; the others always are. With p parameters the cost
-    is O(n m p) for convolutions and O(n m (inputs + outputs of each layer)) for dense layers;
-    memory is the result and about `memory` bytes (a quarter of what is free, by default).
+    With p parameters the cost is O(n m p) for convolutions and O(n m (inputs + outputs of each
+    layer)) for dense layers; memory for the result and about `memory` bytes.
 
+    Parameters
+    ----------
+    network : torch.nn.Module, description or callable
+        A module, a description such as `evgp.cnn()`, or a function without arguments that makes a
+        module.
+    output : "random", "trace" or int
+        One output drawn at random (by the seed), the sum over all outputs, or the output with this
+        number.
+    draws : int
+        Number of initialisations to average over.
+    seed : int
+        Seed of the initialisations, and of the random output.
+    memory : int, optional
+        Bytes of working space, by default a quarter of the free memory.
+    storage : torch.dtype, optional
+        Type of the result, by default that of the network.
+    anew : bool
+        Whether to initialise a module again, by the seed; by default a module keeps its weights.
+
+    Examples
+    --------
     >>> from evgp import mlp
     >>> kernel = EmpiricalNTK(mlp(depth=1, width=64))
     >>> kernel(torch.eye(3)).shape
@@ -322,7 +341,7 @@ class EmpiricalNTK:
     anew: bool = False
     gradients: ClassVar[bool] = True
     is_checked: ClassVar[bool] = True
-    _made: dict[tuple[int, ...], list[Tapped]] = field(
+    _cache: dict[tuple[int, ...], list[Tapped]] = field(
         default_factory=dict, repr=False, compare=False
     )
 
@@ -335,8 +354,8 @@ class EmpiricalNTK:
         flag(self.anew, "anew", error=NetworkError)
         storage_of(self.storage)
         if self.memory is not None:
-            made = integer(self.memory, "memory", 1, BYTES, why="in bytes", error=NetworkError)
-            keep(self, memory=made)
+            memory = integer(self.memory, "memory", 1, BYTES, why="in bytes", error=NetworkError)
+            keep(self, memory=memory)
         check_source(self.network)
 
     def __call__(
@@ -366,7 +385,7 @@ class EmpiricalNTK:
         return out
 
     def diag(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, " n"]:
-        """Each point with itself: one backward pass, no n x n matrix."""
+        """Each point with itself, from one backward pass and without the n x n matrix."""
         x = sampled(x)
         if len(x) == 0:
             return torch.zeros(0, dtype=self.storage or torch.float32)
@@ -384,34 +403,34 @@ class EmpiricalNTK:
         return Tabulated(self(x))
 
     def looks_up(self, shape: tuple[int, ...]) -> bool:
-        """Does the network take whole numbers as indices, as those for text do?"""
+        """Whether the network takes integers as indices, as networks for text do."""
         return looks_up(self._initialise(shape, 0))
 
     def cost(self, x: Shaped[Tensor, " b *d"], n: int) -> tuple[int, float]:
-        """Bytes and seconds that the n x n matrix will take, from a look at a few samples.
+        """Bytes and seconds that the n x n matrix takes, estimated from a few samples.
 
-        The bytes are those of the matrix and the scratch space beside it.
+        The bytes include the scratch space.
         """
         tapped = self._instances(x)[0]
         output = self._outputs(tapped, 0)[0]
         blocks = _Blocks(tapped, output, self._room())
         few = x[:8]
-        made = tapped.factors(few, output)
+        factors = tapped.factors(few, output)
         step, keep = blocks.size(n)
         count = -(-n // step)
         passes = n if keep and not tapped.rest else step * count * (count + 1) / 2
-        passes *= 2 if tapped.rest else 1  # the slow road keeps nothing of either block
+        passes *= 2 if tapped.rest else 1  # the slow path keeps nothing of either block
         sample = seconds(lambda: blocks.diag(few), times=1) / len(few)
         size = tapped.zeros(1).element_size()
         flops = speed()[0] * (2 if size == 4 else 1)
-        product = n * n * sum(one.work() for one in made) / flops
+        product = n * n * sum(factor.work() for factor in factors) / flops
         repeats = self.draws * len(self._outputs(tapped, 0))
         scratch = n * blocks.sample() + sum(p.numel() for p in tapped.module.parameters()) * size
         matrix = n * n * (self.storage.itemsize if self.storage else size)
         return matrix + min(self._room(), scratch), repeats * (passes * sample + product)
 
     def passes(self, x: Shaped[Tensor, " n *d"]) -> Iterator[tuple[int, int, list[Factor]]]:
-        """For every initialisation and output its number, a block's first row, and its factors."""
+        """Factors of every block, with its first row, by number of initialisation and output."""
         number, room = 0, self._room()
         for draw, tapped in enumerate(self._instances(x)):
             for output in self._outputs(tapped, draw):
@@ -422,7 +441,7 @@ class EmpiricalNTK:
 
     def fresh(self, seed: int) -> "EmpiricalNTK":
         """The same kernel from another initialisation, for the next round."""
-        return replace(self, seed=seed, anew=True, _made={})
+        return replace(self, seed=seed, anew=True, _cache={})
 
     def _room(self) -> int:
         return self.memory if self.memory is not None else available_memory() // 4
@@ -439,16 +458,16 @@ class EmpiricalNTK:
             generator = torch.Generator().manual_seed(self.seed + draw)
             return [int(torch.randint(count, (), generator=generator))]
         if not 0 <= int(self.output) < count:
-            raise NetworkError(f"expected output from 0 to {count - 1}, got {self.output}")
+            raise BadArgument.of(NetworkError)("output", f"from 0 to {count - 1}", str(self.output))
         return [int(self.output)]
 
     def _instances(self, x: Tensor) -> list[Tapped]:
         """The initialisations, made once for inputs of this shape."""
         shape = tuple(x.shape[1:])
-        if shape not in self._made:
-            made = [self._initialise(shape, draw) for draw in range(self.draws)]
-            self._made[shape] = [Tapped.of(module, x) for module in made]
-        return self._made[shape]
+        if shape not in self._cache:
+            modules = [self._initialise(shape, draw) for draw in range(self.draws)]
+            self._cache[shape] = [Tapped.of(module, x) for module in modules]
+        return self._cache[shape]
 
     def _initialise(self, shape: tuple[int, ...], draw: int) -> nn.Module:
         seed = self.seed + draw
@@ -459,20 +478,20 @@ class EmpiricalNTK:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             if isinstance(self.network, nn.Module):
-                return drawn_anew(self.network)
-            return made_by(self.network)
+                return reinitialised(self.network)
+            return module_from(self.network)
 
 
 @dataclass(frozen=True)
 class _Blocks:
-    """One network and output; samples go through it in blocks that fit the memory."""
+    """One network and output; samples go through it in blocks that fit into memory."""
 
     tapped: Tapped
     output: int
     room: int
 
     def add_(self, out: Tensor, x1: Tensor, x2: Tensor | None) -> None:
-        """Add the kernel to `out`; factors are kept where all of them fit."""
+        """Add the kernel to `out`; factors are kept if all of them fit."""
         other = x1 if x2 is None else x2
         step, keep = self.size(len(x1) + (0 if x2 is None else len(x2)))
         kept: dict[tuple[int, int], list[Factor]] = {}
@@ -482,10 +501,10 @@ class _Blocks:
             key = (0 if x2 is None else side, start)
             if key in kept:
                 return kept[key]
-            made = self.tapped.factors((x1, other)[side][start : start + step], self.output)
+            block = self.tapped.factors((x1, other)[side][start : start + step], self.output)
             if keep:
-                kept[key] = made
-            return made
+                kept[key] = block
+            return block
 
         for i in range(0, len(x1), step):
             left = factors(0, i)
@@ -505,8 +524,9 @@ class _Blocks:
         step, _ = self.size(len(x))
         parts = [self.tapped.zeros(0)]
         for i in range(0, len(x), step):
-            made = self.tapped.factors(x[i : i + step], self.output)
-            parts.append(sum((one.diag(self.room // 4) for one in made), self.tapped.zeros(1)))
+            factors = self.tapped.factors(x[i : i + step], self.output)
+            diagonals = (factor.diag(self.room // 4) for factor in factors)
+            parts.append(sum(diagonals, self.tapped.zeros(1)))
         return torch.cat(parts)
 
     def size(self, n: int) -> tuple[int, bool]:
@@ -515,13 +535,13 @@ class _Blocks:
         return step, n * self.tapped.kept <= self.room // 4
 
     def sample(self) -> int:
-        """Bytes that one sample takes at the peak of a backward pass, or on the slow road."""
+        """Bytes that one sample takes at the peak of a backward pass, or on the slow path."""
         return 2 * self.tapped.kept + 2 * self.tapped.saved + 2 * self.tapped.widest()
 
 
 def sampled(x: object) -> Shaped[Tensor, " n *d"]:
-    """Samples for a network, one a row."""
-    made = numbers(x, "the inputs", error=NetworkError)
-    if made.ndim < 2:
-        raise NetworkError(f"expected samples of shape (rows, ...), got {tuple(made.shape)}")
-    return made
+    """Samples for a network, one in each row."""
+    samples = numbers(x, "the inputs", error=NetworkError)
+    if samples.ndim < 2:
+        raise NetworkError(f"expected samples of shape (rows, ...), got {tuple(samples.shape)}")
+    return samples

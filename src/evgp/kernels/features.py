@@ -1,4 +1,4 @@
-r"""Kernels as inner products of a few features, plus what these miss.
+r"""Kernels as inner products of a few features, plus the variance that the features miss.
 
 $$ k(x, x') \approx \phi(x)^\top \phi(x') + \delta_{x x'}\, \rho(x) $$
 
@@ -22,16 +22,16 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from evgp._checks import can
-from evgp._errors import NetworkError, PoolError
 from evgp._linalg import JITTER, safe_cholesky
+from evgp.errors import NetworkError, PoolError, UnknownName
 from evgp.kernels.empirical import EmpiricalNTK
-from evgp.kernels.factors import Projection
 from evgp.kernels.kernel import Kernel
+from evgp.kernels.layerwise import Projection
 
 
 @dataclass(frozen=True)
 class Raw:
-    """The inputs are the features, as for embeddings of another network.
+    """The inputs as features: embeddings from another network, for example.
 
     >>> Raw().phi(torch.eye(2)).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -54,13 +54,13 @@ class Raw:
 
 @dataclass(frozen=True, eq=False)
 class Inducing:
-    r"""Any kernel through inducing points U: Nystrom features and their rest.
+    r"""Any kernel through inducing points U: Nystrom features and a residual.
 
     $$ \phi(x) = L^{-1} k(U, x), \quad L L^\top = k(U, U), \qquad
        \rho(x) = k(x, x) - |\phi(x)|^2 \ge 0 $$
 
-    With `rest` the rest counts as noise of each point and stays in the variance of the test points:
-    the fully independent conditional (FIC). O(n u (d + u)) time, O(n u) memory.
+    With `rest` the residual counts as noise of each point and stays in the variance of the test
+    points: the fully independent conditional (FIC). O(n u (d + u)) time, O(n u) memory.
 
     >>> from evgp import NTK, mlp
     >>> x = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -73,7 +73,7 @@ class Inducing:
     kernel: Kernel
     points: Shaped[Tensor, " u *d"]
     rest: bool = True
-    _made: dict[str, Tensor] = field(default_factory=dict, init=False, repr=False)
+    _cache: dict[str, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.points) == 0:
@@ -95,16 +95,16 @@ class Inducing:
 
     @property
     def threadsafe(self) -> bool:
-        """As the kernel is; the factor is made before threads need it."""
+        """Whether the kernel is; computes the factor before threads need it."""
         self.factor()
         return can(self.kernel, "threadsafe")
 
     def factor(self) -> Float[Tensor, "u u"]:
         """L: the Cholesky factor of the inducing points' covariance."""
-        if "factor" not in self._made:
+        if "factor" not in self._cache:
             inside = self.kernel(self.points.double()).double()
-            self._made["factor"] = safe_cholesky(inside, JITTER * inside.diagonal())
-        return self._made["factor"]
+            self._cache["factor"] = safe_cholesky(inside, JITTER * inside.diagonal())
+        return self._cache["factor"]
 
 
 KINDS = ("count", "kronecker")
@@ -114,8 +114,8 @@ KINDS = ("count", "kronecker")
 class Sketch:
     """p random features of an empirical NTK; the same for any chunking of the points.
 
-    Beside the network's own passes "count" takes O(n parameters), "kronecker" O(n p (inputs +
-    outputs)) of each layer at each position. Memory: n p, and that of the kernel's blocks.
+    On top of the network's own passes, "count" takes O(n parameters) and "kronecker"
+    O(n p (inputs + outputs)) for each layer and position. Memory: n p, and the kernel's blocks.
 
     >>> from evgp import mlp
     >>> sketch = Sketch(EmpiricalNTK(mlp(depth=1, width=32)), p=64)
@@ -132,7 +132,7 @@ class Sketch:
         if self.p < 1:
             raise NetworkError(f"expected p >= 1 features, got {self.p}")
         if self.kind not in KINDS:
-            raise NetworkError(f"expected a sketch among {', '.join(KINDS)}; got {self.kind!r}")
+            raise UnknownName.of(NetworkError)("a sketch", self.kind, tuple(KINDS))
 
     def phi(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
         """The features, in the type of the network."""
@@ -144,13 +144,13 @@ class Sketch:
                 if key not in projections:
                     seeds = (self.seed, number, layer)
                     projections[key] = Projection(self.p, self.kind == "count", seeds)
-                made = factor.sketch(projections[key])
-                parts[start] = parts[start] + made if start in parts else made
+                part = factor.sketch(projections[key])
+                parts[start] = parts[start] + part if start in parts else part
         whole = torch.cat([parts[start] for start in sorted(parts)])
         return (whole / self.kernel.draws**0.5).cpu()
 
     def residual(
         self, x: Shaped[Tensor, " n *d"], phi: Float[Tensor, "n p"]
     ) -> Float[Tensor, " n"]:
-        """A sketch stands for the whole kernel."""
+        """Zero: a sketch stands for the whole kernel."""
         return torch.zeros(len(x), dtype=torch.float64)

@@ -1,7 +1,7 @@
 """What the rest of the package asks of a kernel.
 
-Kernels of others are checked each time they are used; a kernel whose single columns cost a pass
-through a network is computed once, as a table.
+Kernels from other packages are checked whenever they are used; a kernel whose single columns cost a
+pass through a network is computed once, as a table.
 """
 
 from dataclasses import Field, dataclass, replace
@@ -12,19 +12,19 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from evgp._checks import can, shown
-from evgp._errors import EvgpError, NetworkError, PluginError
+from evgp.errors import BadArgument, EvgpError, NetworkError, PluginError, Stopped
 
 
 @runtime_checkable
 class Kernel(Protocol):
     """Covariance between two batches of inputs.
 
-    A kernel may say more about itself, and has it used; what it does not say is taken as no:
+    A kernel may have further attributes, which are used where present; a missing one counts as no:
 
-    - `threadsafe`: several threads may ask it at once;
-    - `gradients`: it is of a network whose gradients can be sketched;
-    - `tabulated(x)`: the kernel between all points at once, where single columns cost as much;
-    - `cost(x, n)`: bytes and seconds of the n x n matrix, from a few samples x;
+    - `threadsafe`: several threads may call it at once;
+    - `gradients`: it belongs to a network whose gradients can be sketched;
+    - `tabulated(x)`: the kernel between all points at once, if a single column costs as much;
+    - `cost(x, n)`: bytes and seconds that the n x n matrix takes, estimated from a few samples x;
     - `looks_up(shape)`: whether inputs of this shape are indices, which must stay integers;
     - `fresh(seed)`: the kernel of another random network.
     """
@@ -44,7 +44,7 @@ class Kernel(Protocol):
 class Features(Protocol):
     """A kernel as an inner product, plus what the inner product misses.
 
-    Features may say that they are `threadsafe`, and that they are the `identity`: the inputs.
+    Features may have the attributes `threadsafe` and `identity` (the features are the inputs).
     """
 
     def phi(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
@@ -59,11 +59,11 @@ class Features(Protocol):
 
 
 def storage_of(storage: object) -> None:
-    """Refuse a type that no kernel is stored in; None is that of the inputs."""
+    """Check the type that a kernel is stored in; None is the type of the inputs."""
     right = isinstance(storage, torch.dtype) and storage in (torch.float32, torch.float64)
     if storage is not None and not right:
-        raise NetworkError(
-            f"expected storage torch.float32, torch.float64 or None, got {shown(storage)}"
+        raise BadArgument.of(NetworkError)(
+            "storage", "torch.float32, torch.float64 or None", shown(storage)
         )
 
 
@@ -71,23 +71,23 @@ Prior = TypeVar("Prior")
 
 
 def is_random(kernel: object) -> bool:
-    """Is it of a network drawn at random, or made of such a kernel, so that it can be redrawn?"""
+    """Whether the kernel depends on a random network, directly or inside, and can be redrawn."""
     inner = getattr(kernel, "kernel", None)
     return hasattr(kernel, "fresh") if inner is None else is_random(inner)
 
 
 def redrawn(kernel: Prior, seed: int) -> Prior:
-    """The kernel, or features, of another initialisation; what is not random stays."""
+    """The kernel, or features, of another initialisation; one that is not random stays the same."""
     if not is_random(kernel):
         return kernel
-    made: Any = kernel
-    inner = getattr(made, "kernel", None)
-    return made.fresh(seed) if inner is None else replace(made, kernel=redrawn(inner, seed))
+    random: Any = kernel
+    inner = getattr(random, "kernel", None)
+    return random.fresh(seed) if inner is None else replace(random, kernel=redrawn(inner, seed))
 
 
 @runtime_checkable
 class Storing(Protocol):
-    """A kernel, as a dataclass, that can store its matrix in another type than it computes in."""
+    """A dataclass kernel that can store its matrix in another type than it computes in."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     storage: torch.dtype | None
@@ -95,13 +95,13 @@ class Storing(Protocol):
     def __call__(
         self, x1: Float[Tensor, " n *d"], x2: Float[Tensor, " m *d"] | None = None
     ) -> Float[Tensor, "n m"]:
-        """As `Kernel`, in the type of `storage`."""
+        """The matrix, as for `Kernel`, in the type of `storage`."""
         ...
 
 
 @dataclass(frozen=True)
 class Wide:
-    """A kernel in float64, whatever it would store and whatever its inputs are."""
+    """A kernel in float64, whatever its own storage and the type of its inputs."""
 
     kernel: Kernel
     is_checked: ClassVar[bool] = True
@@ -123,9 +123,9 @@ class Wide:
 
 @dataclass(frozen=True)
 class Tabulated:
-    """A kernel matrix; inputs are row numbers, one a point.
+    """A kernel matrix as a kernel, whose inputs are row numbers.
 
-    Asked for everything in the type it is stored in, it gives the matrix itself, not a copy.
+    When asked for all of it in the type it is stored in, it returns the matrix itself, not a copy.
 
     >>> kernel = Tabulated(torch.tensor([[2.0, 1.0], [1.0, 3.0]]))
     >>> kernel.diag(torch.tensor([[1.0]])).tolist()
@@ -154,16 +154,16 @@ class Tabulated:
         return self.matrix.diagonal()[x[:, 0].long()].to(self.storage or x.dtype)
 
 
-_LOOKED_AT = 32  # points on which the matrix is held against what a covariance is
-_CLOSE = 1e-3  # of the largest variance: what float32 may round off, and no error of sense
+_LOOKED_AT = 32  # points whose matrix is checked to be a covariance
+_CLOSE = 1e-3  # of the largest variance: float32 may round this much; larger errors are real
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A kernel whose values have the right shape and are finite, or else it is named and refused.
+    """A kernel whose values are checked to be finite and of the right shape.
 
-    On some points it is tried whether it is a covariance: symmetric, the same by both ways to ask,
-    without negative eigenvalues. One more pass over what it gives.
+    A few points are used to check that it is a covariance: symmetric, the same for (x) and (x, x),
+    without negative eigenvalues. Costs one more pass over the values.
 
     >>> from evgp.kernels import Tabulated
     >>> Checked(Tabulated(torch.eye(2))).diag(torch.tensor([[0.0], [1.0]]))
@@ -178,7 +178,7 @@ class Checked:
 
     @property
     def threadsafe(self) -> bool:
-        """As the kernel says."""
+        """Whether the kernel inside is."""
         return can(self.kernel, "threadsafe")
 
     def __call__(
@@ -186,18 +186,18 @@ class Checked:
     ) -> Float[Tensor, "n m"]:
         """The n x m matrix; with one argument the symmetric n x n one."""
         points = (x1,) if x2 is None else (x1, x2)
-        made = self._asked(self.kernel, "a matrix", points, (len(x1), len(points[-1])))
+        matrix = self._values(self.kernel, "a matrix", points, (len(x1), len(points[-1])))
         if x2 is None:
-            self._not_below(made.diagonal(), "its matrix")
-        return made
+            self._not_below(matrix.diagonal(), "its matrix")
+        return matrix
 
     def diag(self, x: Float[Tensor, " n *d"]) -> Float[Tensor, " n"]:
         """Each point with itself."""
-        made = self._asked(self.kernel.diag, "diag(x)", (x,), (len(x),))
-        self._not_below(made, "diag(x)")
-        if len(made):
-            self._agrees(x[:_LOOKED_AT], made[:_LOOKED_AT].double())
-        return made
+        variances = self._values(self.kernel.diag, "diag(x)", (x,), (len(x),))
+        self._not_below(variances, "diag(x)")
+        if len(variances):
+            self._agrees(x[:_LOOKED_AT], variances[:_LOOKED_AT].double())
+        return variances
 
     def _not_below(self, variances: Float[Tensor, " n"], where: str) -> None:
         if bool((variances < 0).any()):
@@ -223,47 +223,47 @@ class Checked:
         if lowest < -close:
             raise PluginError(
                 f"expected a covariance from the kernel {self._name()}, got a matrix of {len(x)} "
-                f"points with the eigenvalue {lowest:g}; no Gaussian process has such"
+                f"points with the eigenvalue {lowest:g}; those of a covariance are not negative"
             )
 
-    def _asked(
-        self, ask: Any, what: str, points: tuple[Tensor, ...], shape: tuple[int, ...]
+    def _values(
+        self, function: Any, what: str, points: tuple[Tensor, ...], shape: tuple[int, ...]
     ) -> Tensor:
         name = self._name()
         try:
-            made = ask(*points)
+            values = function(*points)
         except EvgpError:
             raise
         except Exception as error:  # a user's kernel may raise anything
-            raise PluginError(
-                f"the kernel {name} stopped: {type(error).__name__}: {error}"
+            raise Stopped.of(PluginError)(
+                f"the kernel {name}", f"{type(error).__name__}: {error}"
             ) from error
-        if not isinstance(made, Tensor) or not made.is_floating_point():
-            kind = made.dtype if isinstance(made, Tensor) else type(made).__name__
+        if not isinstance(values, Tensor) or not values.is_floating_point():
+            kind = values.dtype if isinstance(values, Tensor) else type(values).__name__
             raise PluginError(
                 f"expected {what} from the kernel {name} as a torch tensor of floats, got {kind}; "
                 "fix the kernel"
             )
-        if tuple(made.shape) != shape:
-            told = " and ".join(str(len(one)) for one in points)
+        if tuple(values.shape) != shape:
+            counts = " and ".join(str(len(batch)) for batch in points)
             raise PluginError(
-                f"expected {what} of shape {shape} from the kernel {name} for {told} points, got "
-                f"{tuple(made.shape)}; fix the kernel"
+                f"expected {what} of shape {shape} from the kernel {name} for {counts} points, got "
+                f"{tuple(values.shape)}; fix the kernel"
             )
-        if made.numel() and not bool(torch.stack(torch.aminmax(made)).isfinite().all()):
-            wrong = int((~made.isfinite()).sum())
+        if values.numel() and not bool(torch.stack(torch.aminmax(values)).isfinite().all()):
+            wrong = int((~values.isfinite()).sum())
             raise PluginError(
                 f"expected finite values from the kernel {name}, got {wrong} NaN or inf in {what} "
-                f"of {made.numel()}; fix the kernel, or scale its inputs"
+                f"of {values.numel()}; fix the kernel, or scale its inputs"
             )
-        return made.detach()
+        return values.detach()
 
     def _name(self) -> str:
         return type(self.kernel).__qualname__
 
 
 def checked(kernel: object) -> Kernel:
-    """A kernel that is given as an object: ours as it is, another's with its values checked.
+    """A kernel object: ours unchanged, any other with its values checked.
 
     >>> from evgp.kernels import NNGP
     >>> from evgp.nets import mlp
@@ -273,12 +273,10 @@ def checked(kernel: object) -> Kernel:
     if can(kernel, "is_checked"):
         return cast(Kernel, kernel)
     if isinstance(kernel, type) or not isinstance(kernel, Kernel):
-        given = (
-            f"the class {kernel.__name__}" if isinstance(kernel, type) else type(kernel).__name__
-        )
+        kind = f"the class {kernel.__name__}" if isinstance(kernel, type) else type(kernel).__name__
         raise PluginError(
             "expected a kernel as an object with __call__(x1, x2=None) and diag(x), or its name; "
-            f"got {given}"
+            f"got {kind}"
         )
-    # What is stored is for the posterior to say, which asks for float64 and rounds it itself.
+    # The posterior decides about storage: it asks for float64 and rounds itself.
     return Checked(replace(kernel, storage=None) if isinstance(kernel, Storing) else kernel)

@@ -1,9 +1,9 @@
-r"""Layers with two readings: a torch module, and what they do to covariances.
+r"""Layers, each as a torch module and as a map of covariances.
 
 A layer of infinite width maps the covariance $K(x, x')$ of its inputs to that of its outputs, and
 multiplies the tangent kernel by the covariance of its derivatives $\dot K(x, x')$
 (Jacot et al. 2018; Lee et al. 2019). Dual activations: Cho & Saul 2009 (ReLU), Williams 1997
-(erf), Tsuchida et al. 2021 (GELU). Formulas are written to keep their digits at coinciding points.
+(erf), Tsuchida et al. 2021 (GELU). The formulas keep their digits where points coincide.
 """
 
 from abc import ABC, abstractmethod
@@ -16,10 +16,10 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 from evgp._checks import keep, number
-from evgp._errors import NetworkError
+from evgp.errors import NetworkError
 
-# Correlations this close to -1 are -1: points in opposite directions, and the rounding of their
-# product, of which the angle would have half the digits.
+# Correlations this close to -1 are taken as -1: the points are opposite, and the difference is
+# rounding, which would cost the angle half its digits.
 _OPPOSITE = 2e-15
 
 
@@ -47,13 +47,13 @@ class Layer(Protocol):
         ...
 
     def propagate_(self, moments: Moments) -> None:
-        """Covariances behind the layer, in place of those before it."""
+        """Replace the covariances of the inputs by those of the outputs."""
         ...
 
     def diagonal(
         self, variance: Float[Tensor, " n"], ntk: Float[Tensor, " n"]
     ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
-        """The same for a point with itself, exactly."""
+        """Variance and tangent kernel of a point with itself after the layer, exactly."""
         ...
 
 
@@ -69,7 +69,7 @@ class NTKLinear(nn.Module):
         self.bias = nn.Parameter(torch.randn(fan_out, generator=generator))
 
     def reset_parameters(self) -> None:
-        """Draw weights and biases anew, from the global generator, as torch's own layers do."""
+        """Draw new weights and biases from the global generator, as torch's layers do."""
         nn.init.normal_(self.weight)
         nn.init.normal_(self.bias)
 
@@ -113,7 +113,7 @@ class Dense:
     def _apart(
         self, apart: Float[Tensor, "n m"], var1: Float[Tensor, " n"], var2: Float[Tensor, " m"]
     ) -> Float[Tensor, "n m"]:
-        r"""$1 - \rho$ behind the layer, as a sum of two terms that are not negative.
+        r"""$1 - \rho$ after the layer, as a sum of two terms that are not negative.
 
         With $V = \sigma_w^2 v + \sigma_b^2$ and $c = \sigma_w^2 \sqrt{v v'}$ it is $c (1 - \rho) +
         \sqrt{V V'} - c - \sigma_b^2$ over $\sqrt{V V'}$, and the last three are $\sigma_w^2
@@ -136,7 +136,7 @@ class Dense:
 class Activation(ABC):
     """What all activations share: the module, and the chain rule for the tangent kernel.
 
-    `most` is the largest variance of its inputs at which the duals keep digits in float64.
+    `most` is the largest variance of the inputs at which the duals keep their digits in float64.
     """
 
     most: ClassVar[float] = 1e290
@@ -205,7 +205,7 @@ class LeakyRelu(Activation):
         return nn.functional.leaky_relu(z, self.slope)
 
     def propagate_(self, moments: Moments) -> None:
-        """Covariances behind the layer, in place; near copies by how far they are apart."""
+        """Covariances after the layer, in place; near copies by their distance `apart`."""
         if moments.apart is None:
             super().propagate_(moments)
             return

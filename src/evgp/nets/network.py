@@ -1,4 +1,4 @@
-"""Networks: one description that is built finite and propagated infinite."""
+"""Networks: one description for finite modules and for infinite kernels."""
 
 from dataclasses import dataclass
 from math import prod
@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 from evgp._checks import instance, integer, number, one_of, shown
-from evgp._errors import NetworkError
+from evgp.errors import NetworkError
 from evgp.nets.layers import (
     Activation,
     Dense,
@@ -38,19 +38,32 @@ _DEEPEST, _WIDEST = 10_000, 10_000_000
 
 @dataclass(frozen=True, repr=False)
 class Network:
-    """An architecture that can be built finite and propagated infinite.
+    """An architecture that can be built at finite width and analysed at infinite width.
 
-    >>> mlp(depth=1, activation="erf")
+    `evgp.mlp` makes the usual ones. A network is a description: it has no weights of its own.
+
+    Parameters
+    ----------
+    layers : tuple of Layer
+        Dense layers and activations, in order; at least one is dense.
+
+    Examples
+    --------
+    >>> network = mlp(depth=1, activation="erf")
+    >>> network
     Network(depth=1, width=512, activation=erf, w_std=1, b_std=0.1)
+    >>> module = network.build((3,), generator=torch.Generator().manual_seed(0))
+    >>> module(torch.zeros(5, 3)).shape
+    torch.Size([5, 1])
     """
 
     layers: tuple[Layer, ...]
 
     def __post_init__(self) -> None:
         layers = self.layers
-        if not isinstance(layers, tuple) or not all(isinstance(one, Layer) for one in layers):
-            raise NetworkError(f"expected layers as a tuple of them, got {shown(layers)}")
-        if not any(isinstance(one, Dense) for one in layers):
+        if not isinstance(layers, tuple) or not all(isinstance(part, Layer) for part in layers):
+            raise NetworkError(f"expected a tuple of layers, got {shown(layers)}")
+        if not any(isinstance(layer, Dense) for layer in layers):
             raise NetworkError("expected at least one dense layer, got none")
 
     def build(self, shape: tuple[int, ...], *, generator: Generator) -> nn.Module:
@@ -69,9 +82,9 @@ class Network:
         return nn.Sequential(*modules)
 
     def standard(self, init: str = "kaiming") -> Finite:
-        """The same network in standard parametrisation, with torch's own layers; finite only.
+        """The same network in the standard parametrisation, made of torch's layers; finite only.
 
-        Weights are drawn by Kaiming's rule, Xavier's or "normal", biases are zero.
+        Weights follow Kaiming's rule, Xavier's or "normal"; biases are zero.
 
         >>> mlp(depth=1, width=8).standard("xavier")
         mlp(outputs=1, init='xavier', parametrisation='standard')
@@ -98,10 +111,10 @@ class Network:
         var2: Float[Tensor, " m"],
         apart: Float[Tensor, "n m"] | None = None,
     ) -> Moments:
-        """Output covariances from those of the inputs; overwrites `cov`.
+        """Covariances of the outputs from those of the inputs; overwrites `cov`.
 
-        `apart`, one less the correlation of the inputs, keeps the digits of points that nearly
-        coincide. O(n m depth) time, a few n x m buffers of memory.
+        `apart` is one minus the correlation of the inputs; it keeps the digits of points that
+        nearly coincide. O(n m depth) time, a few n x m buffers of memory.
         """
         moments = Moments(cov, torch.zeros_like(cov), var1, var2, apart)
         for layer in self.layers:
@@ -135,11 +148,33 @@ def mlp(
     *,
     outputs: int = 1,
 ) -> Network:
-    """A fully connected network with `depth` hidden layers, in NTK parametrisation.
+    """A fully connected network in the NTK parametrisation.
 
-    Activations are plain, not rescaled: relu, leaky_relu (slope 0.1, or `LeakyRelu(slope)`), gelu,
-    erf, sin, identity.
+    Parameters
+    ----------
+    depth : int
+        Number of hidden layers.
+    width : int
+        Units in each hidden layer of a finite network; the infinite kernels do not depend on it.
+    activation : str or Activation
+        "relu", "leaky_relu" (slope 0.1, or `evgp.nets.LeakyRelu(slope)`), "gelu", "erf", "sin" or
+        "identity". Activations are not rescaled.
+    w_std, b_std : float
+        Standard deviations of weights (times the square root of the fan-in) and biases.
+    outputs : int
+        Number of outputs.
 
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    EvgpError
+        If a number is out of range or the activation is unknown.
+
+    Examples
+    --------
     >>> mlp(depth=3, activation="gelu")
     Network(depth=3, width=512, activation=gelu, w_std=1, b_std=0.1)
     """

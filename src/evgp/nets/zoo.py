@@ -1,36 +1,25 @@
-r"""Finite networks without batch norm, as descriptions that can be built again and again.
+r"""Finite networks without batch norm, as descriptions that can be built any number of times.
 
-Their kernel is the empirical one. Two parametrisations: "standard", where weights are drawn with
-the deviation they need, by Kaiming's rule ($\sqrt{2 / \mathrm{fan\ in}}$), Xavier's
+Their kernel is the empirical one. Two parametrisations: "standard", where the standard deviation of
+the weights follows Kaiming's rule ($\sqrt{2 / \mathrm{fan\ in}}$), Xavier's
 ($\sqrt{2 / (\mathrm{fan\ in} + \mathrm{fan\ out})}$) or "normal" (0.05), biases zero; and "ntk",
 where all weights are standard normal and the layer multiplies by $\sqrt{2 / \mathrm{fan\ in}}$, so
-that the tangent kernel keeps its scale as the width grows. Residual branches are as they are, with
-no extra scaling.
+that the tangent kernel keeps its scale as the width grows. Residual branches have no extra scaling.
 """
 
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Generator, Tensor, nn
 
 from evgp._checks import instance, integer, keep, one_of, shown
-from evgp._errors import NetworkError
-from evgp.nets.fit import sized
+from evgp.errors import NetworkError
 from evgp.nets.layers import NTKLinear
+from evgp.nets.modules import check_not_lazy
 
 INITS = ("kaiming", "xavier", "normal")
-
-
-@runtime_checkable
-class Buildable(Protocol):
-    """Whatever can be built for inputs of a shape."""
-
-    def build(self, shape: tuple[int, ...], *, generator: Generator) -> nn.Module:
-        """A fresh torch module."""
-        ...
 
 
 class NTKConv2d(nn.Conv2d):
@@ -40,7 +29,7 @@ class NTKConv2d(nn.Conv2d):
     b_std = 0.1
 
     def reset_parameters(self) -> None:
-        """Draw weights and biases anew."""
+        """Draw new weights and biases."""
         nn.init.normal_(self.weight)
         if self.bias is not None:
             nn.init.normal_(self.bias)
@@ -54,7 +43,7 @@ class NTKConv2d(nn.Conv2d):
 
 @dataclass(frozen=True)
 class Finite:
-    """An architecture with a finite reading only.
+    """An architecture that can only be built finite: its infinite kernel is not known.
 
     >>> cnn(outputs=10)
     cnn(outputs=10, init='kaiming', parametrisation='standard')
@@ -80,7 +69,7 @@ class Finite:
         keep(self, outputs=outputs)
 
     def build(self, shape: tuple[int, ...], *, generator: Generator) -> nn.Module:
-        """A fresh module for inputs of this shape: for images channels, height, width."""
+        """A freshly initialised module; the shape of images is (channels, height, width)."""
         shape = shape_of(shape)
         instance(generator, "generator", Generator, "torch.Generator()", error=NetworkError)
         if self.images and len(shape) != 3:
@@ -109,7 +98,7 @@ def shape_of(shape: object) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Bricks:
-    """Layers in the parametrisation asked for."""
+    """Makes layers in the requested parametrisation."""
 
     parametrisation: str
     generator: Generator
@@ -118,11 +107,11 @@ class Bricks:
         """A convolution that keeps height and width at stride 1."""
         kind = NTKConv2d if self.parametrisation == "ntk" else nn.Conv2d
         with torch.random.fork_rng(devices=[]):  # drawn again below, by the generator
-            made = kind(fan_in, fan_out, size, stride=stride, padding=size // 2)
+            layer = kind(fan_in, fan_out, size, stride=stride, padding=size // 2)
         if self.parametrisation == "ntk":
-            for param in made.parameters():
+            for param in layer.parameters():
                 nn.init.normal_(param, generator=self.generator)
-        return made
+        return layer
 
     def dense(self, fan_in: int, fan_out: int) -> nn.Module:
         """A dense layer."""
@@ -133,7 +122,7 @@ class Bricks:
 
 
 class Block(nn.Module):
-    """Two 3 x 3 convolutions and a shortcut, activations first (He et al. 2016)."""
+    """Two 3 x 3 convolutions and a shortcut, activations before weights (He et al. 2016)."""
 
     def __init__(self, bricks: Bricks, fan_in: int, fan_out: int, stride: int) -> None:
         super().__init__()
@@ -150,7 +139,31 @@ class Block(nn.Module):
 
 
 def cnn(outputs: int = 10, *, init: str = "kaiming", parametrisation: str = "standard") -> Finite:
-    """Two blocks of 5 x 5 convolution (32, then 64 channels), max-pool and ReLU, then 512 dense."""
+    """A small convolutional network for images.
+
+    Two blocks of 5 x 5 convolution (32, then 64 channels), max-pooling and ReLU, then a dense layer
+    of 512 units.
+
+    Parameters
+    ----------
+    outputs : int
+        Number of outputs.
+    init : {"kaiming", "xavier", "normal"}
+        How weights are drawn in the standard parametrisation.
+    parametrisation : {"standard", "ntk"}
+        "ntk" keeps the scale of the tangent kernel as the width grows.
+
+    Returns
+    -------
+    Finite
+        A description, for `evgp.pick(network=...)`, `evgp.EmpiricalNTK` and `evgp.train`.
+
+    Examples
+    --------
+    >>> module = cnn(outputs=10).build((1, 28, 28), generator=torch.Generator().manual_seed(0))
+    >>> module(torch.zeros(2, 1, 28, 28)).shape
+    torch.Size([2, 10])
+    """
 
     def make(bricks: Bricks, shape: tuple[int, ...]) -> nn.Module:
         channels, height, width = shape
@@ -196,7 +209,28 @@ def wide_resnet(
 def resnet18(
     outputs: int = 10, *, init: str = "kaiming", parametrisation: str = "standard"
 ) -> Finite:
-    """ResNet18 for small images: a 3 x 3 stem, no first pooling, no batch norm."""
+    """ResNet18 for small images: a 3 x 3 stem, no pooling after it, no batch norm.
+
+    Parameters
+    ----------
+    outputs : int
+        Number of outputs.
+    init : {"kaiming", "xavier", "normal"}
+        How weights are drawn in the standard parametrisation.
+    parametrisation : {"standard", "ntk"}
+        "ntk" keeps the scale of the tangent kernel as the width grows.
+
+    Returns
+    -------
+    Finite
+        A description, for `evgp.pick(network=...)`, `evgp.EmpiricalNTK` and `evgp.train`.
+
+    Examples
+    --------
+    >>> module = resnet18(outputs=10).build((3, 8, 8), generator=torch.Generator().manual_seed(0))
+    >>> module(torch.zeros(2, 3, 8, 8)).shape
+    torch.Size([2, 10])
+    """
     make = _residual(64, [(64, 1), (128, 2), (256, 2), (512, 2)], 2, outputs)
     return Finite("resnet18", make, outputs, init, parametrisation)
 
@@ -218,7 +252,7 @@ def _residual(
 
 
 def initialise_(module: nn.Module, init: str, *, generator: Generator) -> None:
-    """Draw all dense and convolutional weights anew by a rule; biases become zero."""
+    """Draw new weights for all dense and convolutional layers by a rule; biases become zero."""
     for part in module.modules():
         if not isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d):
             continue
@@ -233,7 +267,7 @@ def initialise_(module: nn.Module, init: str, *, generator: Generator) -> None:
 
 
 def without_batchnorm(module: nn.Module) -> nn.Module:
-    """A copy of a module with every batch norm taken out.
+    """A copy of a module without its batch norms.
 
     >>> without_batchnorm(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)))[1]
     Identity()
@@ -241,10 +275,10 @@ def without_batchnorm(module: nn.Module) -> nn.Module:
     instance(module, "a module", nn.Module, "nn.Linear(2, 1)", error=NetworkError)
     if isinstance(module, nn.modules.batchnorm._BatchNorm):
         return nn.Identity()
-    sized(module)
-    made = copy.deepcopy(module)
-    for parent in list(made.modules()):
+    check_not_lazy(module)
+    result = copy.deepcopy(module)
+    for parent in list(result.modules()):
         for name, child in list(parent._modules.items()):  # also where two names share one
             if isinstance(child, nn.modules.batchnorm._BatchNorm):
                 setattr(parent, name, nn.Identity())
-    return made
+    return result

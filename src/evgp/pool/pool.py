@@ -1,4 +1,4 @@
-"""The pool to choose from, checked when it is made, so nobody checks later."""
+"""The pool to choose from, checked once, when it is made."""
 
 from dataclasses import dataclass, replace
 
@@ -7,19 +7,36 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from evgp._checks import shown
-from evgp._errors import PoolError
+from evgp.errors import BadArgument, PoolError
 
 _NONE = torch.empty(0, dtype=torch.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Inputs to choose from, inputs that matter, and what is labelled already.
+    """Points to choose from, test points, and labelled points, as tensors.
 
-    `x_test` are test points of their own; without them the pool is its own test set, or those of
-    its rows that `test` names. `weights` say how much each test point matters and sum to one. `y`
-    are the labels of `known()`, for strategies that learn from them.
+    For strategies and `evgp.run`; `evgp.pick` makes its own.
 
+    Parameters
+    ----------
+    x : tensor, shape (n, ...)
+        The points of the pool.
+    x_test : tensor, shape (m, ...), optional
+        Test points: where predictions should be good. By default the pool itself.
+    test : tensor of int, shape (m,), optional
+        Rows of the pool that are the test points, in place of `x_test`.
+    weights : tensor, shape (m,), optional
+        How much each test point matters; they sum to one.
+    labelled : tensor of int
+        Rows of the pool that are labelled already.
+    x_labelled : tensor, shape (a, ...), optional
+        Labelled points outside the pool.
+    y : tensor, optional
+        Labels of the rows `labelled`, then of `x_labelled`, for strategies that learn from them.
+
+    Examples
+    --------
     >>> pool = Pool(torch.zeros(5, 2), labelled=torch.tensor([3]))
     >>> pool.unlabelled().tolist()
     [0, 1, 2, 4]
@@ -35,26 +52,29 @@ class Pool:
 
     def __post_init__(self) -> None:
         if self.x_test is not None and self.test is not None:
-            raise PoolError("expected x_test or test (rows of the pool), got both; give one")
+            raise PoolError("expected x_test or test (rows of the pool), got both; pass one")
         for name in ("x", "x_test", "test", "weights", "labelled", "x_labelled", "y"):
-            given = getattr(self, name)
+            value = getattr(self, name)
             optional = name not in ("x", "labelled")
-            if not isinstance(given, Tensor) and not (optional and given is None):
-                raise PoolError(
-                    f"expected {name} as a torch tensor, got {type(given).__name__}; give "
-                    f"torch.as_tensor({name})"
+            if not isinstance(value, Tensor) and not (optional and value is None):
+                raise BadArgument.of(PoolError)(
+                    name,
+                    "as a torch tensor",
+                    type(value).__name__,
+                    f"pass torch.as_tensor({name})",
                 )
-            if given is not None and (given.ndim == 0 or given.is_complex()):
-                kind = str(given.dtype).removeprefix("torch.")
-                raise PoolError(
-                    f"expected {name} as real numbers, one row or number a point; got {kind} of "
-                    f"shape {tuple(given.shape)}"
+            if value is not None and (value.ndim == 0 or value.is_complex()):
+                kind = str(value.dtype).removeprefix("torch.")
+                raise BadArgument.of(PoolError)(
+                    name,
+                    "as real numbers, one row or number per point",
+                    f"{kind} of shape {tuple(value.shape)}",
                 )
         for name in ("x_test", "x_labelled"):
             points = getattr(self, name)
             if points is not None and points.shape[1:] != self.x.shape[1:]:
                 raise PoolError(
-                    f"expected points of shape {tuple(self.x.shape[1:])} in {name}, as in x; got "
+                    f"expected points of shape {tuple(self.x.shape[1:])} in {name}, like x; got "
                     f"{tuple(points.shape[1:])}"
                 )
         for name in ("test", "labelled"):
@@ -63,13 +83,15 @@ class Pool:
                 continue
             if rows.ndim != 1 or rows.dtype not in (torch.int64, torch.int32):
                 kind = str(rows.dtype).removeprefix("torch.")
-                raise PoolError(
-                    f"expected {name} as row numbers, got {kind} of shape {tuple(rows.shape)}; "
-                    "give whole numbers as .long(), and of a mask mask.nonzero()[:, 0]"
+                raise BadArgument.of(PoolError)(
+                    name,
+                    "as row numbers",
+                    f"{kind} of shape {tuple(rows.shape)}",
+                    "pass integers as .long(), and a mask as mask.nonzero()[:, 0]",
                 )
             low, high = int(rows.min()), int(rows.max())
             if low < 0 or high >= len(self):
-                raise PoolError(f"expected {name} in 0..{len(self) - 1}, got {low}..{high}")
+                raise BadArgument.of(PoolError)(name, f"in 0..{len(self) - 1}", f"{low}..{high}")
         points = len(self.test_points())
         if self.weights is not None and tuple(self.weights.shape) != (points,):
             raise PoolError(
@@ -86,13 +108,13 @@ class Pool:
         return self.x.shape[0]
 
     def test_points(self) -> Shaped[Tensor, " m *d"]:
-        """The inputs at which predictions must be good."""
+        """The test points: where predictions should be good."""
         if self.x_test is not None:
             return self.x_test
         return self.x if self.test is None else self.x[self.test]
 
     def test_rows(self) -> Int[Tensor, " m"] | None:
-        """Which pool rows the test points are, or None where they are points of their own."""
+        """The pool rows that are the test points, or None if these are separate points."""
         if self.x_test is not None:
             return None
         return torch.arange(len(self)) if self.test is None else self.test
@@ -116,26 +138,30 @@ class Pool:
         >>> pool.labelled.tolist(), pool.y.tolist()
         ([3, 1], [0.5, 2.0])
         """
-        for name, given in (("rows", rows), ("y", y)):
-            if not isinstance(given, Tensor) or given.ndim == 0:
-                raise PoolError(f"expected {name} as a torch tensor, got {shown(given)}")
+        for name, value in (("rows", rows), ("y", y)):
+            if not isinstance(value, Tensor) or value.ndim == 0:
+                raise BadArgument.of(PoolError)(name, "as a torch tensor", shown(value))
         if rows.ndim != 1 or rows.dtype not in (torch.int64, torch.int32):
-            raise PoolError(f"expected rows as row numbers, got {rows.dtype} of {shown(rows)}")
+            raise BadArgument.of(PoolError)(
+                "rows", "as row numbers", f"{rows.dtype} of {shown(rows)}"
+            )
         count, every = len(self.labelled), torch.cat([self.labelled, rows])
         if len(set(every.tolist())) < len(every):
-            raise PoolError("expected rows without a label to reveal, got some that have one")
+            raise BadArgument.of(PoolError)(
+                "rows", "without a label to reveal", "some that have one"
+            )
         if self.y is None:
             if len(self.known()):
-                raise PoolError("expected the labels y of what is labelled already, got none")
+                raise PoolError("expected the labels y of the labelled points, got none")
             return replace(self, labelled=every, y=y)
         inside, outside = self.y[:count], self.y[count:]
         if y.shape[1:] != inside.shape[1:]:
             raise PoolError(
-                f"expected labels of shape {tuple(inside.shape[1:])}, as those before; got "
+                f"expected labels of shape {tuple(inside.shape[1:])}, like those before; got "
                 f"{tuple(y.shape[1:])}"
             )
         if y.is_floating_point() and inside.is_floating_point():
-            y = y.to(inside)  # else whole numbers become such with a point, and never the reverse
+            y = y.to(inside)  # else integers become floats, and never the reverse
         return replace(self, labelled=every, y=torch.cat([inside, y, outside]))
 
     def unlabelled(self) -> Int[Tensor, " c"]:

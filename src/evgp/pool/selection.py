@@ -1,4 +1,4 @@
-"""What a run picked: rows in order, what each of them brings, and how good they provably are."""
+"""Selections: rows in order, their gains, and a certificate of how good they provably are."""
 
 import operator
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,34 +12,34 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from evgp._checks import instance, numbers, shown, vector
-from evgp._errors import PoolError
 from evgp._repr import guaranteed, html_card
+from evgp.errors import BadArgument, PoolError, WrongCount
 
 
-def same_fields(one: Any, other: Any) -> bool:
+def same_fields(a: Any, b: Any) -> bool:
     """Whether two records of one class are equal, field by field."""
-    return all(_same(getattr(one, each.name), getattr(other, each.name)) for each in fields(one))
+    return all(_same(getattr(a, part.name), getattr(b, part.name)) for part in fields(a))
 
 
-def _same(one: object, other: object) -> bool:
+def _same(a: object, b: object) -> bool:
     """Whether two values are equal; NaN is equal to NaN."""
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        both = np.asarray(one), np.asarray(other)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        both = np.asarray(a), np.asarray(b)
         return np.array_equal(*both, equal_nan=all(array.dtype.kind == "f" for array in both))
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple) and type(one) is type(other):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, float) and isinstance(other, float) and isnan(one):
-        return isnan(other)
-    return bool(one == other)
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple) and type(a) is type(b):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, float) and isinstance(b, float) and isnan(a):
+        return isnan(b)
+    return bool(a == b)
 
 
 class Needed(NamedTuple):
     """How many labels it takes to remove a share of the variance.
 
     No choice of fewer than `at_least` labels can do it; the first `at_most` picks do it, or None
-    where that takes more picks than there are.
+    if these picks are not enough.
     """
 
     at_least: int
@@ -48,13 +48,27 @@ class Needed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    r"""What no other choice could have beaten, for every prefix of the picks.
+    r"""How good the picks provably are, compared with the best possible choice.
 
-    `lowest` is a floor under the mean variance that *any* $j$ points could leave, for
-    $j = 1, \dots, k$; `share` the fraction of the largest possible reduction that the picks
-    certainly achieve. `needed` maps a share of the variance to remove (0.5, 0.8, ...) to the number
-    of labels that takes: no fewer than `needed[0.5].at_least` can do it, our first
-    `needed[0.5].at_most` picks do it (None: more than k).
+    Attributes
+    ----------
+    lowest : array, shape (k,)
+        Lower bound on the mean variance that *any* $j$ points could leave, for $j = 1, \dots, k$.
+    share : array, shape (k,)
+        The first $j$ picks achieve at least this share of the largest reduction that any $j$ points
+        could achieve.
+    needed : mapping from float to Needed
+        For a share of the variance to remove (0.5, 0.8, ...), the number of labels that takes: at
+        least `needed[0.5].at_least` for any method; our first `needed[0.5].at_most` picks do it
+        (None: these picks are not enough).
+
+    Examples
+    --------
+    >>> import evgp
+    >>> x = np.random.default_rng(0).normal(size=(40, 3))
+    >>> certificate = evgp.pick(x, k=4).certificate
+    >>> certificate.share.shape, bool((certificate.share > 0.5).all())
+    ((4,), True)
     """
 
     lowest: Float[np.ndarray, " k"]
@@ -65,11 +79,13 @@ class Certificate:
         for name in ("lowest", "share"):
             object.__setattr__(self, name, vector(getattr(self, name), name))
         such_as = "{0.5: (3, 5)}"
-        given = instance(self.needed, "needed", Mapping, such_as).items()
+        items = instance(self.needed, "needed", Mapping, such_as).items()
         try:
-            needed = {share: Needed(*labels) for share, labels in given}
+            needed = {share: Needed(*labels) for share, labels in items}
         except TypeError as error:
-            raise PoolError(f"expected needed as {such_as}, got {shown(self.needed)}") from error
+            raise BadArgument.of(PoolError)(
+                "needed", f"as {such_as}", shown(self.needed)
+            ) from error
         object.__setattr__(self, "needed", needed)
 
     def __eq__(self, other: object) -> bool:
@@ -83,9 +99,9 @@ class Certificate:
         labels = [self.needed[share] for share in shares]
         columns: dict[str, list[object]] = {
             "variance removed": [f"{share:.0%}" for share in shares],
-            "labels, at least": [one.at_least for one in labels],
+            "labels, at least": [count.at_least for count in labels],
             "labels, at most": [
-                f"more than {k:,}" if one.at_most is None else one.at_most for one in labels
+                f"more than {k:,}" if count.at_most is None else count.at_most for count in labels
             ],
         }
         return html_card(f"Certificate of {k:,} picks", columns, [promise(self.share)] if k else [])
@@ -101,7 +117,7 @@ def prefix(certificate: Certificate, k: int) -> Certificate:
 
 
 def promise(share: Float[np.ndarray, " k"], *, costs: bool = False) -> str:
-    """What is certain of k picks, in a sentence; with `costs` they are compared at their price.
+    """The guarantee for k picks as a sentence; with `costs` they are compared at equal cost.
 
     >>> promise(np.array([0.7, 0.8129]))
     'At least 81.2 % of the largest reduction any 2 rows could achieve.'
@@ -132,23 +148,23 @@ class Selection(Sequence[int]):
     indices : array of int64, shape (k,)
         Row numbers of the pool, best first.
     gains : array, shape (k,)
-        What each pick brings by the criterion, once those before it are labelled.
+        Gain of each pick by the criterion, given the picks before it.
     prior_variance, start_variance : float
-        Mean variance over the test points without any label, and with the labels there were.
+        Mean variance over the test points without any label, and with the labels at the start.
     variance_left : array, shape (k,) or (0,)
         Mean variance after each pick; empty for strategies that do not compute it.
     test_before, test_after : array, shape (m,) or (0,)
         Variance of each test point before the first pick and after the last.
     costs : array, shape (k,), or None
-        What each pick costs, where rows have costs.
+        Cost of each pick, if rows have costs.
     ids : tuple, length k or 0
-        What the picks are called, where the pool has a column or file names for that.
+        Names of the picks, if the pool has a column or file names for them.
     certificate : Certificate or None
-        What no other choice could have beaten, where the criterion is the mean variance.
+        How good the picks provably are, if the criterion is the mean variance.
     settings : mapping
-        What is needed to repeat the run.
+        Settings to repeat the run.
     warnings : tuple of str
-        What the run warned of.
+        Warnings of the run.
 
     Examples
     --------
@@ -165,7 +181,7 @@ class Selection(Sequence[int]):
     gains: Float[np.ndarray, " k"]
     prior_variance: float = nan
     start_variance: float = nan
-    # Axes of their own, as each of these may be empty.
+    # Separate axis letters, as each of these may be empty.
     variance_left: Float[np.ndarray, " v"] = field(default_factory=lambda: np.empty(0))
     test_before: Float[np.ndarray, " b"] = field(default_factory=lambda: np.empty(0))
     test_after: Float[np.ndarray, " a"] = field(default_factory=lambda: np.empty(0))
@@ -178,9 +194,10 @@ class Selection(Sequence[int]):
     def __post_init__(self) -> None:
         rows = numbers(self.indices, "indices").numpy()
         if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
-            raise PoolError(
-                "expected indices as a list of row numbers, got an array of shape "
-                f"{rows.shape} with {rows.dtype}"
+            raise BadArgument.of(PoolError)(
+                "indices",
+                "as a list of row numbers",
+                f"an array of shape {rows.shape} with {rows.dtype}",
             )
         object.__setattr__(self, "indices", rows.astype(np.int64, copy=False))
         for name in ("gains", "variance_left", "test_before", "test_after"):
@@ -200,7 +217,8 @@ class Selection(Sequence[int]):
             counts["certificate.share"] = len(certificate.share)
         for name, count in counts.items():
             if count != k:
-                raise PoolError(f"expected {k} values in {name}, one for each pick, got {count}")
+                each = "one for each pick"
+                raise WrongCount.of(PoolError)(f"values in {name}", k, count, each)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -213,7 +231,7 @@ class Selection(Sequence[int]):
     @overload
     def __getitem__(self, key: slice) -> "Selection": ...
     def __getitem__(self, key: SupportsIndex | slice) -> "int | Selection":
-        """The row number at a place of the list, or a selection of consecutive picks.
+        """The row number at a position, or a selection of consecutive picks.
 
         A prefix keeps everything that holds for it: gains, variances, costs, `test_before` and its
         part of the certificate; `test_after` is known for the whole list only, and is empty. Picks
@@ -224,7 +242,7 @@ class Selection(Sequence[int]):
         Parameters
         ----------
         key : int or slice
-            A place in the list, from 0, or a slice with step 1.
+            A position in the list, from 0, or a slice with step 1.
 
         Returns
         -------
@@ -251,7 +269,7 @@ class Selection(Sequence[int]):
             return self._batch(start, max(start, stop))
         if not hasattr(key, "__index__"):
             raise PoolError(
-                "expected a place such as selection[0] or a slice such as selection[:10], got "
+                "expected a position such as selection[0] or a slice such as selection[:10], got "
                 f"{type(key).__name__}; index selection.indices instead"
             )
         return int(self.indices[operator.index(key)])
@@ -291,7 +309,7 @@ class Selection(Sequence[int]):
         Parameters
         ----------
         pool : optional
-            What was picked from: a pandas or polars frame, an Arrow table, an array or tensor, a
+            The pool of the picks: a pandas or polars frame, an Arrow table, an array or tensor, a
             Hugging Face dataset, the path of a file, or `evgp.open_pool(...)`. It may have other
             columns than the picks were made by, but must have the same rows in the same order.
 
@@ -315,19 +333,19 @@ class Selection(Sequence[int]):
         return _room("datasets").picked_frame(self, pool)
 
     def report(self, path: str | Path, pool: Any, *, x: Any = None, id: str | None = None) -> None:
-        """Write the picks as one HTML page, the same that `evgp pick --report` writes.
+        """Write the picks as one HTML page, the same as that of `evgp pick --report`.
 
         Parameters
         ----------
         path : str or Path
             The file to write; its name ends in .html or .htm.
         pool
-            What was picked from, as in `to_frame`. Its columns are shown for each pick; an array of
-            images (rows, channels, height, width) is shown as pictures.
+            The pool of the picks, as in `to_frame`. Its columns are shown for each pick, an
+            array of images (rows, channels, height, width) as pictures.
         x : array, optional
             Numbers to draw the map of the pool from, such as embeddings, one row for each row of
             the pool. By default the columns of the pool, scaled; words become categories, and
-            columns that are different in every row, such as free text, play no part.
+            columns that are different in every row, such as free text, are left out.
         id : str, optional
             The column that names the rows. By default the index of a pandas frame, if it is more
             than a count of the rows; else rows are numbered.
@@ -445,7 +463,7 @@ class Selection(Sequence[int]):
 def _room(name: str) -> Any:
     """A room of the package that imports this one.
 
-    Files are at home in `datasets` and pages in `report`. Both know what a selection is, so they
+    Files are written in `datasets` and pages in `report`. Both import `Selection`, so they
     are looked up by name when a method needs them.
     """
     return import_module(f"evgp.{name}")

@@ -8,23 +8,24 @@ from torch import Tensor
 
 from evgp.kernels import Kernel, Storing
 from evgp.pool import Pool
-from evgp.posterior.covariance import TestCovariance
 from evgp.posterior.dense import DensePosterior
-from evgp.posterior.posterior import Posterior
+from evgp.posterior.posterior import Posterior, TestCovariance
 
 
 @dataclass
 class Start:
-    """Opens fresh posteriors over given candidates; the large matrix is computed once.
+    """Opens posteriors over candidates; computes the large matrix once.
 
     `noise` is the absolute variance of a label. `storage` is the type of the c x m matrix only:
-    columns, sums and factors are float64.
+    columns, sums and factors are float64. `inputs` is the pool before its points became row numbers
+    of a tabulated kernel.
     """
 
     kernel: Kernel
     pool: Pool
     noise: float
     storage: torch.dtype = torch.float64
+    inputs: Pool | None = None
     _kept: tuple[Int[Tensor, " c"], Float[Tensor, "c m"]] | None = field(default=None, repr=False)
 
     def __call__(self, candidates: Int[Tensor, " c"]) -> DensePosterior:
@@ -48,7 +49,7 @@ class Start:
         )
 
     def matrix(self, candidates: Int[Tensor, " c"]) -> Float[Tensor, "c m"]:
-        """Prior covariance between candidates and test points, kept for the next call."""
+        """Prior covariance between candidates and test points, cached for the next call."""
         if self._kept is None or not torch.equal(self._kept[0], candidates):
             pool = self.pool
             rows = pool.test_rows()
@@ -58,12 +59,12 @@ class Start:
             else:
                 matrix = stored(self.kernel, x, pool.test_points(), self.storage)
             if len(candidates) * 4 < len(pool):
-                return matrix  # a replay of few points should not push out the large matrix
+                return matrix  # a replay of few points should not evict the large matrix
             self._kept = (candidates, matrix)
         return self._kept[1]
 
     def _inputs(self, candidates: Int[Tensor, " c"]) -> Shaped[Tensor, " c *d"]:
-        """The candidates' inputs; no copy where they are the whole pool in order."""
+        """The candidates' inputs, without a copy if they are the whole pool in order."""
         every = torch.arange(len(self.pool))
         return self.pool.x if torch.equal(candidates, every) else self.pool.x[candidates]
 
@@ -71,13 +72,13 @@ class Start:
         return len(self.pool)
 
     def test_covariance(self, posterior: Posterior) -> TestCovariance:
-        """Of the test points after the labels at the start; the posterior has no picks yet."""
+        """Covariance of the test points given the labels at the start, before any pick."""
         assert isinstance(posterior, DensePosterior)
         weights, variance = self.pool.test_weights(), posterior.test_variance()
         return TestCovariance(self.test_matrix(), posterior.base(), weights, variance)
 
     def test_matrix(self) -> Float[Tensor, "m m"]:
-        """Prior covariance of the test points: that of the candidates where they are the same."""
+        """Prior covariance of the test points; the candidates' is reused where it is the same."""
         rows = self.pool.test_rows()
         if rows is not None and self._kept is not None and torch.equal(rows, self._kept[0]):
             return self._kept[1]
@@ -102,7 +103,7 @@ def condition(
 def stored(
     kernel: Kernel, x1: Tensor, x2: Tensor | None, storage: torch.dtype
 ) -> Float[Tensor, "n m"]:
-    """A kernel matrix in the type asked for, without a second copy of it."""
+    """A kernel matrix in the requested type, without a second copy."""
     if x1.dtype == storage:
         return kernel(x1, x2)
     if isinstance(kernel, Storing):
@@ -117,7 +118,7 @@ def stored(
 def _places(
     rows: Int[Tensor, " m"] | None, candidates: Int[Tensor, " c"], n: int
 ) -> Int[Tensor, " c"] | None:
-    """For each candidate its place among the test points, or -1."""
+    """The position of each candidate among the test points, or -1."""
     if rows is None:
         return None
     place = torch.full((n,), -1)

@@ -23,19 +23,88 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from evgp._errors import PoolError
 from evgp._linalg import JITTER, mirror_of, safe_cholesky
+from evgp.errors import PoolError
 from evgp.kernels import Kernel, Wide
-from evgp.posterior.informed import Informed
+
+
+class Informed:
+    r"""Variance of a candidate if the test outputs were known, for mutual information.
+
+    With $s$ the noise, $T$ the test points and $L$ the labelled ones:
+
+    - $x \notin T$: $\mathrm{var}(x \mid y_L, y_T)$, conditioned on both and on each further pick;
+    - $x \in T$: $\mathrm{var}(x \mid y_{T - L - x})$, *not* conditioned on $L$ and without $x$
+      itself: $1 / Q_{xx} - s$ with $Q = (\Theta_{T - L} + s I)^{-1}$, downdated when a point
+      leaves $T - L$.
+
+    Krause, Singh & Guestrin, Near-Optimal Sensor Placements in Gaussian Processes, JMLR 2008.
+
+    O(m³ + m² c) to open, O(m² + k c) for a pick; memory for m x m and m x c float64.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        x: Float[Tensor, " c *d"],
+        x_test: Float[Tensor, " m *d"],
+        *,
+        in_test: Int[Tensor, " c"] | None,
+        test_labelled: Bool[Tensor, " m"],
+        known: Float[Tensor, " l *d"] | None,
+        noise: float,
+    ) -> None:
+        self._kernel, self._s = kernel, noise
+        self._place = in_test if in_test is not None else torch.full((len(x),), -1)
+        test = x_test.double()
+        alive = ~test_labelled  # T - L: labelled test points are left out
+        self._at = (torch.cumsum(alive, 0) - 1).masked_fill(~alive, -1)
+        self._q = torch.cholesky_inverse(safe_cholesky(kernel(test[alive]), noise))
+        outside = (self._place < 0).nonzero().squeeze(1)
+        self._where = torch.full((len(x),), -1)
+        self._where[outside] = torch.arange(len(outside))
+        self._x = x[outside].double()
+        observed = test if known is None else torch.cat([test[alive], known.double()])
+        factor = safe_cholesky(kernel(observed), noise)
+        self._b = torch.linalg.solve_triangular(factor, kernel(observed, self._x), upper=False)
+        self._v = kernel.diag(self._x) - self._b.square().sum(0)
+
+    def variance(self) -> Float[Tensor, " c"]:
+        """Informed variance of every candidate, in either case."""
+        out = torch.empty(len(self._place), dtype=torch.float64)
+        inside = self._place >= 0
+        at = self._at[self._place[inside]]
+        diagonal = self._q.diagonal()[at.clamp(min=0)]
+        # The value of a picked test point is not used again; any finite one will do.
+        out[inside] = torch.where(at >= 0, 1 / diagonal - self._s, self._s)
+        out[~inside] = self._v
+        return out.clamp(min=0)
+
+    def observe_(self, row: int) -> None:
+        """A pick leaves the test points, or informs those outside them."""
+        place = int(self._place[row])
+        if place >= 0:
+            at = int(self._at[place])
+            column = self._q[at].clone()
+            self._q -= torch.outer(column, column) / column[at]
+            self._q[at, at] = 1 / self._s
+            self._at[place] = -1
+            return
+        j = int(self._where[row])
+        column = self._kernel(self._x[j : j + 1], self._x)[0] - self._b[:, j] @ self._b
+        column = column / (self._v[j].clamp(min=0) + self._s).sqrt()
+        self._b = torch.cat([self._b, column[None]])
+        self._v -= column.square()
+
 
 _TILE = 512
-# Rounding of a few operations in float64, relative to what enters them.
+# Rounding of a few operations in float64, relative to their operands.
 _EXACT = 4e-16
 
 
 @dataclass
 class _Gap:
-    """A point taken out for now: its column, and the sums to go back to."""
+    """A point that is taken out for now: its column, and the sums with it."""
 
     row: int
     u: Tensor
@@ -45,10 +114,10 @@ class _Gap:
 
 
 class DensePosterior:
-    """Candidates and test points given labelled points, exact.
+    """The exact posterior of candidates and test points, given labelled points.
 
     Opening costs O(l² (l + c + m)) and one read of the c x m matrix; `observe_` O(k (c + m)), and
-    one read of that matrix when `fall()` is next asked for; `forget_` O(k c). Memory: the matrix
+    one read of that matrix at the next `fall()`; `forget_` O(k c). Memory: the matrix
     as given, and 3 k (c + m) float64.
     """
 
@@ -83,8 +152,8 @@ class DensePosterior:
         self._v -= self._base_c.square().sum(0)
         self._tv -= self._base_t.square().sum(0)
         unit = torch.finfo(cross.dtype).eps / 2
-        # Rounding of one product with a row of the matrix. Where its terms are alike, as in a pool
-        # of copies, their rounding adds up; a product runs over eight sums side by side, or more.
+        # Rounding of one product with a row of the matrix. Where its terms are equal, as in a pool
+        # of copies, rounding adds up; a product runs over at least eight sums in parallel.
         self._eps = unit * (4 + len(x_test) / 8)
         self._f, self._norm = self._start()
         stored = 2 * unit * self._norm
@@ -100,10 +169,10 @@ class DensePosterior:
         self._cache: dict[int, Tensor] = {}
         self._informed: Informed | None = None
 
-    # -- what may be asked ------------------------------------------------------------------
+    # -- queries ----------------------------------------------------------------------------
 
     def variance(self) -> Float[Tensor, " c"]:
-        """Of each candidate."""
+        """Posterior variance of each candidate."""
         return self._v.clamp(min=0)
 
     def noise(self) -> Float[Tensor, " c"]:
@@ -115,11 +184,11 @@ class DensePosterior:
         return self._w
 
     def test_variance(self) -> Float[Tensor, " m"]:
-        """Of each test point."""
+        """Posterior variance of each test point."""
         return self._tv.clamp(min=0)
 
     def mean_variance(self) -> float:
-        """Weighted mean over the test points."""
+        """Weighted mean variance of the test points."""
         return float(self._w @ self.test_variance())
 
     def scale(self) -> float:
@@ -127,12 +196,12 @@ class DensePosterior:
         return self._scale
 
     def slack(self) -> Float[Tensor, " c"]:
-        """How far `fall()` may be from the truth, by rounding in the stored matrix."""
+        """Bound on the rounding error of `fall()`, from rounding in the stored matrix."""
         self._fold()
         return self._slack
 
     def fall(self, rows: Int[Tensor, " r"] | None = None) -> Float[Tensor, " r"]:
-        """Weighted sum over test points of cov²: exact for given rows, running sums for all."""
+        """Weighted sum of cov² over the test points: exact for `rows`, running sums for all."""
         if rows is None:
             self._fold()
             return self._f.clamp(min=0)
@@ -146,7 +215,7 @@ class DensePosterior:
         return exact
 
     def covariance(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r m"]:
-        """Between candidates and test points, in float64: O(r m (k + l))."""
+        """Covariance between candidates and test points, in float64: O(r m (k + l))."""
         out = self._prior(rows)
         out = out.addmm(self._base_c[:, rows].T, self._base_t, alpha=-1)
         k = len(self._rows)
@@ -156,7 +225,7 @@ class DensePosterior:
         return out
 
     def informed_variance(self) -> Float[Tensor, " c"]:
-        """Of each candidate if the (other) test outputs were known."""
+        """Variance of each candidate given the (other) test outputs."""
         if self._informed is None:
             self._informed = Informed(
                 self._kernel,
@@ -184,7 +253,7 @@ class DensePosterior:
         """The columns of the picks over the test points."""
         return self._b_t[: len(self._rows)]
 
-    # -- what changes it --------------------------------------------------------------------
+    # -- updates ----------------------------------------------------------------------------
 
     def observe_(self, row: int) -> None:
         """Label a candidate: one more column."""
@@ -237,7 +306,7 @@ class DensePosterior:
         self._cache.clear()
         self._informed = None
 
-    # -- inside -----------------------------------------------------------------------------
+    # -- internals --------------------------------------------------------------------------
 
     def _condition(
         self, known: Float[Tensor, " l *d"] | None
@@ -253,7 +322,7 @@ class DensePosterior:
         return solved[0], solved[-1]
 
     def _start(self) -> tuple[Float[Tensor, " c"], Float[Tensor, " c"]]:
-        """The sums before any pick, and the weighted norms that rounding scales with."""
+        """The sums before any pick, and the weighted norms that rounding is proportional to."""
         falls, norms = [self._v.new_empty(0)], [self._v.new_empty(0)]
         for i in range(0, len(self._x), _TILE):
             block = self._cross[i : i + _TILE].double()
@@ -276,7 +345,7 @@ class DensePosterior:
     def _rounding(
         self, a_c: Float[Tensor, " c"], size: float, change: Float[Tensor, " c"]
     ) -> Float[Tensor, " c"]:
-        """Of the product that a change to the sums is made of, and of adding it to them."""
+        """Rounding of the product in a change of the sums, and of adding the change."""
         product = (2 * self._eps * size**0.5) * a_c.abs() * self._norm
         return product + _EXACT * (self._f.abs() + change.abs())
 
@@ -296,7 +365,7 @@ class DensePosterior:
             size = float(weighted[k - start] @ a_t)
             inner = self._h[k] - (self._b_t[:k] @ weighted[k - start]) @ self._b_c[:k]
             change = a_c * (a_c * size - 2 * inner)
-            fresh = self._since <= k  # rows settled later already know of this pick
+            fresh = self._since <= k  # rows computed exactly since then include this pick
             self._slack += torch.where(fresh, self._rounding(a_c, size, change), 0.0)
             self._f += torch.where(fresh, change, 0.0)
         self._folded = stop
@@ -322,7 +391,7 @@ class DensePosterior:
         self._inverse[: k - 1, : k - 1] = self._inverse[: k - 1][:, keep]
         self._rows.pop(at)
         self._folded = k - 1
-        # Sums are right as they are; settled rows now count the shorter history.
+        # The sums stay right; rows computed exactly now count the shorter history.
         self._since.fill_(k - 1)
         self._gap = None
 
@@ -346,7 +415,7 @@ def _longer(block: Float[Tensor, "k c"], more: int) -> Float[Tensor, "q c"]:
 def check_sizes(
     v: Float[Tensor, " c"], tv: Float[Tensor, " m"], mean: float, stored: torch.dtype
 ) -> None:
-    """Refuse variances whose products with each other leave the range of floats."""
+    """Refuse variances whose products overflow."""
     most = 1e280 if stored == torch.float64 else 1e30
     own, test = float(v.max()) if len(v) else 0.0, float(tv.max())
     if not (own**0.5 * test**0.5 < most and max(own, test) < 1e280):

@@ -1,5 +1,6 @@
-"""What criteria and greedies may ask of a posterior."""
+"""What criteria and searches may ask of a posterior."""
 
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
@@ -8,10 +9,10 @@ from torch import Tensor
 
 @runtime_checkable
 class Posterior(Protocol):
-    """What is still unknown about candidates (c rows) and test points (m)."""
+    """Variances and covariances of c candidates and m test points, given the labels so far."""
 
     def variance(self) -> Float[Tensor, " c"]:
-        """Of each candidate."""
+        """Posterior variance of each candidate."""
         ...
 
     def noise(self) -> Float[Tensor, " c"]:
@@ -23,11 +24,11 @@ class Posterior(Protocol):
         ...
 
     def test_variance(self) -> Float[Tensor, " m"]:
-        """Of each test point."""
+        """Posterior variance of each test point."""
         ...
 
     def mean_variance(self) -> float:
-        """Weighted mean over the test points."""
+        """Weighted mean variance of the test points."""
         ...
 
     def scale(self) -> float:
@@ -35,19 +36,19 @@ class Posterior(Protocol):
         ...
 
     def fall(self, rows: Int[Tensor, " r"] | None = None) -> Float[Tensor, " r"]:
-        """Weighted sum over test points of cov²: exact for given rows, running sums for all."""
+        """Weighted sum of cov² over the test points: exact for `rows`, running sums for all."""
         ...
 
     def slack(self) -> Float[Tensor, " c"]:
-        """How far the running sums of `fall()` may be from the truth, by rounding."""
+        """Bound on the rounding error of the running sums of `fall()`."""
         ...
 
     def covariance(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r m"]:
-        """Between candidates and test points, in float64."""
+        """Covariance between candidates and test points, in float64."""
         ...
 
     def informed_variance(self) -> Float[Tensor, " c"]:
-        """Of each candidate if the (other) test outputs were known: for mutual information."""
+        """Variance of each candidate given the (other) test outputs, for mutual information."""
         ...
 
     def observe_(self, row: int) -> None:
@@ -57,3 +58,54 @@ class Posterior(Protocol):
     def forget_(self, row: int) -> None:
         """Take a label back."""
         ...
+
+
+@dataclass(frozen=True)
+class TestCovariance:
+    r"""The covariance of the test points after the labels at the start, as an operator.
+
+    $A = W^{1/2} (\Theta_T - B^\top B) W^{1/2}$ with weights $W$ that sum to one.
+    Its trace is the mean variance over the test points; `matrix` ($\Theta_T$) may be float32.
+    """
+
+    matrix: Float[Tensor, "m m"]
+    base: Float[Tensor, "l m"]
+    weights: Float[Tensor, " m"]
+    variance: Float[Tensor, " m"]
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def trace(self) -> float:
+        """The mean variance."""
+        return float(self.weights @ self.variance)
+
+    def apply(self, v: Float[Tensor, "m q"]) -> Float[Tensor, "m q"]:
+        """A v: one product with the matrix, in its own type."""
+        root = self.weights.sqrt()[:, None]
+        scaled = root * v
+        product = (self.matrix @ scaled.to(self.matrix.dtype)).double()
+        return root * (product - self.base.T @ (self.base @ scaled))
+
+    def size(self) -> float:
+        """The Frobenius norm before the labels at the start; rounding is proportional to it."""
+        total = 0.0
+        for start in range(0, len(self), 512):
+            block = self.matrix[start : start + 512].double().square()
+            total += float(self.weights[start : start + 512] @ (block @ self.weights))
+        return total**0.5
+
+    def squares(self) -> float:
+        """The sum of all squared entries, in blocks of 512 rows."""
+        total = 0.0
+        for start in range(0, len(self), 512):
+            rows = slice(start, start + 512)
+            block = self.matrix[rows].double().addmm(self.base[:, rows].T, self.base, alpha=-1)
+            total += float(self.weights[rows] @ (block.square() @ self.weights))
+        return total
+
+    def dense(self) -> Float[Tensor, "m m"]:
+        """A itself, in float64."""
+        root = self.weights.sqrt()
+        inner = self.matrix.double().addmm(self.base.T, self.base, alpha=-1)
+        return inner * root[:, None] * root

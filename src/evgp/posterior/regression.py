@@ -14,15 +14,16 @@ from torch import Tensor
 
 from evgp._checks import finite, flag, noise_of
 from evgp._checks import points as checked_points
-from evgp._errors import PoolError
+from evgp._defaults import NOISE
 from evgp._linalg import JITTER, as_tensor, safe_cholesky
 from evgp._typing import Array
+from evgp.errors import PoolError
 from evgp.kernels import Kernel, Wide, checked
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Mean (m x outputs) and variance (m) at the test points; the full covariance if asked for."""
+    """Mean (m x outputs), variance (m) and, if requested, full covariance at the test points."""
 
     mean: Float[Tensor, "m o"]
     variance: Float[Tensor, " m"]
@@ -30,7 +31,7 @@ class Prediction:
 
 
 def ntkgp(
-    kernel: Kernel, x: Array, y: Array, x_test: Array, *, noise: float = 1e-6, full: bool = False
+    kernel: Kernel, x: Array, y: Array, x_test: Array, *, noise: float = NOISE, full: bool = False
 ) -> Prediction:
     r"""Gaussian process regression: $\mu = G y$, $\Sigma = \Theta_T - G \Theta_{XT}$.
 
@@ -59,12 +60,12 @@ def trained(
     y: Array,
     x_test: Array,
     *,
-    noise: float = 1e-6,
+    noise: float = NOISE,
     full: bool = False,
 ) -> Prediction:
     r"""Networks trained to convergence from random initialisations: $\mu_{NN}$, $\Sigma_{NN}$.
 
-    Cost as for `ntkgp`, with two kernels.
+    Costs as much as `ntkgp`, with two kernels.
 
     >>> from evgp import NNGP, NTK, mlp
     >>> x = torch.eye(2, dtype=torch.float64)

@@ -1,4 +1,4 @@
-r"""The sparse NTKGP of the paper: labelled points speak to test points through inducing points U.
+r"""The sparse NTKGP of the paper: labels inform the test points through inducing points U.
 
 With $Q = \Theta_{\cdot U} \Theta_U^{-1} \Theta_{U \cdot}$ and $\Gamma_x = \Theta_x - Q_x + s$ (the
 fully independent conditional, FIC), each labelled point adds
@@ -21,19 +21,20 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evgp._checks import finite, flag, integer, noise_of, number, points
-from evgp._errors import PoolError
+from evgp._defaults import NOISE
 from evgp._linalg import JITTER, as_tensor
 from evgp._typing import Array
+from evgp.errors import PoolError
 from evgp.kernels import Inducing, Kernel, checked
 from evgp.posterior.regression import Prediction
 
 
 @dataclass(frozen=True, eq=False)
 class SparseNTKGP:
-    """What the labels so far say about the inducing points.
+    """The posterior of the inducing points, given the labels so far.
 
     `cov` and `shift` are $\\Sigma_U$ and $\\mu_U$ in the coordinates of the features. `add` costs
-    O(u²) a point, O(u) kernel values, and nothing that grows with the labels so far.
+    O(u²) and u kernel values per point, however many labels there are already.
 
     >>> from evgp import NTK, mlp
     >>> x = torch.eye(3, dtype=torch.float64)
@@ -52,7 +53,7 @@ class SparseNTKGP:
     def start(
         cls, kernel: Kernel, inducing: Array, *, noise: float, outputs: int = 1
     ) -> "SparseNTKGP":
-        """Before any label; `noise` is the absolute variance of one."""
+        """The state before any label; `noise` is the absolute variance of a label."""
         noise, outputs = number(noise, "noise"), integer(outputs, "outputs", 1, 10_000_000)
         features = Inducing(checked(kernel), points(inducing, "inducing"))
         u = len(features.points)
@@ -60,16 +61,16 @@ class SparseNTKGP:
         return cls(features, noise, torch.eye(u, dtype=torch.float64), nothing)
 
     def add(self, x: Array, y: Array) -> "SparseNTKGP":
-        """With these labels too, one rank-one change each."""
-        given, targets = self._points(x, "x"), finite(as_tensor(y, "y").double(), "y")
+        """The state with these labels too, by one rank-one update each."""
+        labelled, targets = self._points(x, "x"), finite(as_tensor(y, "y").double(), "y")
         targets = targets[:, None] if targets.ndim == 1 else targets
-        if tuple(targets.shape) != (len(given), self.shift.shape[1]):
+        if tuple(targets.shape) != (len(labelled), self.shift.shape[1]):
             raise PoolError(
-                f"expected as many labels as points, {len(given)}, each of {self.shift.shape[1]} "
-                f"outputs; got y of shape {tuple(targets.shape)}"
+                f"expected as many labels as points, {len(labelled)}, each with "
+                f"{self.shift.shape[1]} outputs; got y of shape {tuple(targets.shape)}"
             )
         cov, shift = self.cov.clone(), self.shift.clone()
-        for phi, own, target in zip(*self._seen(given), targets, strict=True):
+        for phi, own, target in zip(*self._seen(labelled), targets, strict=True):
             inner = cov @ phi
             scale = float(phi @ inner) + float(own)
             shift += torch.outer(inner, target - phi @ shift) / scale
@@ -77,7 +78,7 @@ class SparseNTKGP:
         return SparseNTKGP(self.features, self.noise, cov, shift)
 
     def linear_change(self, x: Array) -> Float[Tensor, "r u u"]:
-        r"""To first order, what each further label would change: $-\Sigma_U F_x \Sigma_U$.
+        r"""First-order change by each further label: $-\Sigma_U F_x \Sigma_U$.
 
         The influence-function form of the paper. In natural parameters, where the change of
         $\Sigma_U^{-1}$ is $F_x$ exactly, the first-order change of $\Sigma_U$ is the same.
@@ -110,7 +111,7 @@ class SparseNTKGP:
         return points(x, name, columns=tuple(self.features.points.shape[1:]))
 
     def _seen(self, x: Tensor) -> tuple[Float[Tensor, "r u"], Float[Tensor, " r"]]:
-        """Features of points, and their own noise: what the features miss, and the label's."""
+        """Features of points, and their noise: the residual plus that of the label."""
         phi = self.features.phi(x)
         own = self.features.residual(x, phi) + self.noise
         floor = JITTER * float(self.features.kernel.diag(self.features.points).mean())
@@ -124,18 +125,18 @@ def sntkgp(
     x_test: Array,
     inducing: Array,
     *,
-    noise: float = 1e-6,
+    noise: float = NOISE,
     full: bool = False,
 ) -> Prediction:
-    """Sparse Gaussian process regression through inducing points, by its closed form.
+    """Sparse Gaussian process regression through inducing points, in closed form.
 
     `noise` is a fraction of the mean prior variance over the test points, as for `ntkgp`.
     O((l + m) u²) time.
 
     >>> from evgp import NTK, mlp
     >>> x = torch.eye(2, dtype=torch.float64)
-    >>> made = sntkgp(NTK(mlp()), x, torch.tensor([1.0, 2.0]), x, inducing=x)
-    >>> made.mean.squeeze().round(decimals=3).tolist()
+    >>> prediction = sntkgp(NTK(mlp()), x, torch.tensor([1.0, 2.0]), x, inducing=x)
+    >>> prediction.mean.squeeze().round(decimals=3).tolist()
     [1.0, 2.0]
     """
     test, targets = points(x_test, "x_test"), as_tensor(y, "y")

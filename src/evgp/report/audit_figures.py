@@ -1,4 +1,4 @@
-"""The figures of an audit: SVG written by hand, coloured by the style sheet."""
+"""The figures of the page of an audit, as SVG; the style sheet has their colours."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from evgp.report.audit_summary import AuditSummary, TrainedNetworks
 from evgp.report.axes import Axis, grid, join, path, percent, stretched, tag
 from evgp.report.figures import bars
 
-LANES = 5  # heights over which the dots of a strip are spread, so that equal ones show
+LANES = 5  # heights over which the dots of a strip are spread, so that equal values are visible
 
 
 def histogram(s: AuditSummary) -> Markup:
-    """Test rows by how much networks will differ there."""
+    """Test rows by how much networks will disagree there."""
     unit = s.unit or 1.0
     edges = [unit * edge for edge in s.bars.edges]
     x, y = Axis(0, edges[-1]), Axis(0, 1.05 * max(s.bars.counts), whole=True)
@@ -22,9 +22,9 @@ def histogram(s: AuditSummary) -> Markup:
 
 
 def influence(s: AuditSummary) -> Markup:
-    """How much more variance there would be without each training row, largest first, in percent.
+    """The increase in variance without each training row, largest first, in percent.
 
-    The area beyond the redundant rows is grey.
+    The area of the redundant rows is grey.
     """
     if not s.influence or max(s.influence) <= 0:
         return Markup("")
@@ -43,38 +43,38 @@ def influence(s: AuditSummary) -> Markup:
 
 
 def fan(s: AuditSummary) -> Markup:
-    """Mean variance against further labels: the best ones, and sets drawn at random."""
+    """Mean variance against additional labels: the best ones, and random draws."""
     if not s.after:
         return Markup("")
-    curves = [(s.variance, *one) for one in s.chance]
+    curves = [(s.variance, *draw) for draw in s.chance]
     heights = [height for curve in (s.after, *curves) for height in curve]
     low, high = min(heights), max(heights)
     room = 0.06 * (high - low) or 0.5 * high or 1.0
-    # From zero, unless all that there is to see would be at the top.
+    # From zero, unless all lines would be at the top.
     bottom = 0.0 if low < 0.7 * high else low - room
     x, y = Axis(0, len(s.helps), whole=True), Axis(bottom, high + room)
-    lines = [tag("path", class_="chance", d=path(x, y, list(enumerate(one)))) for one in curves]
+    lines = [tag("path", class_="chance", d=path(x, y, list(enumerate(draw)))) for draw in curves]
     ours = tag("path", class_="ours", d=path(x, y, list(enumerate(s.after))))
     return join([grid(x, y), stretched(*lines, ours)])
 
 
 def strip(s: AuditSummary) -> Markup:
-    """Mean variance that random sets leave, and that of this one."""
+    """Mean variance left by random sets, and by this one."""
     if not s.random:
         return Markup("")
     low, high = (f((*s.random, s.variance)) for f in (min, max))
     room = 0.08 * (high - low) or 0.5 * high or 1.0
     x = Axis(max(0.0, low - room), high + room)
     ticks = [
-        tag("text", x.label(one), class_="tick", x=percent(x.at(one)), y="100%", dy="1.7em",
+        tag("text", x.label(tick), class_="tick", x=percent(x.at(tick)), y="100%", dy="1.7em",
             text_anchor="middle")
-        for one in x.ticks()
+        for tick in x.ticks()
     ]  # fmt: skip
     base = tag("line", class_="grid", x1=0, x2="100%", y1="100%", y2="100%")
     dots = [
-        tag("circle", class_="chance-dot", cx=percent(x.at(one)), r=5,
+        tag("circle", class_="chance-dot", cx=percent(x.at(value)), r=5,
             cy=percent(30 + 60 * (i % LANES + 0.5) / LANES))
-        for i, one in enumerate(sorted(s.random))
+        for i, value in enumerate(sorted(s.random))
     ]  # fmt: skip
     return join([base, *ticks, *dots, *_mine(x.at(s.variance))])
 
@@ -89,7 +89,7 @@ def _mine(at: float) -> Sequence[Markup]:
 
 
 def scatter(s: AuditSummary, seen: TrainedNetworks) -> Markup:
-    """Observed against predicted deviation, a dot for each test row, and where they are equal."""
+    """Observed against predicted standard deviation of test rows, and the line of equality."""
     unit = s.unit or 1.0
     points = [(unit * a, unit * b) for a, b in seen.points]
     high = 1.05 * max((max(point) for point in points), default=0.0) or 1.0

@@ -1,8 +1,8 @@
-"""Axes for figures that stretch: positions in percent of the plot, text in its own size.
+"""Axes and SVG elements for figures that stretch with the page while their text does not.
 
-A figure is an SVG without a `viewBox`: circles and labels sit at percentages, so nothing but
-distance changes when the page is narrow; lines that cannot be written in percent go into a nested
-SVG of 1000 x 1000 that is stretched, with strokes that are not.
+A figure is an SVG without a `viewBox`: circles and labels are placed by percentages, so that only
+distances change when the page is narrow. Lines cannot be written in percent; they go into a nested
+SVG of 1000 x 1000 that is stretched, with strokes of constant width.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 @dataclass(frozen=True)
 class Axis:
-    """Values from `low` to `high` on a length of 100 %.
+    """An axis from `low` to `high`, which is 100 % long.
 
     >>> Axis(0, 40).at(10), Axis(0, 40).ticks()
     (25.0, [0.0, 10.0, 20.0, 30.0, 40.0])
@@ -22,27 +22,27 @@ class Axis:
 
     low: float
     high: float
-    whole: bool = False
+    whole: bool = False  # ticks only at integers
 
     def at(self, value: float) -> float:
-        """Percent of the way from low to high."""
+        """The position of a value, in percent of the axis."""
         return 100 * (value - self.low) / (self.high - self.low)
 
     def ticks(self, most: int = 6) -> list[float]:
-        """Round numbers, at most so many steps apart."""
+        """Round numbers along the axis, at most `most` steps."""
         step = self.step(most)
         first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
         return [step * i for i in range(first, last + 1)]
 
     def step(self, most: int = 6) -> float:
-        """The smallest of 1, 2, 2.5, 5 times a power of ten that needs no more ticks."""
+        """The smallest of 1, 2, 2.5, 5 times a power of ten that needs at most `most` steps."""
         power = 10.0 ** floor(log10((self.high - self.low) / most))
         steps = [power * factor for factor in (1, 2, 2.5, 5, 10, 20)]
         fits = [s for s in steps if (self.high - self.low) / s <= most]
         return max(1.0, ceil(fits[0])) if self.whole else fits[0]
 
     def label(self, value: float, most: int = 6) -> str:
-        """A tick in as many decimals as the step has."""
+        """The label of a tick, with as many decimals as the step has."""
         step = self.step(most)
         if not 1e-4 <= step < 1e6:
             return f"{value:.2g}".replace("e-0", "e-").replace("e+0", "e")
@@ -51,20 +51,20 @@ class Axis:
 
 
 def tag(name: str, *children: str, **attributes: object) -> Markup:
-    """An element; text and attributes are escaped unless they are markup already.
+    """An SVG element; text and attributes are escaped unless they are `Markup`.
 
     >>> tag("text", "a < b", class_="tick", text_anchor="end")
     Markup('<text class="tick" text-anchor="end">a &lt; b</text>')
     """
-    given = "".join(
+    written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
         for key, value in attributes.items()
     )
-    return Markup(f"<{name}{given}>{join(children)}</{name}>")
+    return Markup(f"<{name}{written}>{join(children)}</{name}>")
 
 
 def join(parts: Sequence[str]) -> Markup:
-    """Parts one after the other, escaped unless they are markup."""
+    """Concatenate parts, escaped unless they are `Markup`."""
     return Markup("").join(parts)
 
 
@@ -78,7 +78,7 @@ def percent(value: float) -> str:
 
 
 def grid(x: Axis, y: Axis) -> Markup:
-    """Ticks below, ticks and hairlines on the left."""
+    """The ticks of both axes, and horizontal grid lines."""
     parts: list[Markup] = []
     for value in y.ticks():
         at = percent(100 - y.at(value))
@@ -94,7 +94,7 @@ def grid(x: Axis, y: Axis) -> Markup:
 
 
 def path(x: Axis, y: Axis, points: Sequence[tuple[float, float]]) -> str:
-    """A broken line through points, in the thousandths of the nested SVG."""
+    """The path data of a line through points, in units of the nested SVG."""
     pairs = (f"{_thousandths(x.at(a))},{_thousandths(100 - y.at(b))}" for a, b in points)
     return "M" + "L".join(pairs)
 

@@ -1,4 +1,4 @@
-"""The figures of the page: SVG written by hand, coloured by the style sheet."""
+"""The figures of the page of a selection, as SVG; the style sheet has their colours."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,14 @@ from evgp.report.axes import Axis, grid, join, path, percent, stretched, tag
 from evgp.report.summary import Pick, Summary
 
 NUMBERED = 60
-RATIO = 1.5  # width over height of the map, as in page.css, so that both ways have one scale
+RATIO = 1.5  # width over height of the map, as in page.css, so that both axes have one scale
 LAYERS = 6
 CROWDS = ((12, "few"), (40, "some"), (150, "many"))
 TINY = 28
 
 
 def curve(summary: Summary) -> Markup:
-    """Mean variance left against labels, with the band in which the best choice must lie."""
+    """Mean variance left against labels, with the band that contains the best choice."""
     if not summary.left:
         return Markup("")
     x, y = curve_axes(summary)
@@ -37,13 +37,13 @@ def curve(summary: Summary) -> Markup:
 
 
 def curve_axes(summary: Summary) -> tuple[Axis, Axis]:
-    """Labels from none to all picks; variance from zero to where it starts."""
+    """Labels from zero to all picks; variance from zero to its start."""
     high = max(summary.left, default=0.0)
     return Axis(0, max(1, len(summary.picks)), whole=True), Axis(0, 1.04 * high or 1.0)
 
 
 def _targets(summary: Summary, y: Axis) -> tuple[Markup, Markup]:
-    """The lines that answer how many labels are needed, and their names, which go on top."""
+    """Lines at shares of the variance removed, and their names, which are drawn on top."""
     lines: list[Markup] = []
     names: list[Markup] = []
     last = 0.0
@@ -51,7 +51,7 @@ def _targets(summary: Summary, y: Axis) -> tuple[Markup, Markup]:
         top = 100 - y.at((1 - need.share) * (summary.prior or 0.0))
         if top < 0:
             continue
-        # Two names that would touch part: the lower one goes below its line.
+        # If two names would touch, the lower one goes below its line.
         at, below, last = percent(top), top - last < 8, top
         name = words.percent(need.share) + " removed"
         end = {"x": "100%", "y": at, "dy": 10 if below else -4, "text_anchor": "end"}
@@ -61,10 +61,10 @@ def _targets(summary: Summary, y: Axis) -> tuple[Markup, Markup]:
 
 
 def scatter(summary: Summary) -> Markup:
-    """The pool on its plane, the picks on top, the first of them highest and numbered."""
+    """The map: the pool, and on top the picks, the first of them numbered and uppermost."""
     points = summary.scatter.points
     x, y = scatter_axes(summary)
-    # Dots of one path never darken each other; a few layers let crowds show.
+    # Dots of one path do not darken where they overlap; several layers make dense areas visible.
     layers = [
         tag("path", class_="pool", d="".join(path(x, y, [point]) + "h0" for point in part))
         for part in (points[i::LAYERS] for i in range(LAYERS))
@@ -76,18 +76,18 @@ def scatter(summary: Summary) -> Markup:
 
 
 def scatter_axes(summary: Summary) -> tuple[Axis, Axis]:
-    """Ranges that hold every point, in one scale."""
+    """Axes of the map that contain every point, on one scale."""
     return equal_axes([*summary.scatter.points, *(pick.at for pick in summary.picks)])
 
 
 def equal_axes(points: Sequence[tuple[float, float]]) -> tuple[Axis, Axis]:
-    """Ranges that hold every point, widened until both directions have the same scale."""
+    """Axes that contain every point, widened until both have the same scale."""
     at = points or [(0.0, 0.0)]
     spans = [(min(values), max(values)) for values in zip(*at, strict=True)]
     centres = [(low + high) / 2 for low, high in spans]
     wide, tall = (high - low for low, high in spans)
     largest = max(abs(end) for span in spans for end in span)
-    # Points in one place far from 0 still need a range that rounding leaves.
+    # Points in one place far from 0 still need a range larger than rounding.
     half = max(0.56 * max(tall, wide / RATIO), 1e-9 * largest) or 1.0
     (a, b), reach = centres, RATIO * half
     return Axis(a - reach, a + reach), Axis(b - half, b + half)
@@ -107,24 +107,24 @@ def _pick(summary: Summary, pick: Pick, x: Axis, y: Axis) -> Markup:
 
 
 def histogram(summary: Summary) -> Markup:
-    """Test points by variance: grey before, in colour after."""
-    found = summary.histogram
-    if found is None:
+    """Test points by variance, before and after."""
+    counts = summary.histogram
+    if counts is None:
         return Markup("")
-    x, y = Axis(0, found.edges[-1]), Axis(0, 1.05 * max(*found.before, *found.after), whole=True)
-    before = bars(found.edges, found.before, x, y, "before")
-    after = bars(found.edges, found.after, x, y, "after")
+    x, y = Axis(0, counts.edges[-1]), Axis(0, 1.05 * max(*counts.before, *counts.after), whole=True)
+    before = bars(counts.edges, counts.before, x, y, "before")
+    after = bars(counts.edges, counts.after, x, y, "after")
     medians = [
         tag(
             "line", class_=f"median {name}", x1=(at := percent(x.at(value))), x2=at, y1=0, y2="100%"
         )
-        for name, value in zip(("before", "after"), found.medians, strict=True)
+        for name, value in zip(("before", "after"), counts.medians, strict=True)
     ]
     return join([grid(x, y), before, after, *medians, tag("rect", class_="bin", height="100%")])
 
 
 def bars(edges: Sequence[float], counts: Sequence[int], x: Axis, y: Axis, name: str) -> Markup:
-    """The bars of a histogram that have a height."""
+    """The bars of a histogram, without empty ones."""
     bars = [
         tag("rect", x=percent(x.at(edges[i])), y=percent(100 - y.at(count)),
             width=percent(100 / len(counts)), height=percent(y.at(count)))
@@ -135,7 +135,7 @@ def bars(edges: Sequence[float], counts: Sequence[int], x: Axis, y: Axis, name: 
 
 
 def share(value: float, most: float) -> str:
-    """The length of a bar, in percent of the longest.
+    """The length of a bar in percent of the longest.
 
     >>> share(0.02, 0.08)
     '25%'
@@ -144,7 +144,7 @@ def share(value: float, most: float) -> str:
 
 
 def crowd(count: int) -> str:
-    """How close pictures stand together, as a class of the style sheet.
+    """The CSS class for a gallery of so many images.
 
     >>> crowd(10), crowd(80), crowd(500)
     ('few', 'many', 'crowd')
@@ -153,6 +153,6 @@ def crowd(count: int) -> str:
 
 
 def is_tiny(summary: Summary) -> bool:
-    """Are the pictures so small that their pixels should be seen as squares?"""
+    """Whether images are so small that their pixels should be shown as squares."""
     shown = [pick.picture for pick in summary.picks if pick.picture is not None]
     return max(max(picture.width, picture.height) for picture in shown) <= TINY

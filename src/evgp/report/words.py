@@ -1,4 +1,4 @@
-"""Numbers and sentences for people: the only place where the report speaks."""
+"""Numbers and sentences for people: all prose of the page of a selection."""
 
 from math import floor, isfinite, log10
 
@@ -24,7 +24,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def amount(value: float | None) -> str:
-    """Money as it was given, without the dust of adding it up.
+    """An amount of money, without rounding errors from summing.
 
     >>> amount(0.1 + 0.2), amount(1250.0), amount(None)
     ('0.3', '1,250', '–')
@@ -33,7 +33,7 @@ def amount(value: float | None) -> str:
 
 
 def percent(share: float | None, *, down: bool = False) -> str:
-    """A share in percent; rounded down where it is a promise, never up to all of it.
+    """A share in percent; rounded down if it is a guarantee, and never up to 100.
 
     >>> percent(0.8876), percent(0.8876, down=True), percent(0.9996), percent(1.0)
     ('88.8\u202f%', '88.7\u202f%', '99.9\u202f%', '100\u202f%')
@@ -44,37 +44,37 @@ def percent(share: float | None, *, down: bool = False) -> str:
     return (f"{tenths // 10}" if tenths % 10 == 0 else f"{tenths / 10:.1f}") + f"{THIN}%"
 
 
-def several(count: int, one: str) -> str:
-    """A count with its noun.
+def several(count: int, noun: str) -> str:
+    """A count with its noun, in the plural if needed.
 
     >>> several(1, "row"), several(1797, "row")
     ('1 row', '1,797 rows')
     """
-    return f"{count:,} {one}" + ("" if count == 1 else "s")
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def noun(summary: Summary) -> str:
-    """What a row of the pool is."""
+    """What a row of the pool is called: "image" or "row"."""
     return "image" if summary.pictured else "row"
 
 
 def title(summary: Summary) -> str:
-    """What to do, in one line."""
-    k, one = len(summary.picks), noun(summary)
-    return f"Label this {one} first" if k == 1 else f"Label these {k:,} {one}s first"
+    """The title of the page."""
+    k, name = len(summary.picks), noun(summary)
+    return f"Label this {name} first" if k == 1 else f"Label these {k:,} {name}s first"
 
 
 def lead(summary: Summary) -> list[str]:
-    """What was chosen, why, and how good it provably is: up to three sentences."""
+    """What was chosen, why, and how good the choice provably is: up to three sentences."""
     k = len(summary.picks)
     where = f" of {summary.source}" if summary.source else ""
     these = "this one" if k == 1 else f"these {k:,}"
-    of = f"Of the {several(summary.rows, noun(summary))}{where}, {these}"
-    alone = f"The only {noun(summary)}{where}"
+    many = f"Of the {several(summary.rows, noun(summary))}{where}, {these}"
+    only = f"The only {noun(summary)}{where}"
     return [
-        f"{alone if summary.rows == 1 else of} {_why(summary, k)}.",
-        *([_fall(summary)] if summary.removed is not None else []),
-        *([_promise(summary, k)] if summary.reached is not None else []),
+        f"{only if summary.rows == 1 else many} {_why(summary, k)}.",
+        *([_reduction(summary)] if summary.removed is not None else []),
+        *([_guarantee(summary, k)] if summary.reached is not None else []),
     ]
 
 
@@ -83,19 +83,23 @@ def _why(summary: Summary, k: int) -> str:
         return f"{'was' if k == 1 else 'were'} chosen by the criterion {summary.criterion}"
     chosen = "was chosen" if k == 1 else "were chosen"
     points = f" at the {several(summary.test_points, 'test point')}" if summary.test_points else ""
-    return f"{chosen} to leave a network least unsure of its predictions{points}"
+    return f"{chosen} to make a network as certain as possible of its predictions{points}"
 
 
-def _fall(summary: Summary) -> str:
-    had = ", which earlier labels left," if summary.had_labels else " without labels"
+def _reduction(summary: Summary) -> str:
+    start = " with the earlier labels" if summary.had_labels else " without labels"
     return (
-        f"The mean variance falls from {number(summary.start)}{had} to {number(summary.end)}: "
-        f"{percent(summary.removed, down=True)} of it is gone."
+        f"The mean variance falls from {number(summary.start)}{start} to {number(summary.end)}, by "
+        f"{percent(summary.removed, down=True)}."
     )
 
 
-def _promise(summary: Summary, k: int) -> str:
-    rivals = "the same money" if summary.cost is not None else f"any {several(k, noun(summary))}"
+def _guarantee(summary: Summary, k: int) -> str:
+    rivals = (
+        "any choice at the same cost"
+        if summary.cost is not None
+        else f"any {several(k, noun(summary))}"
+    )
     share = percent(summary.reached, down=True)
     return (
         f"That is provably at least {share} of the largest reduction that {rivals} could achieve."
@@ -103,19 +107,19 @@ def _promise(summary: Summary, k: int) -> str:
 
 
 def answer(need: Need, k: int, rows: int) -> str:
-    """How many of a pool's rows must be labelled, where k are picked.
+    """How many rows of a pool must be labelled, when k are picked.
 
     >>> answer(Need(0.5, 12, 17), 40, 99), answer(Need(0.9, 31, None), 40, 99)
-    ('between 12 and 17', 'no fewer than 31; more than these 40')
+    ('between 12 and 17', 'at least 31; these 40 are not enough')
     >>> answer(Need(0.5, 9, 9), 40, 99), answer(Need(0.95, 52, None), 40, 99)
     ('9, the fewest possible', 'at least 52')
     >>> answer(Need(0.5, 0, 0), 40, 99), answer(Need(0.95, 100, None), 40, 99)
-    ('none, it is done', 'out of reach of this pool')
+    ('none, already reached', 'not possible with this pool')
     """
     if need.enough is None:
         return _not_yet(need, k, rows)
     if need.enough == 0:
-        return "none, it is done"
+        return "none, already reached"
     if need.fewest is None:
         return f"{need.enough:,} of these picks"
     if need.fewest == need.enough:
@@ -127,48 +131,48 @@ def _not_yet(need: Need, k: int, rows: int) -> str:
     if need.fewest is None:
         return f"more than {k:,} of these picks"
     if need.fewest > rows:
-        return "out of reach of this pool"
+        return "not possible with this pool"
     if need.fewest > k:
         return f"at least {need.fewest:,}"
-    return f"no fewer than {need.fewest:,}; more than these {k:,}"
+    return f"at least {need.fewest:,}; these {k:,} are not enough"
 
 
 def gain(summary: Summary) -> str:
     """What the gain of a pick means."""
     if summary.share is None and summary.criterion:
-        what = f"what a pick brings by the criterion {summary.criterion}"
+        what = f"the value of a pick by the criterion {summary.criterion}"
     else:
-        what = "the fall in mean variance that a pick brings"
+        what = "how much a pick reduces the mean variance"
     return (
-        f"Gain is {what} once all before it are labelled, so the first few are a sensible "
+        f"Gain is {what} when all picks before it are labelled, so the first few make a sensible "
         "smaller batch."
     )
 
 
 def guarantee(summary: Summary) -> list[str]:
-    """What the certificate promises and what it does not, each in a sentence or two."""
+    """What the certificate guarantees and what it does not, each in a sentence or two."""
     if summary.share is None:
         return [
-            "Nothing is certified here: the certificate exists for the expected variance only, and "
+            "There is no certificate: it exists only for the criterion of expected variance, and "
             "these picks were chosen by another criterion or without it.",
             _LIMITS.format(points=_points(summary)),
         ]
     rivals = (
-        "whatever the same money buys"
+        "whatever you choose at the same cost"
         if summary.cost is not None
-        else f"whatever {noun(summary)}s you take"
+        else f"whatever {noun(summary)}s you choose"
     )
     return [
-        f"Labels can remove no more variance than the largest eigenvalues of the test covariance "
-        f"hold, one for each label, {rivals}; the picks reach at least "
-        f"{percent(summary.reached, down=True)} of that limit, which may itself be out of reach.",
+        f"Labels can remove at most the sum of the largest eigenvalues of the test covariance, one "
+        f"for each label, {rivals}. These picks reach at least "
+        f"{percent(summary.reached, down=True)} of that limit, which may itself not be attainable.",
         _LIMITS.format(points=_points(summary)),
     ]
 
 
 _LIMITS = (
-    "Variances and bounds hold for this kernel and {points} only: they say nothing of noise in the "
-    "labels, of how well the kernel suits your data, or of the error of a network once trained."
+    "Variances and bounds hold only for this kernel and {points}. They say nothing about noise in "
+    "the labels, how well the kernel suits your data, or the error of a trained network."
 )
 
 
@@ -182,7 +186,7 @@ def _points(summary: Summary) -> str:
 
 
 def column(values: list[float]) -> list[str]:
-    """Numbers of one column, with the decimals that give the largest of them four digits.
+    """Numbers of a column, with as many decimals as give the largest of them four digits.
 
     >>> column([0.0831, 0.002]), column([250.0, 3.0]), column([3e-9])
     (['0.08310', '0.00200'], ['250.0', '3.0'], ['3e-9'])

@@ -1,4 +1,4 @@
-"""The plain greedy: every candidate is looked at before every pick."""
+"""Greedy search that compares all candidates before every pick."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,7 +16,7 @@ from evgp.search.greedy import Budget, Opens, selection, winner
 
 @dataclass(frozen=True)
 class Exact:
-    """Take the best, tell the posterior, repeat.
+    """Greedy search: pick the best candidate, update the posterior, repeat.
 
     With the expected variance one pick costs one read of the c x m matrix and O(k (c + m)).
     """
@@ -50,7 +50,7 @@ class Exact:
         taken: tuple[int, ...] = (),
         progress: Progress = silent,
     ) -> tuple[list[int], list[float]]:
-        """Picks on top of those taken, until k or the money is reached; marks them not free."""
+        """Add picks to those taken until k or the money is reached; marks them as not free."""
         rows: list[int] = []
         gains: list[float] = []
         spent = budget.price(list(taken))

@@ -1,4 +1,4 @@
-"""What all greedies share: how much may be taken, and which candidate is best."""
+"""What all searches share: the budget, and which candidate is best."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from evgp.posterior import Posterior
 
 Opens = Callable[[Int[Tensor, " c"]], Posterior]
 
-# Gains that differ by less than this share of the best, or by no more than rounding may make of
-# them, are a tie, and the lowest index wins: rounding must not decide.
+# Gains that differ by less than this share of the best, or by no more than rounding, are a tie,
+# and the lowest index wins: rounding must not decide.
 TIE = 1e-7
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much may be taken: k picks, and what money buys where items have costs.
+    """How much may be picked: k rows, and as many as the money buys if rows have costs.
 
     `by_rate` ranks candidates by gain per cost instead of gain.
     """
@@ -35,29 +35,29 @@ class Budget:
     by_rate: bool = False
 
     def price(self, rows: list[int]) -> float:
-        """Of these rows together; with nothing priced, nothing is spent."""
+        """Total cost of these rows; zero if rows have no costs."""
         return 0.0 if self.costs is None else float(self.costs[rows].sum())
 
     def affords(self, row: int, spent: float) -> bool:
-        """Whether the rest of the money buys this row."""
+        """Whether the remaining money buys this row."""
         return self.costs is None or float(self.costs[row]) <= self._rest(spent)
 
     def allowed(self, free: Bool[Tensor, " c"], spent: float) -> Bool[Tensor, " c"]:
-        """Those of the free candidates that the rest of the money buys."""
+        """The free candidates that the remaining money buys."""
         return free if self.costs is None else free & (self.costs <= self._rest(spent))
 
     def _rest(self, spent: float) -> float:
-        # A part in 1e12 for sums like 0.1 + 0.2, which should fit in 0.3.
+        # A tolerance of 1e-12 for sums like 0.1 + 0.2, which should fit in 0.3.
         return self.money * (1 + 1e-12) - spent
 
     def rates(self) -> Float[Tensor, " c"] | None:
-        """What gains are divided by, if anything."""
+        """Costs by which gains are divided, if they are."""
         return self.costs if self.by_rate else None
 
 
 @runtime_checkable
 class Greedy(Protocol):
-    """From gains to picks."""
+    """A search: from gains to picks."""
 
     def __call__(
         self,
@@ -79,7 +79,7 @@ def winner(
     allowed: Bool[Tensor, " c"],
     per: Float[Tensor, " c"] | None = None,
 ) -> tuple[int, float] | None:
-    """The best allowed row and its gain, verified in float64; None where no row is allowed."""
+    """The best allowed row and its gain, computed in float64; None if no row is allowed."""
     settled = contenders(posterior, criterion, allowed, per)
     if not settled:
         return None
@@ -93,12 +93,12 @@ def contenders(
     allowed: Bool[Tensor, " c"],
     per: Float[Tensor, " c"] | None = None,
 ) -> dict[int, float]:
-    """The rows whose gains (by cost, with `per`) are the best up to a tie, with these gains.
+    """The rows whose gains (per cost, with `per`) tie with the best, and these gains.
 
-    Running sums may be rounded (float32 storage), so ceilings only say who is worth a look: rows
-    are settled exactly, a few at a time, until no other row can reach the best. A gain ties with
-    the best if it reaches all but 1e-7 of it, or would but for rounding; the lowest row of these
-    wins, so that storage, threads and chunks change nothing.
+    Running sums may be rounded (float32 storage), so ceilings only decide which rows to compute:
+    they are computed exactly, a few at a time, until no other row can reach the best. A gain ties
+    with the best if it is within 1e-7 of it, or within rounding; the lowest row of these wins, so
+    that storage, threads and chunks make no difference.
     """
     if not bool(allowed.any()):
         return {}
@@ -128,14 +128,14 @@ def contenders(
 
 
 def tie_of(best: float) -> float:
-    """The least that ties with the best, rounding aside."""
+    """The smallest gain that ties with the best, apart from rounding."""
     return best - TIE * abs(best)
 
 
 def rounding(criterion: Criterion, posterior: Posterior) -> float:
-    """How far a gain may be off by rounding alone, as far as the criterion says."""
-    found = getattr(criterion, "rounding", None)
-    return 0.0 if found is None else float(found(posterior))
+    """The rounding error of a gain, if the criterion gives it, else 0."""
+    bound = getattr(criterion, "rounding", None)
+    return 0.0 if bound is None else float(bound(posterior))
 
 
 @runtime_checkable
@@ -144,25 +144,25 @@ class Gained(Protocol):
 
     @property
     def gains(self) -> Iterable[float]:
-        """Of each pick."""
+        """The gain of each pick."""
 
 
 Picks = TypeVar("Picks", bound=Gained)
 
 
-def best_of(made: Sequence[Picks]) -> Picks:
+def best_of(choices: Sequence[Picks]) -> Picks:
     """The picks with the largest sum of gains; of several within 1e-7 of it, the first.
 
-    The same rows in another order gain the same but for rounding, which shards do their own way.
+    The same rows in another order gain the same up to rounding, which depends on the shards.
 
     >>> from evgp.pool import Selection
     >>> orders = [Selection(np.array(rows), np.array([0.1, 0.2])) for rows in ([3, 4], [4, 3])]
     >>> best_of(orders).indices
     array([3, 4])
     """
-    sums = [float(sum(one.gains)) for one in made]
+    sums = [float(sum(picks.gains)) for picks in choices]
     floor = tie_of(max(sums))
-    return next(one for one, gain in zip(made, sums, strict=True) if gain >= floor)
+    return next(picks for picks, gain in zip(choices, sums, strict=True) if gain >= floor)
 
 
 def selection(

@@ -1,4 +1,4 @@
-"""The accelerated greedy: a stale gain below a fresh one need not be looked at.
+"""Lazy greedy search: a stale gain below an up-to-date one need not be computed again.
 
 Minoux, Accelerated greedy algorithms for maximizing submodular set functions, 1978.
 """
@@ -20,18 +20,18 @@ from evgp.search.greedy import Budget, Opens, rounding, selection, tie_of
 
 _LOOK = 16
 _BLOCK = 512  # rows whose gains are computed at once
-# Running sums that are off by more than this share of the largest were rounded to float32.
+# Running sums with errors above this share of the largest were rounded to float32.
 _ROUNDED = 1e-10
 
 
 @dataclass(frozen=True)
 class Lazy:
-    """A priority queue of stale gains; only the top is brought up to date.
+    """Greedy search with a priority queue of stale gains; only the top is brought up to date.
 
     Equal to `Exact` where gains only shrink. Expected variance does not always have diminishing
-    returns, so there it is a heuristic, if a good one. A pick costs O(m k) for each gain brought up
-    to date, and no read of the c x m matrix. Where that is stored in float32 all gains are computed
-    once at the start, so that rounding does not decide which are brought up to date later.
+    returns, so there it is a heuristic, though a good one. A pick costs O(m k) for each gain
+    brought up to date, and no read of the c x m matrix. If that is stored in float32, all gains are
+    computed once at the start, so that rounding does not decide which ones are updated later.
     """
 
     nested: ClassVar[bool] = True
@@ -51,7 +51,7 @@ class Lazy:
         per = budget.rates()
         scale = torch.ones(len(candidates), dtype=torch.float64) if per is None else per
         lost = rounding(criterion, posterior) / scale
-        stale = (_begun(posterior, criterion) / scale + lost).tolist()
+        stale = (_first_gains(posterior, criterion) / scale + lost).tolist()
         heap = [(-gain, row) for row, gain in enumerate(stale)]
         heapq.heapify(heap)
         rows: list[int] = []
@@ -61,14 +61,14 @@ class Lazy:
             fresh: dict[int, float] = {}
             best = -inf
             while heap and -heap[0][0] >= tie_of(best):
-                # Money only shrinks, so what it does not buy now stays out.
+                # Money only shrinks: a row that is too expensive now stays so.
                 top = [row for row in _top(heap) if budget.affords(row, spent)]
-                for asked in (
+                for part in (
                     torch.split(torch.tensor(top, dtype=torch.int64), _BLOCK) if top else ()
                 ):
-                    answers = (criterion.gains(posterior, asked) / scale[asked]).tolist()
-                    fresh.update(zip(asked.tolist(), answers, strict=True))
-                    best = max(best, *answers)
+                    values = (criterion.gains(posterior, part) / scale[part]).tolist()
+                    fresh.update(zip(part.tolist(), values, strict=True))
+                    best = max(best, *values)
             if not fresh:
                 break
             row = min(row for row, gain in fresh.items() if gain + float(lost[row]) >= tie_of(best))
@@ -82,8 +82,8 @@ class Lazy:
         return selection(candidates, rows, gains, budget)
 
 
-def _begun(posterior: Posterior, criterion: Criterion) -> Float[Tensor, " c"]:
-    """Gains to begin with, whatever the matrix is stored in."""
+def _first_gains(posterior: Posterior, criterion: Criterion) -> Float[Tensor, " c"]:
+    """Gains before the first pick, whatever type the matrix is stored in."""
     ceilings = criterion.ceilings(posterior)
     if not bool((posterior.slack() > _ROUNDED * posterior.fall().max()).any()):
         return ceilings
@@ -92,9 +92,9 @@ def _begun(posterior: Posterior, criterion: Criterion) -> Float[Tensor, " c"]:
 
 
 def _top(heap: list[tuple[float, int]]) -> list[int]:
-    """A few rows from the top, which are likely to be asked for next, and all that tie with them.
+    """A few rows from the top, which are likely to be needed next, and all that tie with them.
 
-    Copies, whose stale gains differ by rounding at most, are so brought up to date together.
+    So copies, whose stale gains differ by rounding at most, are brought up to date together.
     """
     rows: list[int] = []
     last = inf

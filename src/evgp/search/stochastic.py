@@ -1,4 +1,4 @@
-"""The stochastic greedy: a random sample of the candidates is looked at before every pick.
+"""Stochastic greedy search: each pick is the best of a random sample of the candidates.
 
 Mirzasoleiman et al., Lazier Than Lazy Greedy, AAAI 2015.
 """
@@ -18,7 +18,7 @@ from evgp.search.greedy import Budget, Opens, selection, winner
 
 @dataclass(frozen=True)
 class Stochastic:
-    """Take the best of `sample` candidates drawn afresh for each pick.
+    """Greedy search that picks the best of `sample` random candidates, drawn again for each pick.
 
     With `sample` at least the number of candidates it is `Exact`.
     """

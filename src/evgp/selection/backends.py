@@ -1,60 +1,88 @@
-"""Three ways to run a request: the exact matrix, features in memory, and shards on the disk.
+"""Three ways to run a request: the exact matrix, features in memory, and shards on disk.
 
-A backend knows what it takes (`memory`, `seconds`, `disk`) and does it (`run`).
+A backend estimates its cost (`memory`, `seconds`, `disk`) and makes the picks (`run`).
 """
 
 import warnings
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
-from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
-from evgp._checks import can
-from evgp._errors import DataWarning, PoolError
+from evgp._checks import can, shown
 from evgp._executor import counted
 from evgp._linalg import in_pairs
 from evgp._machine import speed
 from evgp.datasets import Fitted, Streamed, Survey, step_of
+from evgp.errors import DataWarning, PluginError, PoolError
 from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
-from evgp.search import Budget, Greedy
-from evgp.selection import checks
-from evgp.selection.features import P, features_named, fewer, looked_at, width_of
-from evgp.selection.large import Large
-from evgp.selection.request import Request
-from evgp.selection.run import Opened, check_by_features, open_features, open_kernel, searched
-from evgp.selection.shards import Held
+from evgp.posterior import FeatureStart, Start
+from evgp.search import Budget, Greedy, best_of
+from evgp.selection.features import (
+    P,
+    features_named,
+    fewer,
+    looked_at,
+    rank_for,
+    thinned,
+    width_of,
+)
+from evgp.selection.request import InMemory, Request
+from evgp.selection.run import (
+    ScaledKernel,
+    by_row,
+    check_by_features,
+    check_degree,
+    check_variance,
+    in_units,
+    measured,
+    scaled_features,
+    some,
+    unit_of,
+)
+from evgp.selection.sharded_run import sharded_picks
 from evgp.theory import DENSE
 
 
-def read(request: Request) -> Pool:
-    """The points of a request in memory, on the pool's scale."""
+def read(request: Request) -> tuple[Pool, dict[str, object]]:
+    """Read the points of a request into memory, with the pool's scaling; return what it was."""
+    known: dict[str, object] = {}
     if can(request.x, "in_files"):
         fitted = fit(request)
-        parts = [None if one is None else _whole(one) for one in (fitted, *like(fitted, request))]
+        known = settings_of(fitted)
+        pools = (fitted, *like(fitted, request))
+        parts = [None if pool is None else _whole(pool) for pool in pools]
     else:
-        given = (request.x, request.x_test, request.x_labelled)
-        if any(one is not None and not can(one, "in_memory") for one in given):
+        inputs = (request.x, request.x_test, request.x_labelled)
+        if any(points is not None and not can(points, "in_memory") for points in inputs):
             raise PoolError(
                 "expected points to pick from, got their shape alone, which a plan can be made "
                 "for; give the points"
             )
-        parts = [None if one is None else cast(Held, one).x for one in given]
+        parts = [None if points is None else cast(InMemory, points).x for points in inputs]
     x, x_test, x_labelled = parts
     assert x is not None
     pool = Pool(x, x_test, request.test, request.test_weights, request.labelled, x_labelled)
-    return pool if request.thin is None else checks.thinned(pool, request.thin, request.seed)
+    return (pool if request.thin is None else thinned(pool, request.thin, request.seed)), known
+
+
+def settings_of(fitted: Fitted) -> dict[str, object]:
+    """Return what is known of files only after they were read: their scaling and width."""
+    return {"scale": fitted.code.scale, "features": prod(fitted.shape)}
 
 
 def fit(request: Request, sample: Int[np.ndarray, " r"] | None = None) -> Fitted:
-    """One pass over a pool in files: its scaling, its categories, and the rows of a sample.
+    """Fit the scaling and the categories of a pool on disk, and keep a sample of its rows.
 
-    O(n d) time, and the memory of a few blocks and of the sample.
+    One pass: O(n d) time, and the memory of a few blocks and of the sample.
     """
     pool = cast(Streamed, request.x)
     rows = np.arange(min(8, len(pool))) if sample is None else sample
@@ -74,27 +102,28 @@ def _survey(pool: Streamed, start: int, stop: int, rows: Int[np.ndarray, " r"]) 
 
 
 def like(fitted: Fitted, request: Request) -> tuple[Fitted | None, Fitted | None]:
-    """Test and labelled points in files, on the scale of the pool."""
+    """Return the test points and labelled points on disk, with the pool's scaling."""
     test, outside = (
-        None if one is None else fitted.like(cast(Streamed, one))
-        for one in (request.x_test, request.x_labelled)
+        None if points is None else fitted.like(cast(Streamed, points))
+        for points in (request.x_test, request.x_labelled)
     )
     return test, outside
 
 
 def _whole(pool: Fitted) -> Tensor:
-    """All of a pool in files, as numbers."""
+    """Read all of a pool on disk as numbers."""
     return torch.from_numpy(np.concatenate([block for _, block in pool.blocks(0, len(pool))]))
 
 
-# What torch and its like take before the first row is read, and scratch space.
+# Bytes that torch and other libraries take before the first row is read, and scratch space.
 _LIBRARIES = 800_000_000
-# The same where only what cannot be dropped counts: not the libraries' own files.
+# The same without the pages of the libraries' own files, which the system can drop at any time.
 _ANONYMOUS = 450_000_000
-# Rows, and numbers, of the sample that inducing points are chosen from.
+# Maximum rows, and numbers, of the sample from which inducing points are chosen.
 _SAMPLE, _NUMBERS = 20_000, 1 << 23
-# Bytes kept for each row of a shard: five sums, its noise, and what a look at all rows takes.
+# Bytes kept for each row of a shard: five sums, its noise, and scratch space for scoring all rows.
 _KEPT = 100
+Speeds: TypeAlias = tuple[float, float]  # operations, and bytes read, per second
 _STORAGE = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -104,54 +133,134 @@ class Backend(Protocol):
 
     @property
     def request(self) -> Request:
-        """What it runs."""
+        """The request that this backend runs."""
         ...
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Name of the backend: dense, features or sharded."""
         ...
 
     @property
     def kind(self) -> str:
-        """Which features it uses; empty where it needs none."""
+        """Name of the features that it uses; empty if it uses the exact kernel."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Number of features that it uses; 0 if it uses the exact kernel."""
         ...
 
     def memory(self, storage: str) -> int:
-        """Bytes at the peak."""
+        """Estimate the peak memory in bytes."""
         ...
 
-    def seconds(self, storage: str, search: Greedy) -> float:
-        """A rough guess from a glance at this machine's speed."""
+    def seconds(self, storage: str, search: Greedy, speeds: Speeds | None = None) -> float:
+        """Estimate the run time roughly, from a short measurement of this machine's speed.
+
+        `speeds` are those of another machine: operations, and bytes read, per second.
+        """
         ...
 
+    @property
     def disk(self) -> int:
-        """Bytes that it writes."""
+        """Number of bytes written to disk."""
         ...
 
     def in_less(self) -> "Backend":
-        """The same with less memory, where there is a slower way."""
+        """Return a slower variant that needs less memory, or the backend itself if none exists."""
         ...
 
     def run(self, search: Greedy, storage: str, generator: Generator | None = None) -> Selection:
-        """The picks."""
+        """Make the picks."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class DenseBackend:
-    """The exact kernel: one matrix of candidates x test points, in memory.
+class Opened:
+    """A factory of posteriors over candidates, and the mean prior variance of the test points.
 
-    `table` are the bytes and seconds of a kernel that is computed for all points at once.
+    Variances are in a `unit` in which neither squares nor cubes leave the range of floats.
     """
 
+    start: Start | FeatureStart
+    prior: float
+    unit: float = 1.0
+    known: Mapping[str, object] = field(default_factory=dict)  # settings
+
+
+@dataclass(frozen=True, eq=False)
+class InMemoryBackend(ABC):
+    """Searches over posteriors of all points, which are in memory; nothing is written to disk."""
+
     request: Request
-    table: tuple[int, float] = (0, 0.0)
-    kind: str = ""
-    name: str = "dense"
+    disk: ClassVar[int] = 0
+
+    def in_less(self) -> "InMemoryBackend":
+        """Return this backend: it has no variant that needs less memory."""
+        return self
+
+    @abstractmethod
+    def opened(self, storage: str) -> Opened:
+        """Return what opens posteriors, with the mean prior variance."""
+
+    def run(self, search: Greedy, storage: str, generator: Generator | None = None) -> Selection:
+        """Search for picks within the budget, then measure and certify them.
+
+        If rows have costs, return the better of two searches: by gain, and by gain per cost. Either
+        alone can be arbitrarily bad; the better of the two cannot.
+        """
+        request, opened = self.request, self.opened(storage)
+        start, criterion, rows = opened.start, request.criterion, request.rows()
+        if opened.unit != 1:
+            check_degree(criterion, opened.unit)
+        prices = None if request.costs is None else request.costs[rows]
+        budget = Budget(request.k, prices, request.budget)
+        budgets = [budget] if prices is None else [budget, replace(budget, by_rate=True)]
+        generator = generator or torch.Generator().manual_seed(request.seed)
+        runs = [
+            search(start, criterion, rows, limit, generator=generator, progress=request.report)
+            for limit in budgets
+        ]
+        for run in runs:
+            if not isinstance(run, Selection):
+                raise PluginError(f"expected a Selection from {shown(search)}, got {shown(run)}")
+        picks = measured(
+            criterion,
+            start,
+            best_of(runs),
+            budget=budget,
+            prior=opened.prior,
+            most=len(start),
+            progress=request.report,
+        )
+        picks = replace(picks, settings={**picks.settings, **opened.known})
+        return picks if opened.unit == 1 else in_units(picks, criterion, opened.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseBackend(InMemoryBackend):
+    """The exact kernel: one matrix of candidates x test points, in memory."""
+
+    name: ClassVar[str] = "dense"
+    kind: ClassVar[str] = ""
+    width: ClassVar[int] = 0
+
+    @cached_property
+    def table(self) -> tuple[int, float]:
+        """Bytes and seconds of a kernel that is computed for all points at once."""
+        request, sizes = self.request, self.request.sizes
+        cost = getattr(request.kernel, "cost", None)
+        if cost is None:
+            return 0, 0.0
+        tests = 0 if request.x_test is None else sizes.tests
+        found: tuple[int, float] = cost(
+            _samples(request.kernel, sizes.shape), sizes.rows + sizes.labelled + tests
+        )
+        return found
 
     def memory(self, storage: str) -> int:
-        """The large matrix, the columns of the picks, the inputs, what the criterion takes."""
+        """Estimate the memory of the matrix, the picks' columns, the inputs and the criterion."""
         sizes, criterion = self.request.sizes, self.request.criterion
         size = _STORAGE[storage].itemsize
         n, m, k = sizes.rows, sizes.tests, sizes.k
@@ -164,221 +273,193 @@ class DenseBackend:
             extra += more(n, m)
         return n * m * size + columns + sizes.inputs + extra + self.table[0] + _LIBRARIES
 
-    def seconds(self, storage: str, search: Greedy) -> float:
-        """The kernel, a read of the matrix a pick, swaps, the certificate."""
-        asked, sizes, (flops, stream) = self.request, self.request.sizes, speed()
+    def seconds(self, storage: str, search: Greedy, speeds: Speeds | None = None) -> float:
+        """Estimate the time of the kernel, one pass per pick, the swaps and the certificate."""
+        request, sizes, (flops, stream) = self.request, self.request.sizes, speeds or speed()
         n, m, k, size = sizes.rows, sizes.tests, sizes.k, _STORAGE[storage].itemsize
         pairs = n * m * (1.0 if sizes.apart else 0.5)
-        kernel = self.table[1] or pairs * (2 * sizes.width / flops + 8e-9 * _layers(asked.kernel))
+        # Layers of an analytic kernel; five is a guess for other kernels.
+        layers = getattr(getattr(request.kernel, "network", None), "layers", range(5))
+        kernel = self.table[1] or pairs * (2 * sizes.width / flops + 8e-9 * len(layers))
         picks = k * (n * m * size / stream + 4 * k * n * 8 / stream + 2e-3)
-        if can(asked.criterion, "pairwise"):
+        if can(request.criterion, "pairwise"):
             picks = k * n * m * (k / flops + 4e-8)
         swaps = 8 * k * (4 * k * n * 8 / stream + 3e-3) if can(search, "swaps") else 0.0
         certificate = 3 * m**3 / flops if m <= DENSE else 8 * m * m * (k + 64) / flops
         return kernel + picks + swaps + certificate
 
-    def disk(self) -> int:
-        """Nothing."""
-        return 0
-
-    def in_less(self) -> Backend:
-        """There is none."""
-        return self
-
-    def run(self, search: Greedy, storage: str, generator: Generator | None = None) -> Selection:
-        """Search over the exact kernel."""
-        return _searched(self.request, self.opened(storage), search, generator)
-
     def opened(self, storage: str) -> Opened:
-        """What opens posteriors, and the mean prior variance."""
-        asked, pool = self.request, read(self.request)
-        assert asked.kernel is not None
-        return open_kernel(asked.kernel, pool, asked.noise, _STORAGE[storage], asked.report)
+        """Open the kernel on the pool; the noise is a fraction of the mean prior variance.
+
+        The mean is taken over the test points once per run, so that the scale of a kernel changes
+        no pick.
+        """
+        request, kernel, (inputs, known) = self.request, self.request.kernel, read(self.request)
+        assert kernel is not None
+        pool = inputs
+        if tabulate := getattr(kernel, "tabulated", None):
+            request.report("kernel", 0, 1)
+            kernel, pool = by_row(tabulate, pool)
+            request.report("kernel", 1, 1)
+        prior = float(pool.test_weights() @ kernel.diag(pool.test_points()).double())
+        if (unit := unit_of(prior)) != 1:
+            kernel, prior = ScaledKernel(kernel, 1 / unit), prior / unit
+        noise = request.noise * prior
+        return Opened(Start(kernel, pool, noise, _STORAGE[storage], inputs), prior, unit, known)
 
 
 @dataclass(frozen=True, eq=False)
-class FeaturesBackend:
-    """Features of all points in memory, in place of the matrix."""
+class _ByFeatures:
+    """The features that a backend uses in place of the kernel: those of the request, or others.
+
+    Unless the request says how many, their number follows k; `halved` says how often it was halved
+    to save memory.
+    """
 
     request: Request
-    kind: str = ""
-    width: int = 0
-    name: str = "features"
+    halved: int = 0
+
+    @cached_property
+    def _name_and_width(self) -> tuple[str, int]:
+        features = self.request.features
+        if features is not None and not isinstance(features, str):
+            width = getattr(features, "p", None) or len(getattr(features, "points", ())) or P
+            return repr(features), width
+        kind = features or ("sketch" if can(self.request.kernel, "gradients") else "nystrom")
+        width = width_of(kind, rank_for(self.request.k) >> self.halved)
+        if width is None:
+            return kind, self.request.sizes.width
+        return f"{kind.partition('-')[0]}-{width}", width
+
+    @property
+    def _can_halve(self) -> bool:
+        """Whether fewer features may replace these, and still be more than there are picks."""
+        free = self.request.features in (None, "nystrom", "sketch")
+        return free and self.width // 2 >= max(P, self.request.k)
+
+    @property
+    def kind(self) -> str:
+        """Name of the features."""
+        return self._name_and_width[0]
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self._name_and_width[1]
+
+    def features(self, x: Tensor) -> Features:
+        """Return the features; inducing points are chosen from these points."""
+        given, request = self.request.features, self.request
+        name = self.kind if given is None or isinstance(given, str) else given
+        return features_named(name, request.kernel, x, request.seed)
+
+    def seconds(self, storage: str, search: Greedy, speeds: Speeds | None = None) -> float:
+        """Estimate the time of making the features, and of one pass over them per pick."""
+        sizes, p, (flops, stream) = self.request.sizes, self.width, speeds or speed()
+        n, size = sizes.rows, _STORAGE[storage].itemsize
+        making = (n + sizes.apart) * 2 * p * (sizes.width + 3 * p) / flops
+        reads = sizes.k * (n * p * size / stream + 3e-7 * n + 2e-3)
+        return making + reads * (9 if can(search, "swaps") else 1)
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturesBackend(_ByFeatures, InMemoryBackend):
+    """Features of all points in memory, instead of the kernel matrix."""
+
+    name: ClassVar[str] = "features"
+
+    def in_less(self) -> "FeaturesBackend":
+        """Return a variant with half the features, if these are still enough for k picks."""
+        return replace(self, halved=self.halved + 1) if self._can_halve else self
 
     def memory(self, storage: str) -> int:
-        """The features, the inputs, and some p x p matrices."""
+        """Estimate the memory of the features, the inputs and some p x p matrices."""
         sizes, p = self.request.sizes, self.width
         kept = sizes.rows * (p * _STORAGE[storage].itemsize + 80) + sizes.inputs
         square = 8 * p * (6 * p + 4 * sizes.k) + 3 * 8 * 4096 * p
         return kept + square + 8 * sizes.apart * p + _LIBRARIES
 
-    def seconds(self, storage: str, search: Greedy) -> float:
-        """Making the features, and a read of them a pick."""
-        return _featurised(self.request, self.width, _STORAGE[storage].itemsize, search)
-
-    def disk(self) -> int:
-        """Nothing."""
-        return 0
-
-    def in_less(self) -> Backend:
-        """There is none."""
-        return self
-
-    def run(self, search: Greedy, storage: str, generator: Generator | None = None) -> Selection:
-        """Make the features, then search over them."""
-        return _searched(self.request, self.opened(storage), search, generator)
-
     def opened(self, storage: str) -> Opened:
-        """What opens posteriors, and the mean prior variance."""
-        asked, pool = self.request, read(self.request)
-        check_by_features(asked.criterion, "features")
-        asked.report("features", 0, 1)
-        features = features_named(_chosen(self), asked.kernel, pool.x, asked.seed)
-        asked.report("features", 1, 1)
-        return open_features(features, pool, asked.noise, _STORAGE[storage])
+        """Make the features of the pool; the noise is a fraction of the mean prior variance."""
+        request, (pool, known) = self.request, read(self.request)
+        check_by_features(request.criterion, "features")
+        request.report("features", 0, 1)
+        features = self.features(pool.x)
+        request.report("features", 1, 1)
+        features, unit = scaled_features(features, some(pool.x, pool.test_points()))
+        start = FeatureStart.of(features, pool, request.noise, _STORAGE[storage])
+        check_variance(start.prior)
+        return Opened(start, start.prior, unit, known)
 
 
 @dataclass(frozen=True, eq=False)
-class ShardsBackend:
-    """Features on the disk, a block at a time; `scratch` keeps the sums of rows there too."""
+class ShardsBackend(_ByFeatures):
+    """Features on disk, read a block at a time; `scratch` keeps the row sums on disk too."""
 
-    request: Request
-    kind: str
-    width: int
     scratch: bool = False
-    name: str = "sharded"
+    name: ClassVar[str] = "sharded"
 
     def memory(self, storage: str) -> int:
-        """Some p x p matrices, the blocks that are worked on, six numbers a row."""
+        """Estimate the memory of some p x p matrices, the blocks in work, six numbers per row."""
         sizes, p, d = self.request.sizes, self.width, self.request.sizes.width
         square = 8 * p * (12 * p + 6 * sizes.k)
-        # Blocks of rows at once, one a thread and some that wait.
+        # Blocks in memory at once: one per thread, and a few in the queue.
         block = 8 * step_of(2 * d) * (6 * p + 5 * d) * (2 + torch.get_num_threads())
         sample = min(sizes.rows, _SAMPLE, max(p, _NUMBERS // d))
         kept = 5 * 8 * d * sample + (0 if self.scratch else _KEPT * sizes.rows)
         inputs = sizes.inputs if can(self.request.x, "in_memory") else 0
         return square + block + kept + inputs + _ANONYMOUS
 
-    def seconds(self, storage: str, search: Greedy) -> float:
-        """Making the features, and a read of them a pick."""
-        return _featurised(self.request, self.width, 4, search)
-
     def in_less(self) -> Backend:
-        """With the sums of rows on the disk."""
-        return replace(self, scratch=True)
+        """Return a variant that keeps the row sums on disk, or has half the features."""
+        if not self.scratch:
+            return replace(self, scratch=True)
+        return replace(self, halved=self.halved + 1) if self._can_halve else self
 
+    @property
     def disk(self) -> int:
-        """The features and what they miss."""
+        """Bytes of the features and their residuals."""
         return self.request.sizes.rows * (4 * self.width + 8)
 
     def run(self, search: Greedy, storage: str, generator: Generator | None = None) -> Selection:
         """Make the shards, then search over them."""
-        asked = self.request
-        if asked.test_weights is not None:
+        request = self.request
+        if request.test_weights is not None:
             raise PoolError("expected no test_weights in a sharded run; repeat test points instead")
         points, test, outside, seen = self._opened()
-        large = Large(
+        picks = sharded_picks(
+            request,
             points,
-            features_named(_chosen(self), asked.kernel, seen, asked.seed),
-            test,
-            asked.labelled.numpy(),
-            outside,
-            None if asked.candidates is None else asked.candidates.numpy(),
-            asked.costs,
-            asked.place(),
-            asked.shard,
-            self.scratch,
-            None if asked.cache is None else Path(asked.cache),
-        )
-        return large.pick(
-            asked.k,
-            budget=asked.budget,
-            noise=asked.noise,
-            criterion=asked.criterion,
+            self.features(seen),
+            test=test,
+            outside=outside,
+            scratch=self.scratch,
             two_rounds=getattr(search, "over_shards", "") == "two-rounds",
-            progress=asked.report,
         )
+        known = settings_of(points) if isinstance(points, Fitted) else {}
+        return replace(picks, settings=known)
 
     def _opened(
         self,
-    ) -> tuple[Fitted | Held, Fitted | Held | None, Fitted | Held | None, Tensor]:
-        """Pool, test and labelled points as numbers, and points to choose inducing ones from."""
-        asked = self.request
-        if can(asked.x, "in_files"):
+    ) -> tuple[Fitted | InMemory, Fitted | InMemory | None, Fitted | InMemory | None, Tensor]:
+        """Return pool, test and labelled points, and a sample to choose inducing points from."""
+        request = self.request
+        if can(request.x, "in_files"):
             width = None if self.kind == "raw" else self.width
-            fitted = fit(asked, looked_at(len(asked.x), width, asked.seed) if width else None)
-            rows = fewer(len(fitted.kept), prod(fitted.shape), width or 1, asked.seed)
+            fitted = fit(request, looked_at(len(request.x), width, request.seed) if width else None)
+            rows = fewer(len(fitted.kept), prod(fitted.shape), width or 1, request.seed)
             seen = torch.from_numpy(fitted.sampled(rows))
-            return fitted.bare(), *like(fitted, asked), seen
-        pool = read(replace(asked, thin=None))
-        test, outside = (None if x is None else Held(x) for x in (pool.x_test, pool.x_labelled))
-        return Held(pool.x), test, outside, pool.x
+            return fitted.bare(), *like(fitted, request), seen
+        pool, _ = read(replace(request, thin=None))
+        test, outside = (None if x is None else InMemory(x) for x in (pool.x_test, pool.x_labelled))
+        return InMemory(pool.x), test, outside, pool.x
 
 
-def backend_named(name: str, request: Request) -> Backend:
-    """One of the three ways: dense, features or sharded."""
-    if name == "features":
-        return FeaturesBackend(request, *features_of(request))
-    if name == "sharded":
-        check_by_features(request.criterion, "shards")
-        return ShardsBackend(request, *features_of(request))
-    if cost := getattr(request.kernel, "cost", None):
-        sizes = request.sizes
-        tests = 0 if request.x_test is None else sizes.tests
-        samples = _samples(request.kernel, sizes.shape)
-        return DenseBackend(request, cost(samples, sizes.rows + sizes.labelled + tests))
-    return DenseBackend(request)
-
-
-def _searched(
-    request: Request, opened: Opened, search: Greedy, generator: Generator | None
-) -> Selection:
-    rows = request.rows()
-    prices = None if request.costs is None else request.costs[rows]
-    return searched(
-        opened,
-        search,
-        request.criterion,
-        rows,
-        Budget(request.k, prices, request.budget),
-        generator=generator or torch.Generator().manual_seed(request.seed),
-        progress=request.report,
-    )
-
-
-def _chosen(backend: "FeaturesBackend | ShardsBackend") -> str | Features:
-    features = backend.request.features
-    return backend.kind if features is None or isinstance(features, str) else features
-
-
-def features_of(request: Request) -> tuple[str, int]:
-    """The features that a request asks for, or the usual ones, and how many they are."""
-    features = request.features
-    if features is not None and not isinstance(features, str):
-        width = getattr(features, "p", None) or len(getattr(features, "points", ())) or P
-        return repr(features), width
-    kind = features or ("sketch" if can(request.kernel, "gradients") else "nystrom")
-    width = width_of(kind)
-    return (
-        kind if width is None else f"{kind.partition('-')[0]}-{width}"
-    ), width or request.sizes.width
-
-
-def _featurised(request: Request, p: int, size: int, search: Greedy) -> float:
-    sizes, (flops, stream) = request.sizes, speed()
-    n, k = sizes.rows, sizes.k
-    making = (n + sizes.apart) * 2 * p * (sizes.width + 3 * p) / flops
-    reads = k * (n * p * size / stream + 3e-7 * n + 2e-3)
-    return making + reads * (9 if can(search, "swaps") else 1)
-
-
-def _layers(kernel: Kernel | None) -> int:
-    """Layers that an analytic kernel goes through; a guess for others."""
-    return len(getattr(getattr(kernel, "network", None), "layers", (1, 2, 3, 4, 5)))
+BACKENDS = {"dense": DenseBackend, "features": FeaturesBackend, "sharded": ShardsBackend}
 
 
 def _samples(kernel: Kernel | None, shape: tuple[int, ...]) -> Tensor:
-    """A few points of this shape; the values do not matter for the cost."""
+    """Return a few points of this shape; their values do not matter for the cost."""
     looks_up = getattr(kernel, "looks_up", None)
     if looks_up is not None and looks_up(shape):
         return torch.zeros(8, *shape, dtype=torch.long)

@@ -1,42 +1,82 @@
-"""What a run will take and how it will be done, decided once, before it starts."""
+"""Plan a run before it starts: choose how to run it, and estimate its memory and time."""
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import wraps
-from inspect import signature
+from functools import cached_property, partial, wraps
+from inspect import getdoc, signature
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+import torch
+from jaxtyping import Float, Int
 from torch import Generator
 
 from evgp._checks import can, instance
-from evgp._errors import DataWarning, EvgpWarning, MemoryPlanError, PoolError
 from evgp._linalg import JITTER
 from evgp._machine import available_memory
 from evgp._progress import reporting
 from evgp._reading import reading_within
 from evgp._repr import html_card
+from evgp.datasets import PoolData
+from evgp.errors import DataWarning, EvgpWarning, MemoryPlanError, PoolError, size
 from evgp.pool import Selection
-from evgp.search import Greedy
-from evgp.selection.backends import Backend, DenseBackend, backend_named, features_of
-from evgp.selection.checks import choose_greedy
+from evgp.search import Greedy, choose_greedy
+from evgp.search.greedy import winner
+from evgp.selection.backends import BACKENDS, Backend, DenseBackend, FeaturesBackend
+from evgp.selection.features import rank_for
 from evgp.selection.request import Request
-from evgp.selection.run import check_by_features
+from evgp.selection.run import check_by_features, gains_in_units
 
 P = ParamSpec("P")
 T = TypeVar("T")
-# Of the memory that is free, how much a run may plan to use.
+# Share of the free memory that a run may plan to use.
 _SHARE = 0.8
-# A fall of the variance by a smaller share than this says nothing.
+# Features replace an exact kernel that fits if it would take longer than this many seconds, and
+# so many times as long as they: on a fixed machine of two cores, so that picks do not depend on
+# the machine. Its speeds are operations, and bytes read, per second.
+_LONG, _TIMES = 120.0, 8.0
+_SPEEDS = (4e10, 1e10)
+_BLOCK = 512  # rows whose gains are computed at once
+# A relative reduction of the variance below this is rounding error.
 _NOTHING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How a request will be run on this machine, what that takes, and what else there is.
+    """How a request will run on this machine, and its estimated memory and time.
 
-    `run()` does just that. `memory` and `disk` are bytes, `seconds` a rough guess; `room` is the
-    memory that the run may use, and `advice` what to do where it does not fit.
+    `evgp.plan` makes it, and `run()` runs it. `seconds` is a rough estimate of the time, made when
+    it is first asked for.
+
+    Attributes
+    ----------
+    request : Request
+        What was asked for.
+    backend : Backend
+        How the picks will be made: dense, features or sharded.
+    search : Greedy
+        The search that will be used.
+    storage : {"float64", "float32"}
+        Type of the large matrix.
+    memory : int
+        Bytes that the run takes at its peak.
+    available : int
+        Bytes that are free, or that the request allows.
+    room : int
+        Bytes that the run may use.
+    advice : str
+        What to do if the run does not fit; empty if it does.
+    times : float
+        How many times as long the exact kernel would take if features were chosen because they are
+        faster; else 0.
+
+    Examples
+    --------
+    >>> from evgp.selection import plan
+    >>> made = plan((1_000, 8), 20)
+    >>> made.method, made.fits
+    ('dense', True)
     """
 
     request: Request
@@ -46,8 +86,23 @@ class Plan:
     memory: int
     available: int
     room: int
-    seconds: float
     advice: str = ""
+    times: float = 0.0
+
+    @property
+    def why(self) -> str:
+        """Why features were chosen although the exact kernel fits; empty if they were not."""
+        if not self.times:
+            return ""
+        return (
+            f"the exact kernel (method='dense') would take about {self.times:.0f} times as long as "
+            f"{self.backend.kind} features"
+        )
+
+    @cached_property
+    def seconds(self) -> float:
+        """A rough estimate of the time, from a short measurement of this machine's speed."""
+        return self.backend.seconds(self.storage, self.search)
 
     @property
     def fits(self) -> bool:
@@ -56,36 +111,36 @@ class Plan:
 
     @property
     def method(self) -> str:
-        """The name of the backend: dense, features or sharded."""
+        """Name of the backend: dense, features or sharded."""
         return self.backend.name
 
     @property
     def kind(self) -> str:
-        """The features that take the place of the matrix; empty where nothing does."""
+        """Name of the features that replace the kernel matrix; empty if nothing replaces it."""
         return self.backend.kind
 
     @property
     def greedy(self) -> str:
-        """The search in words."""
+        """The search algorithm as text."""
         return repr(self.search)
 
     @property
     def k(self) -> int:
-        """How many picks it aims at."""
+        """Number of picks to aim for."""
         return self.request.k
 
     @property
     def rows(self) -> int:
-        """How many rows the pool has."""
+        """Number of rows in the pool."""
         return len(self.request.x)
 
     @property
     def test_points(self) -> int:
-        """How many test points count."""
+        """Number of test points, after thinning."""
         return self.request.sizes.tests
 
     def facts(self) -> dict[str, object]:
-        """The plan as plain values, as `evgp plan --json` prints it."""
+        """Return the plan as plain values, as printed by `evgp plan --json`."""
         return {
             "rows": len(self.request.x),
             "features": self.request.sizes.width,
@@ -100,22 +155,23 @@ class Plan:
             "seconds": self.seconds,
             "fits": self.fits,
             "advice": self.advice,
-            "disk": self.backend.disk(),
+            "why": self.why,
+            "disk": self.backend.disk,
             "scratch": can(self.backend, "scratch"),
             "room": self.room,
         }
 
     def run(self, generator: Generator | None = None) -> Selection:
-        """The picks, with their settings and the warnings of their making, which are raised too.
+        """Make the picks; the selection records its settings and the warnings issued on the way.
 
-        A run that would not fit is refused. `generator` takes the place of the request's seed.
+        A run that would not fit is refused. `generator` replaces the request's seed.
         """
         if generator is not None:
             instance(generator, "a generator", Generator, "torch.Generator()")
         self.check()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", EvgpWarning)
-            if self.method != "dense":
+            if self.backend.name != "dense":
                 self._remark_backend()
             limit = self.request.memory
             with reporting(self.request.progress) as report, reading_within(limit):
@@ -123,55 +179,76 @@ class Plan:
                 backend = replace(backend, request=replace(self.request, progress=report))
                 picks = backend.run(self.search, self.storage, generator)
             _remark_picks(picks, self.request.noise)
-        for one in caught:
-            warnings.warn(one.message, stacklevel=3)
-        texts = (str(one.message) for one in caught if issubclass(one.category, EvgpWarning))
+        for warning in caught:
+            warnings.warn(warning.message, stacklevel=3)
+        texts = (str(item.message) for item in caught if issubclass(item.category, EvgpWarning))
         data = self.request.data
-        ids = () if data is None else data.ids_of(picks.indices)
-        return replace(picks, ids=ids, settings=self._settings(picks), warnings=tuple(texts))
+        ids = data.ids_of(picks.indices) if isinstance(data, PoolData) else ()
+        notes = data.notes if isinstance(data, PoolData) else ()
+        said = tuple(dict.fromkeys((*notes, *texts)))
+        return replace(picks, ids=ids, settings=self._settings(picks), warnings=said)
 
     def _settings(self, picks: Selection) -> dict[str, object]:
-        """What is needed to repeat the run."""
-        asked = self.request
+        """Return the settings that are needed to repeat the run."""
+        request = self.request
         return {
-            "rows": len(asked.x),
-            "features": asked.sizes.width,
-            "test_points": asked.sizes.tests,
-            "labelled": asked.sizes.labelled,
-            "candidates": asked.sizes.candidates,
-            "network": asked.network,
-            "criterion": repr(asked.criterion),
+            "rows": len(request.x),
+            "features": request.sizes.width,
+            "test_points": request.sizes.tests,
+            "labelled": request.sizes.labelled,
+            "candidates": request.sizes.candidates,
+            "network": request.network,
+            "criterion": repr(request.criterion),
             "greedy": repr(self.search),
-            "noise": asked.noise,
-            "noise_variance": max(asked.noise, JITTER) * picks.prior_variance,
-            "jitter": JITTER if asked.noise < JITTER else 0.0,
+            "noise": request.noise,
+            "noise_variance": max(request.noise, JITTER) * picks.prior_variance,
+            "jitter": JITTER if request.noise < JITTER else 0.0,
             "storage": self.storage,
-            "method": self.method,
+            "method": self.backend.name,
             "kernel_features": self.backend.kind or None,
-            "thin": asked.thin,
-            "seed": asked.seed,
-            **asked.given,
+            "thin": request.thin,
+            "seed": request.seed,
+            **request.given,
+            **_reading(request.data),
+            **picks.settings,
         }
 
     def check(self) -> None:
-        """Stop before a run that would not fit."""
-        if not self.fits:
+        """Refuse a run that would not fit in memory."""
+        if self.memory > self.room:
             raise MemoryPlanError(
                 f"expected a run within {size(self.room)} of memory, got {self._what()}, which "
                 f"takes {size(self.memory)}; {self.advice}"
             )
 
     def _what(self) -> str:
-        rows, asked = f"{len(self.request.x):,} rows", self.request
+        rows, request = f"{len(self.request.x):,} rows", self.request
         if self.method == "dense":
-            return f"{rows} x {asked.sizes.tests:,} test points in {self.storage}"
-        where = "on the disk" if self.backend.disk() else f"in {self.storage}"
-        return f"{rows} of {asked.sizes.width:,} columns with {self.backend.kind} features {where}"
+            return f"{rows} x {request.sizes.tests:,} test points in {self.storage}"
+        where = "on the disk" if self.backend.disk else f"in {self.storage}"
+        return (
+            f"{rows} of {request.sizes.width:,} columns with {self.backend.kind} features {where}"
+        )
 
     def _remark_backend(self) -> None:
-        asked, sizes = self.request, self.request.sizes
-        own_choice = asked.features is None and asked.method == "auto" and asked.executor is None
-        if own_choice:
+        request, sizes = self.request, self.request.sizes
+        width = self.backend.width
+        if request.k > width / 2 and width < sizes.rows and self.backend.kind != "raw":
+            warnings.warn(
+                f"{request.k:,} picks are many for {width:,} features ({self.backend.kind}), which "
+                "know little of what is left after half as many picks; allow more memory, or more "
+                f"features with features='nystrom-{rank_for(request.k)}'",
+                DataWarning,
+                stacklevel=3,
+            )
+        own_choice = (
+            request.features is None and request.method == "auto" and request.executor is None
+        )
+        if self.times:
+            warnings.warn(
+                f"{self.why}, so the picks are those of the features", DataWarning, stacklevel=3
+            )
+        elif own_choice:
             warnings.warn(
                 f"the {sizes.rows:,} x {sizes.tests:,} matrix of the exact kernel would not fit "
                 f"in memory, so the picks are those of {self.backend.kind} features",
@@ -179,21 +256,25 @@ class Plan:
                 stacklevel=3,
             )
 
+    def __repr__(self) -> str:
+        return f"Plan({self.method}, {size(self.memory)} of memory, fits: {self.fits})"
+
     def __str__(self) -> str:
         sizes, kind = self.request.sizes, self.backend.kind
         verdict = "fits" if self.fits else "does not fit"
         how = f"{self.method} ({kind})" if kind else self.method
-        disk = f", {size(self.backend.disk())} on the disk" if self.backend.disk() else ""
+        disk = f", {size(self.backend.disk)} on the disk" if self.backend.disk else ""
         text = (
             f"{sizes.rows:,} rows x {sizes.width:,} features, {sizes.tests:,} test points, "
             f"{sizes.k:,} picks: {how}, {self.search!r}, {self.storage} storage, about "
             f"{size(self.memory)} of memory ({verdict} in the {size(self.available)} available)"
             f"{disk} and about {_duration(self.seconds)}."
         )
-        return f"{text} {self.advice[0].upper()}{self.advice[1:]}." if self.advice else text
+        more = self.advice or self.why
+        return f"{text} {more[0].upper()}{more[1:]}." if more else text
 
     def _repr_html_(self) -> str:
-        sizes, disk = self.request.sizes, self.backend.disk()
+        sizes, disk = self.request.sizes, self.backend.disk
         lines = {
             "pool": f"{sizes.rows:,} rows x {sizes.width:,} features",
             "test points": f"{sizes.tests:,}",
@@ -206,25 +287,26 @@ class Plan:
             "time": f"about {_duration(self.seconds)}",
         }
         title = "This run fits in memory" if self.fits else "This run does not fit in memory"
-        advice = [f"{self.advice[0].upper()}{self.advice[1:]}."] if self.advice else []
+        more = self.advice or self.why
+        advice = [f"{more[0].upper()}{more[1:]}."] if more else []
         return html_card(title, {"plan": list(lines), "": list(lines.values())}, advice)
 
 
 def planned(request: Request) -> Plan:
-    """Decide how a request is run: the first backend that fits, the search, the storage."""
+    """Decide how to run a request: the first backend that fits, the search and the storage.
+
+    Features replace an exact kernel that fits if it would take minutes, and many times as long.
+    """
     available = available_memory()
     room = int(_SHARE * available) if request.memory is None else request.memory
     backend = _backend(request, room)
-    storage = "float32" if backend.disk() else request.storage
+    faster, times = _faster(backend, room)
+    backend = faster or backend
+    storage = "float32" if backend.disk else request.storage
     if storage == "auto":
         storage = "float64" if backend.memory("float64") <= room else "float32"
-    search = choose_greedy(
-        request.search,
-        request.sizes.candidates,
-        request.k,
-        request.criterion,
-        sharded=backend.name == "sharded",
-    )
+    sharded = backend.name == "sharded"
+    search = choose_greedy(request.search, request.criterion, final=request.final, sharded=sharded)
     need = backend.memory(storage)
     return Plan(
         request,
@@ -234,13 +316,13 @@ def planned(request: Request) -> Plan:
         memory=need,
         available=available if request.memory is None else room,
         room=room,
-        seconds=backend.seconds(storage, search),
         advice="" if need <= room else _advice(backend, storage, room),
+        times=times,
     )
 
 
 def _backend(request: Request, room: int) -> Backend:
-    """The first backend that fits; where none does, the one that takes least."""
+    """Return the first backend that fits in memory, or else the one that needs least."""
     able = can(request.criterion, "by_features")
     if request.executor is not None or request.method != "auto":
         names = [request.method if request.executor is None else "sharded"]
@@ -254,24 +336,48 @@ def _backend(request: Request, room: int) -> Backend:
         check_by_features(request.criterion, "shards")
     if names == ["sharded"] and request.thin is not None:
         raise PoolError(
-            "expected no thin for a sharded run, where any number of test points are one matrix; "
+            "thin= has no effect in a sharded run, which summarises all test points in one matrix; "
             "leave it out"
         )
-    made: list[Backend] = []
+    backends: list[Backend] = []
     for name in names:
         if name == "sharded" and len(names) > 1 and not able:
             continue
-        if names[0] == "dense" and made and features_of(request)[1] >= len(request.x):
-            break  # as many features as rows take no less
-        backend = backend_named(name, request)
-        if backend.memory("float32") > room:
-            backend = backend.in_less()
-        made.append(backend)
-        # A matrix that would fit in float32 is advised, not replaced.
+        backend: Backend = BACKENDS[name](request)
+        if names[0] == "dense" and backends and FeaturesBackend(request).width >= len(request.x):
+            break  # as many features as rows save no memory
+        while backend.memory("float32") > room and (less := backend.in_less()) is not backend:
+            backend = less
+        backends.append(backend)
+        # If the user asked for float64, a matrix that only fits in float32 leads to advice instead.
         free = request.storage == "auto" or name != "features"
         if backend.memory("float32" if free else request.storage) <= room:
             return backend
-    return min(made, key=lambda one: one.memory("float32"))
+    return min(backends, key=lambda backend: backend.memory("float32"))
+
+
+def _faster(dense: Backend, room: int) -> tuple[Backend | None, float]:
+    """Return features that are much faster than an exact kernel that takes minutes, if there are.
+
+    Also return how many times as long the exact kernel would take.
+    """
+    request = dense.request
+    free = request.method == "auto" and request.features is None and request.thin is None
+    # An empirical kernel takes the time of its network, which features would take too.
+    usable = can(request.criterion, "by_features") and not hasattr(request.kernel, "cost")
+    if dense.name != "dense" or not (free and usable):
+        return None, 0.0
+    features = FeaturesBackend(request)
+    # Features know little of what is left after half as many picks and labels.
+    few = 2 * (request.k + request.sizes.labelled) > features.width
+    few = few or features.width >= len(request.x)
+    storage = "float32" if request.storage == "auto" else request.storage
+    if few or features.memory(storage) > room:
+        return None, 0.0
+    search = choose_greedy(request.search, request.criterion, final=request.final)
+    exact, fast = (part.seconds("float32", search, _SPEEDS) for part in (dense, features))
+    much = exact > _LONG and exact > _TIMES * fast
+    return (features, exact / fast) if much else (None, 0.0)
 
 
 def _advice(backend: Backend, storage: str, room: int) -> str:
@@ -287,8 +393,23 @@ def _advice(backend: Backend, storage: str, room: int) -> str:
     return "pick from a sample of the rows, or use a machine with more memory"
 
 
+def _reading(data: object) -> dict[str, object]:
+    """Return how the pool was read."""
+    if not isinstance(data, PoolData):
+        return {}
+    how = data.options
+    columns = {
+        "id": how.id,
+        "drop": list(how.drop) or None,
+        "cost_column": how.costs,
+        "impute": how.impute,
+        "max_categories": how.max_categories,
+    }
+    return {"scale": data.scale, **(columns if data.features else {})}
+
+
 def _remark_picks(picks: Selection, noise: float) -> None:
-    """Say what a reader of the picks should know."""
+    """Warn about picks that gain nothing, or less than nothing."""
     worse = int((picks.gains < 0).sum())
     if worse:
         warnings.warn(
@@ -311,36 +432,65 @@ def _remark_picks(picks: Selection, noise: float) -> None:
     enough = int((picks.variance_left > nothing).sum()) + 1
     if picks.prior_variance > 0 and enough < len(picks):
         warnings.warn(
-            f"the first {enough} of {len(picks)} picks leave no variance beyond the noise (the "
-            "pool has no more distinct points, or the network is linear), so the others add "
-            "nothing",
+            f"after {enough} of {len(picks)} picks no variance is left except noise (the pool has "
+            "no more distinct points, or the network is linear), so the others add nothing",
             DataWarning,
             stacklevel=3,
         )
 
 
-def asking(make: Callable[P, Request]) -> Callable[[Callable[[Request], T]], Callable[P, T]]:
-    """Give a function of a request the arguments that a request is made from."""
+# What other packages call our arguments.
+_MEANT = {"search": "greedy", "optimizer": "greedy", "optimiser": "greedy"}
 
-    def taking(run: Callable[[Request], T]) -> Callable[P, T]:
-        words = signature(make).replace(return_annotation=signature(run).return_annotation)
 
-        @wraps(run)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            try:
-                words.bind(*args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"{run.__name__}(): {error}") from None
-            return run(make(*args, **kwargs))
+def with_arguments_of(make: Callable[P, Request], run: Callable[[Request], T]) -> Callable[P, T]:
+    """Give a function of a request the arguments of `make`, and their documentation."""
+    arguments = signature(make).replace(return_annotation=signature(run).return_annotation)
 
-        call.__signature__ = words  # type: ignore[attr-defined]
-        return call
+    @wraps(run)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            arguments.bind(*args, **kwargs)
+        except TypeError as error:
+            meant = next((new for old, new in _MEANT.items() if old in kwargs), None)
+            hint = "" if meant is None else f"; did you mean {meant}=?"
+            raise TypeError(f"{run.__name__}(): {error}{hint}") from None
+        return run(make(*args, **kwargs))
 
-    return taking
+    call.__signature__ = arguments  # type: ignore[attr-defined]
+    _, heading, parameters = (getdoc(make) or "").partition("Parameters\n")
+    call.__doc__ = (getdoc(run) or "").replace("{parameters}", heading + parameters)
+    return call
+
+
+@partial(with_arguments_of, Request.of)
+def pick(request: Request) -> Selection:
+    """Choose the k rows of a pool to label first, before any label exists.
+
+    {parameters}
+
+    Returns
+    -------
+    Selection
+        The picks in order, with their gains, the variance left after each, and a certificate of
+        how good they are. Picks are row numbers of the pool, from 0.
+
+    See Also
+    --------
+    evgp.plan : estimates what a run costs. One that would not fit is refused before it starts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(100, 3))
+    >>> pick(x, k=5).indices.shape
+    (5,)
+    """
+    return planned(request).run()
 
 
 def by_sizes(call: Callable[P, T]) -> Callable[P, T]:
-    """Take `plan(n, d, k, m=..., labelled=count)` too, as version 0.1 had it, with a warning."""
+    """Accept the old form `plan(n, d, k, m=..., labelled=count)` of version 0.1 with a warning."""
 
     @wraps(call)
     def either(*args: Any, **kwargs: Any) -> T:
@@ -362,35 +512,62 @@ def by_sizes(call: Callable[P, T]) -> Callable[P, T]:
 
 
 @by_sizes
-@asking(Request.of)
+@partial(with_arguments_of, Request.of)
 def plan(request: Request) -> Plan:
-    """How `evgp.pick` would make these picks, and what that takes on this machine.
+    """Decide how `evgp.pick` would make these picks, and estimate its memory and time.
 
-    Takes what `evgp.pick` takes; `plan(x, k).run()` is `pick(x, k)`. In place of the points `x`
-    (and `x_test`) a tuple gives their shape, to plan for data that is not at hand; such a plan
-    cannot be run. A network with a finite reading only is tried on a few samples to see what it
-    takes.
+    `plan(x, k).run()` equals `pick(x, k)`. Instead of the points `x` (and `x_test`), a tuple can
+    give their shape, to plan for data that is not available yet; such a plan cannot be run. A
+    network without an analytic kernel is timed on a few samples.
 
+    {parameters}
+
+    Returns
+    -------
+    Plan
+        The chosen method, and its estimated memory and time; `run()` makes the picks.
+
+    Examples
+    --------
     >>> plan((50_000, 384), 500, memory="2GB").method
     'features'
     """
     return planned(request)
 
 
-def size(count: int) -> str:
-    """Bytes for a person.
+def stepwise(
+    plan: Plan, *, with_gains: bool = True
+) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, "k c"]]:
+    """Return the picks of exact greedy search over the exact kernel, and all gains before each.
 
-    >>> size(1_500_000_000)
-    '1.5 GB'
+    The gain of a row is NaN once it is picked; without `with_gains` all gains are NaN.
+
+    >>> from evgp.selection import plan
+    >>> x = np.array([[0.0], [1.0], [3.0]])
+    >>> picks, gains = stepwise(plan(x, 2, scale=None, method="dense"))
+    >>> picks.tolist(), gains.shape, np.nanargmax(gains, axis=1).tolist()
+    ([2, 1], (2, 3), [2, 1])
     """
-    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if count >= scale:
-            return f"{count / scale:.1f} {unit}"
-    return f"{count / 1e3:.1f} kB"
+    plan.check()
+    criterion, free = plan.request.criterion, plan.request.rows()
+    opened = DenseBackend(plan.request).opened(plan.storage)
+    posterior = opened.start(free)
+    left = torch.ones(len(free), dtype=torch.bool)
+    rows, gains = [], np.full((plan.request.k, len(free)), np.nan)
+    for step in range(plan.request.k):
+        best = winner(posterior, criterion, left)
+        assert best is not None  # k rows are free
+        if with_gains:
+            for part in torch.split(left.nonzero().squeeze(1), _BLOCK):
+                gains[step, part.numpy()] = criterion.gains(posterior, part).numpy()
+        rows.append(best[0])
+        left[best[0]] = False
+        posterior.observe_(best[0])
+    return free[rows].numpy(), gains_in_units(gains, criterion, opened.unit)
 
 
 def _duration(seconds: float) -> str:
-    """Seconds for a person.
+    """Format a number of seconds for people.
 
     >>> _duration(200)
     '3 minutes'

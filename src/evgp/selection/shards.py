@@ -1,9 +1,9 @@
-"""From a pool that is read in ranges to shards of features on the disk, and the sums of them all.
+"""Turn a pool that is read in ranges into shards of features on disk, and sum over all shards.
 
-Every step is a pure function of what it is given, so it may run anywhere and more than once; files
-get their names when they are whole. What is there is verified once in a run, and not made again
-unless it is damaged. Sums say what they were made from, so those of a shard that has changed since
-do not fit any more.
+Every step is a pure function of its arguments, so it can run on any machine and more than once;
+files get their final names when they are complete. Existing files are verified once per run, and
+recomputed only if they are damaged. Sums record the fingerprints of the shards that they were made
+from, so they become invalid when a shard changes.
 """
 
 import warnings
@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import chain
 from math import prod
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -21,21 +21,21 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from evgp._checks import can
-from evgp._errors import DamagedFile, DamageWarning
 from evgp._executor import Executor, counted
 from evgp._linalg import BLOCK, in_pairs
 from evgp._machine import each_alone, own_version
 from evgp.datasets import array_file, fingerprint, step_of, verify
+from evgp.errors import DamagedFile, DamageWarning
 from evgp.kernels import Features
-from evgp.posterior.opening import check_finite
-from evgp.posterior.rows import Mapped, mapped
+from evgp.posterior.feature_rows import Mapped, mapped
+from evgp.posterior.features import check_finite
 from evgp.search import Progress
 
-# Rows of a shard: a power of two blocks, so that sums do not depend on it.
+# Rows of a shard: a power of two blocks, so that sums do not depend on the size of a shard.
 SHARD = 32 * BLOCK
-# Sums added in one piece of work: a power of two, for the same reason.
+# Number of sums added by one task: a power of two, for the same reason.
 _TOGETHER = 8
-# Damaged files that are named one by one.
+# Maximum number of damaged files that are named one by one.
 _NAMED = 3
 
 
@@ -45,7 +45,7 @@ class Readable(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one point."""
+        """Shape of one point."""
         ...
 
     def __len__(self) -> int: ...
@@ -53,83 +53,49 @@ class Readable(Protocol):
     def blocks(
         self, start: int, stop: int, size: int = BLOCK
     ) -> Iterator[tuple[int, Shaped[np.ndarray, " b *d"]]]:
-        """Rows of a range in order, each block with the number of its first row."""
+        """Yield the rows of a range in blocks, each with the number of its first row."""
         ...
 
     def take(self, rows: Int[np.ndarray, " r"]) -> Shaped[np.ndarray, " r *d"]:
-        """A few rows in the order given."""
+        """Return a few rows, in the given order."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Points in memory."""
-
-    x: Shaped[Tensor, " n *d"]
-    in_memory: ClassVar[bool] = True
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of one point."""
-        return tuple(self.x.shape[1:])
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def blocks(
-        self, start: int, stop: int, size: int = BLOCK
-    ) -> Iterator[tuple[int, Shaped[np.ndarray, " b *d"]]]:
-        """Rows of a range in order, each block with the number of its first row."""
-        for first in range(start, stop, size):
-            yield first, self.x[first : min(stop, first + size)].numpy()
-
-    def take(self, rows: Int[np.ndarray, " r"]) -> Shaped[np.ndarray, " r *d"]:
-        """A few rows in the order given."""
-        return self.x[torch.from_numpy(rows)].numpy()
-
-    def content(self, executor: Executor) -> str:
-        """A hash of all points."""
-        made = blake2b(repr((self.x.shape, self.x.dtype)).encode(), digest_size=16)
-        for _, block in self.blocks(0, len(self)):
-            made.update(np.ascontiguousarray(block).data)
-        return made.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class ShardRecipe:
-    """How a range of a pool becomes a shard in a folder; without `keep` only its sums are made."""
+    """How a range of a pool becomes a shard in a folder; without `keep`, only sums are stored."""
 
     points: Readable
     features: Features
     folder: str
     size: int = SHARD
     keep: bool = True
-    key: str = ""  # of the pool and the features, which all files carry
+    key: str = ""  # identifies the pool and the features; stored in all files
 
     def range(self, shard: int) -> tuple[int, int]:
-        """Rows of a shard, from and to."""
+        """Return the first row of a shard, and the row after its last."""
         return shard * self.size, min(len(self.points), (shard + 1) * self.size)
 
     def __len__(self) -> int:
         return (len(self.points) + self.size - 1) // self.size
 
     def file(self, kind: str, shard: int) -> str:
-        """The file of a shard."""
+        """Return the path of one of a shard's files."""
         return str(Path(self.folder, f"{kind}-{self.size // BLOCK}-{shard:06}.npy"))
 
     def origin(self, file: str, *made_from: str) -> str:
-        """What a file is, and the fingerprints of those that it was made from."""
+        """Describe a file, with the fingerprints of the files that it was made from."""
         return "\n".join((self.key, Path(file).name, *made_from))
 
     def rows(self, shard: int) -> Mapped:
-        """Its features, once they are made."""
+        """Return the features of a shard, once they have been computed."""
         start, stop = self.range(shard)
         return Mapped(self.file("features", shard), 0, stop - start)
 
     def verify(self, shard: int) -> str | None:
-        """The fingerprint of a shard's sums once all its files are as written; None if unfinished.
+        """Return the fingerprint of a shard's sums if all its files are intact; None if unfinished.
 
-        Reads all of them: O(n p).
+        Reads all files: O(n p).
         """
         sums = self.file("sums", shard)
         if not Path(sums).exists():
@@ -144,7 +110,7 @@ class ShardRecipe:
 
 @dataclass(frozen=True)
 class Summed:
-    """A file of sums, its fingerprint, and why it was made again, if it was."""
+    """A file of sums, its fingerprint, and why it had to be rebuilt, if it was."""
 
     file: str
     fingerprint: str
@@ -152,15 +118,15 @@ class Summed:
 
 
 def make(recipe: ShardRecipe, shard: int) -> Summed:
-    r"""Make a shard, unless it is there: features in float32, what they miss, and their sums.
+    r"""Compute a shard unless it exists: features in float32, their residuals, and their sums.
 
-    The file of sums, $\sum \phi \phi^\top$ and below it $\sum \rho$, is the last, and is returned.
-    O(n p (d + p)) time; memory of a few blocks.
+    The file of sums, $\sum \phi \phi^\top$ and below it $\sum \rho$, is written last and returned.
+    O(n p (d + p)) time, and the memory of a few blocks.
     """
     note, done = "", recipe.file("sums", shard)
     try:
-        if (found := recipe.verify(shard)) is not None:
-            return Summed(done, found)
+        if (verified := recipe.verify(shard)) is not None:
+            return Summed(done, verified)
     except DamagedFile as error:
         note = rebuilt(error)
     start, stop = recipe.range(shard)
@@ -189,7 +155,7 @@ def make(recipe: ShardRecipe, shard: int) -> Summed:
 
 
 def add(recipe: ShardRecipe, parts: Sequence[Summed], into: str) -> Summed:
-    """Add sums of neighbours, in pairs, unless they are there."""
+    """Add the sums of neighbouring shards, in pairs, unless the result exists."""
     note, origin = "", recipe.origin(into, *(part.fingerprint for part in parts))
     try:
         return Summed(into, verify(into, origin))
@@ -208,18 +174,18 @@ def _write(file: str, sums: Float[Tensor, "p1 p"], origin: str) -> str:
 
 
 def rebuilt(error: DamagedFile) -> str:
-    """What to say of a file that was damaged and made again."""
+    """Return the message about a file that was damaged and rebuilt."""
     return f"{error.path} was damaged ({error.why}) and was rebuilt"
 
 
 def total(
     recipe: ShardRecipe, executor: Executor, progress: Progress, stage: str
 ) -> tuple[Float[Tensor, "p p"], float]:
-    """Make all shards; the sums of them all, added as a tree wherever the work runs."""
+    """Compute all shards, and add their sums as a tree, the same one wherever the tasks run."""
     calls = [(recipe, shard) for shard in range(len(recipe))]
     names = [f"{Path(recipe.folder).name}-features-{shard}" for shard in range(len(recipe))]
     files = executor.run(make, calls, names, counted(progress, stage, len(recipe)))
-    notes = [one.note for one in files]
+    notes = [part.note for part in files]
     level = 0
     while len(files) > 1:
         level += 1
@@ -227,14 +193,14 @@ def total(
         into = [recipe.file(f"sums-of-{level}", i) for i in range(len(groups))]
         sums = [(recipe, group, file) for group, file in zip(groups, into, strict=True)]
         files = executor.run(add, sums, into)
-        notes += [one.note for one in files]
+        notes += [part.note for part in files]
     _warn([note for note in notes if note])
     whole = torch.from_numpy(np.array(mapped(files[0].file)))
     return whole[:-1], float(whole[-1, 0])
 
 
 def _warn(notes: Sequence[str]) -> None:
-    """The first few files that were damaged, and how many more there were."""
+    """Warn about the first few damaged files, and how many more there were."""
     for note in notes[:_NAMED]:
         warnings.warn(note, DamageWarning, stacklevel=3)
     if len(notes) > _NAMED:
@@ -243,42 +209,42 @@ def _warn(notes: Sequence[str]) -> None:
 
 
 def some_of(points: Readable) -> Shaped[Tensor, " r *d"]:
-    """Up to 64 points, evenly over them all."""
+    """Return up to 64 evenly spaced points."""
     rows = np.unique(np.linspace(0, len(points) - 1, 64).astype(np.int64))
     return torch.from_numpy(points.take(rows))
 
 
 def probe(features: Features, points: Readable) -> str:
-    """A hash of the features of some points, to tell features of one pool from others."""
+    """Return a hash of the features of a few points, to distinguish features from each other."""
     x = some_of(points)
     phi = features.phi(x)
     rest = features.residual(x, phi)
-    made = blake2b(repr((type(features), phi.shape, own_version())).encode(), digest_size=16)
+    state = blake2b(repr((type(features), phi.shape, own_version())).encode(), digest_size=16)
     for values in (phi, rest):
         # Rounded, as the last digits depend on the number of threads.
         scale = max(float(values.double().abs().max()), 1e-300)
-        made.update((np.round(values.double().numpy() / scale, 7) + 0.0).tobytes())
-    return made.hexdigest()
+        state.update((np.round(values.double().numpy() / scale, 7) + 0.0).tobytes())
+    return state.hexdigest()
 
 
-Made = tuple[int, Float[Tensor, "b p"], Float[Tensor, " b"], Float[Tensor, "p1 p"]]
+Block = tuple[int, Float[Tensor, "b p"], Float[Tensor, " b"], Float[Tensor, "p1 p"]]
 
 
-def _featurised(recipe: ShardRecipe, start: int, stop: int) -> Iterator[Made]:
-    """Features of every block, what they miss, and their sums."""
+def _featurised(recipe: ShardRecipe, start: int, stop: int) -> Iterator[Block]:
+    """Compute the features of every block, their residuals, and their sums."""
 
-    def made(numbered: tuple[int, Shaped[np.ndarray, " b *d"]]) -> Made:
+    def featurise(numbered: tuple[int, Shaped[np.ndarray, " b *d"]]) -> Block:
         x = torch.from_numpy(np.ascontiguousarray(numbered[1]))
         phi = recipe.features.phi(x)
         rest = recipe.features.residual(x, phi).double()
-        kept = phi.float() if recipe.keep else phi  # what is stored is what is summed
+        kept = phi.float() if recipe.keep else phi  # sum the values that are stored
         check_finite(kept, numbered[0])
         return numbered[0], kept, rest, _moment(kept, rest)
 
     blocks = recipe.points.blocks(start, stop, step_of(2 * prod(recipe.points.shape)))
     if not can(recipe.features, "threadsafe"):  # the hooks of a torch module allow one thread
-        return map(made, blocks)
-    return each_alone(made, blocks)
+        return map(featurise, blocks)
+    return each_alone(featurise, blocks)
 
 
 def _moment(phi: Float[Tensor, "b p"], rest: Float[Tensor, " b"]) -> Float[Tensor, "p1 p"]:

@@ -1,4 +1,4 @@
-"""Batches that are uncertain and diverse: k-means++ on gradients at labels the network guesses.
+"""BADGE: batches that are uncertain and diverse, by k-means++ on gradients at guessed labels.
 
 Ash et al., Deep Batch Active Learning by Diverse, Uncertain Gradient Lower Bounds, ICLR 2020.
 """
@@ -13,36 +13,43 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 from evgp._checks import integer, keep, number
-from evgp._errors import PoolError
+from evgp.errors import PoolError
 from evgp.pool import Pool, Selection
-from evgp.strategies._learnt import accurate, fits, labels_of, recipe_of, seed_from
-from evgp.strategies._penultimate import Penultimate, penultimate
+from evgp.strategies._trained import (
+    Penultimate,
+    accurate,
+    fits,
+    labels_of,
+    penultimate,
+    recipe_of,
+    seed_from,
+)
 from evgp.strategies.strategy import unlabelled
 from evgp.training import Recipe
 
-# A share of the squared lengths below which a squared distance is what float32 networks round.
+# Squared distances below this share of the squared lengths are rounding of float32 networks.
 _ALIKE = 1e-12
 
 
 @dataclass(frozen=True)
 class BADGE:
-    r"""k-means++ on the gradients of the last layer, at the label that the network holds likeliest.
+    r"""k-means++ on the gradients of the last layer, at the label that the network predicts.
 
     $$ g(x) = (p(x) - e_{\hat y}) \otimes h(x), \qquad \hat y = \arg\max_j p_j(x) $$
 
     with $p$ the class probabilities and $h$ the inputs of the last layer, with a 1 for its bias.
     The first pick is the longest gradient; each next one is drawn in proportion to its squared
     distance from the nearest pick, and these distances are the gains. Networks are trained from
-    scratch on what is labelled until `accuracy` of it is told right, or as the recipe's own `stop`
-    says; before there are labels the network is untrained.
+    scratch on the labelled points until a share `accuracy` of them is right, or until the recipe's
+    own `stop`; before there are labels the network is untrained.
 
     Without `classes` the network predicts numbers. Its guess is then its own output, where the
     gradient of the squared error vanishes. Labels that differ from the guess by noise of variance
     one give gradients whose inner product is on average $o\,h(x) \cdot h(x')$ for $o$ outputs:
     k-means++ on the tangent features of the last layer, which bmdal-reg offers too.
 
-    O(n k (h + o)) beside training and one forward pass; O(n (h + o)) memory, because distances
-    come from the two factors of a gradient.
+    O(n k (h + o)) on top of training and one forward pass; O(n (h + o)) memory, because distances
+    are computed from the two factors of a gradient.
 
     >>> from evgp import mlp
     >>> badge = BADGE(Recipe(mlp(1, 16, outputs=3)), classes=3)
@@ -62,7 +69,7 @@ class BADGE:
         recipe_of(self.recipe)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the squared distance of each to those before it."""
+        """k picks with the squared distance of each from those before it."""
         free = unlabelled(pool, k, generator)
         seen = penultimate(self._network(pool, generator), pool.x[free])
         rows, gains = seeds(factor(seen, self.classes), seen.h, k, generator=generator)
@@ -81,7 +88,7 @@ class BADGE:
 
 
 def factor(seen: Penultimate, classes: int) -> Float[Tensor, "n o"]:
-    r"""The slope of the loss in the outputs, $p - e_{\hat y}$; $\sqrt o$ where they are numbers.
+    r"""The derivative of the loss by the outputs, $p - e_{\hat y}$; $\sqrt o$ for numbers.
 
     >>> seen = Penultimate(torch.ones(1, 1).double(), torch.zeros(2, 1).double(), True)
     >>> factor(seen, classes=2).tolist(), factor(seen, classes=0).square().tolist()
@@ -91,7 +98,7 @@ def factor(seen: Penultimate, classes: int) -> Float[Tensor, "n o"]:
         return seen.h.new_full((len(seen.h), 1), len(seen.weight) ** 0.5)
     slope = torch.softmax(seen.outputs(), dim=1)
     guess = slope.argmax(1, keepdim=True)
-    # 1 - p as the sum of the others, which keeps its digits where the network is sure.
+    # 1 - p as the sum of the others, which keeps its digits where the network is confident.
     slope.scatter_(1, guess, 0.0)
     return slope.scatter_(1, guess, -slope.sum(1, keepdim=True))
 
@@ -99,12 +106,12 @@ def factor(seen: Penultimate, classes: int) -> Float[Tensor, "n o"]:
 def seeds(
     a: Float[Tensor, "n o"], h: Float[Tensor, "n p"], k: int, *, generator: Generator
 ) -> tuple[list[int], list[float]]:
-    r"""k different rows by k-means++ on $a_i \otimes h_i$, the longest first; squared distances.
+    r"""k different rows by k-means++ on $a_i \otimes h_i$, longest first, with squared distances.
 
     $$ \|a_i \otimes h_i - a_j \otimes h_j\|^2
        = |a_i|^2 |h_i|^2 - 2 (a_i \cdot a_j)(h_i \cdot h_j) + |a_j|^2 |h_j|^2 $$
 
-    Where nothing is apart from the picks any more, the rest is drawn at random.
+    Once all rows coincide with picks, the rest is drawn at random.
 
     >>> h = torch.tensor([[1.0], [1.0], [3.0]]).double()
     >>> seeds(torch.ones(3, 1).double(), h, 2, generator=torch.Generator())[1]
@@ -134,14 +141,14 @@ def seeds(
 def squared_distances(
     a: Float[Tensor, "n o"], h: Float[Tensor, "n p"], length: Float[Tensor, " n"], row: int
 ) -> Float[Tensor, " n"]:
-    """From one row to all, zero where they are alike to rounding; O(n (o + p))."""
+    """Squared distances from one row to all, zero where equal up to rounding; O(n (o + p))."""
     both = length + length[row]
     apart = both - 2 * (a @ a[row]) * (h @ h[row])
     return torch.where(apart > _ALIKE * both, apart, 0.0)
 
 
 def _drawn(weights: Float[Tensor, " n"], generator: Generator) -> int:
-    """A row with a probability in proportion to its weight."""
+    """A random row, with probability proportional to its weight."""
     total = weights.cumsum(0)
     at = torch.rand((), generator=generator, dtype=torch.float64) * total[-1]
     row = int(torch.searchsorted(total, at, right=True))

@@ -1,4 +1,4 @@
-"""EV-GP: pick what lowers the NTK Gaussian process's test variance most, before any training.
+"""EV-GP: picks that reduce the test variance of the NTK Gaussian process the most.
 
 Hemachandra et al., Training-Free Neural Active Learning with Initialization-Robustness
 Guarantees, ICML 2023.
@@ -12,26 +12,41 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from evgp._checks import can, instance, keep, noise_of, shown
-from evgp._errors import PoolError
+from evgp._defaults import NOISE
 from evgp._progress import check_progress
-from evgp.criteria import Criterion, ExpectedVariance
+from evgp.criteria import Criterion, ExpectedVariance, criterion_named
+from evgp.errors import BadArgument, PoolError
 from evgp.kernels import Features, Kernel, checked, is_random, redrawn, storage_of
 from evgp.pool import Pool, Selection
-from evgp.search import Exact, Greedy, Progress, silent
+from evgp.search import Exact, Greedy, Progress, greedy_of, silent
 from evgp.selection.backends import DenseBackend, FeaturesBackend
-from evgp.selection.checks import criterion_named, features_of, free_rows, greedy_of, money
-from evgp.selection.request import Request
-from evgp.selection.run import most_picks
-from evgp.selection.shards import Held
+from evgp.selection.features import features_of
+from evgp.selection.request import InMemory, Request, affordable
 
 
 @dataclass(frozen=True)
 class EVGP:
-    """The strategy: a kernel (or features), a criterion and a greedy.
+    """EV-GP as a strategy: a kernel (or features), a criterion and a search.
 
-    `noise` is a fraction of the mean prior variance over the test points, fixed once per run, so
-    that the scale of a kernel changes no pick.
+    Called as `strategy(pool, k, generator=...)`, with an `evgp.Pool`; `evgp.pick` does the same
+    for arrays and tables.
 
+    Parameters
+    ----------
+    kernel : Kernel or Features
+        The covariance, such as `evgp.NTK(evgp.mlp())`.
+    criterion : Criterion
+        What a pick should achieve, such as `evgp.ExpectedVariance()`.
+    greedy : Greedy
+        How to search, such as `evgp.search.Exact()`.
+    noise : float
+        Variance of a label, as a fraction of the mean prior variance over the test points; it is
+        fixed once per run, so that the scale of a kernel changes no pick.
+    storage : torch.dtype
+        Type of the matrix of candidates and test points; float32 halves the memory.
+
+    Examples
+    --------
     >>> from evgp import NTK, Pool, mlp
     >>> pool = Pool(torch.eye(4, dtype=torch.float64))
     >>> len(EVGP(NTK(mlp()))(pool, 2, generator=torch.Generator()))
@@ -41,7 +56,7 @@ class EVGP:
     kernel: Kernel | Features
     criterion: Criterion = ExpectedVariance()
     greedy: Greedy = Exact()
-    noise: float = 1e-6
+    noise: float = NOISE
     storage: torch.dtype = torch.float64
 
     def __post_init__(self) -> None:
@@ -51,24 +66,26 @@ class EVGP:
             object.__setattr__(self, "kernel", checked(self.kernel))
         criterion_named(self.criterion)
         if isinstance(greedy_of(self.greedy), str):
-            raise PoolError(f"expected a greedy such as evgp.Exact(), got {shown(self.greedy)}")
+            raise PoolError(
+                f"expected a search such as evgp.search.Exact(), got {shown(self.greedy)}"
+            )
         keep(self, noise=noise_of(self.noise))
         storage_of(self.storage)
         if self.storage is None:
-            raise PoolError("expected storage torch.float32 or torch.float64, got None")
+            raise BadArgument.of(PoolError)("storage", "torch.float32 or torch.float64", "None")
 
     @property
     def learns(self) -> bool:
-        """Labels play no part."""
+        """False: labels do not matter."""
         return False
 
     @property
     def ahead(self) -> bool:
-        """Rounds change no pick, unless each has a kernel of its own or the whole set is fixed."""
+        """Whether one long list serves all rounds: not for random kernels, nor for exchange."""
         return can(self.greedy, "nested") and not is_random(self.kernel)
 
     def renewed(self, seed: int) -> "EVGP":
-        """With the kernel of another random network, if it has one."""
+        """The strategy with the kernel of another random network, if its kernel is random."""
         return replace(self, kernel=redrawn(self.kernel, seed))
 
     def __call__(
@@ -82,30 +99,22 @@ class EVGP:
         generator: Generator,
         progress: Progress = silent,
     ) -> Selection:
-        """k picks, or what the budget buys, with their gains, variances and certificate."""
+        """k picks, or as many as the budget buys, with gains, variances and certificate."""
         instance(pool, "a pool", Pool, "evgp.Pool(x)")
         instance(generator, "a generator", Generator, "torch.Generator()")
-        n = len(pool)
-        free = free_rows(candidates, pool.labelled, n) if candidates is not None else None
-        free = pool.unlabelled() if free is None else free
-        given = None if not isinstance(budget, int | float) or budget == inf else budget
-        costs, budget = money(costs, given if costs is None else budget, n)
-        prices = None if costs is None else costs[free]
+        no_limit = not isinstance(budget, int | float) or budget == inf
+        limit = None if costs is None and no_limit else budget
         kernel = self.kernel if isinstance(self.kernel, Kernel) else None
         request = Request(
-            x=Held(pool.x),
-            k=most_picks(k, len(free), prices, budget),
+            **affordable(k, pool.labelled, candidates, (costs, limit), len(pool)),
+            x=InMemory(pool.x),
             kernel=kernel,
             features=None if isinstance(self.kernel, Kernel) else self.kernel,
             criterion=self.criterion,
-            x_test=None if pool.x_test is None else Held(pool.x_test),
-            x_labelled=None if pool.x_labelled is None else Held(pool.x_labelled),
+            x_test=None if pool.x_test is None else InMemory(pool.x_test),
+            x_labelled=None if pool.x_labelled is None else InMemory(pool.x_labelled),
             test=pool.test,
             test_weights=pool.weights,
-            labelled=pool.labelled,
-            candidates=free,
-            costs=costs,
-            budget=budget,
             noise=self.noise,
             progress=check_progress(progress),
         )

@@ -1,4 +1,4 @@
-"""Warm starts: one strategy until so many labels are there, then another."""
+"""Warm starts: one strategy for the first labels, then another."""
 
 from dataclasses import dataclass, replace
 
@@ -22,10 +22,10 @@ from evgp.strategies.strategy import (
 
 @dataclass(frozen=True)
 class Hybrid:
-    """`first` picks until `after` points are labelled, `then` picks the rest.
+    """A warm start: `first` picks until `after` points are labelled, then `then` does.
 
-    A batch that reaches over the change is picked by both. The second cannot learn from labels that
-    are still to come, so choose `after` as a whole number of batches.
+    A batch that spans the change is picked by both. The second cannot learn from labels that
+    are not there yet, so `after` should be a whole number of batches.
 
     >>> import torch
     >>> from evgp.strategies import CoreSet, Random
@@ -46,45 +46,45 @@ class Hybrid:
 
     @property
     def learns(self) -> bool:
-        """Labels play a part if they do for one of both."""
+        """Whether either strategy learns from labels."""
         return learns(self.first) or learns(self.then)
 
     @property
     def ahead(self) -> bool:
-        """Rounds and labels change no pick if they change none of both."""
+        """Whether one long list serves all rounds, for both strategies."""
         return is_ahead(self.first) and is_ahead(self.then)
 
     def renewed(self, seed: int) -> "Hybrid":
-        """With other random networks, where they look at some."""
+        """The strategies with other random networks, if they use some."""
         return replace(self, first=renewed(self.first, seed), then=renewed(self.then, seed))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks of the one, the other, or both."""
+        """k picks by the first strategy, the second, or both."""
         free = unlabelled(pool, k, generator)
         early = min(k, max(0, self.after - len(pool.known())))
         if early == 0:
             return picked(self.then(pool, k, generator=generator), "then")
-        made = picked(self.first(pool, early, generator=generator), "first")
+        selection = picked(self.first(pool, early, generator=generator), "first")
         if early == k:
-            return made
-        if not learns(self.then):  # points that wait for their labels count as known
-            waiting = torch.cat([pool.labelled, torch.from_numpy(made.indices)])
+            return selection
+        if not learns(self.then):  # points whose labels are not there yet count as known
+            waiting = torch.cat([pool.labelled, torch.from_numpy(selection.indices)])
             known = replace(pool, labelled=waiting, y=None)
             rest = picked(self.then(known, k - early, generator=generator), "then")
             return Selection(
-                np.concatenate([made.indices, rest.indices]),
-                np.concatenate([made.gains, rest.gains]),
+                np.concatenate([selection.indices, rest.indices]),
+                np.concatenate([selection.gains, rest.gains]),
             )
-        left = np.setdiff1d(free.numpy(), made.indices)
+        left = np.setdiff1d(free.numpy(), selection.indices)
         rest = self.then(self._rest(pool, left), k - early, generator=generator)
         rest = picked(rest, "then")
         return Selection(
-            np.concatenate([made.indices, left[rest.indices]]),
-            np.concatenate([made.gains, rest.gains]),
+            np.concatenate([selection.indices, left[rest.indices]]),
+            np.concatenate([selection.gains, rest.gains]),
         )
 
     def _rest(self, pool: Pool, left: Int[np.ndarray, " c"]) -> Pool:
-        """The rows that are left, for the second strategy, as a pool of their own."""
+        """The remaining rows as a separate pool, for the second strategy."""
         known = pool.known()
         return Pool(
             pool.x[torch.from_numpy(left)],

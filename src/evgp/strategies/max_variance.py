@@ -1,4 +1,4 @@
-"""The point that is most uncertain given those before it: what uncertainty alone would pick.
+"""Uncertainty sampling: the point with the largest variance, given those before it.
 
 Seo et al., Gaussian Process Regression: Active Data Selection and Test Point Rejection, IJCNN 2000;
 the greedy of D-optimal designs.
@@ -11,6 +11,7 @@ import torch
 from torch import Generator
 
 from evgp._checks import keep, noise_of
+from evgp._defaults import NOISE
 from evgp.kernels import Kernel, checked, is_random, redrawn
 from evgp.pool import Pool, Selection
 from evgp.selection.run import check_variance
@@ -19,9 +20,9 @@ from evgp.strategies.strategy import unlabelled
 
 @dataclass(frozen=True)
 class MaxVariance:
-    """Largest posterior variance first, by a pivoted Cholesky factorisation.
+    """Pick the largest posterior variance, by a pivoted Cholesky factorisation.
 
-    Test points play no part. Gains are the variances. `noise` is a fraction of the mean prior
+    Test points do not matter. Gains are the variances. `noise` is a fraction of the mean prior
     variance over the pool. O(n (k + l)²) time and O(n (k + l)) memory; the matrix is never formed.
 
     >>> from evgp import NTK, mlp
@@ -31,7 +32,7 @@ class MaxVariance:
     """
 
     kernel: Kernel
-    noise: float = 1e-6
+    noise: float = NOISE
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", checked(self.kernel))
@@ -39,16 +40,16 @@ class MaxVariance:
 
     @property
     def learns(self) -> bool:
-        """Labels play no part."""
+        """False: labels do not matter."""
         return False
 
     @property
     def ahead(self) -> bool:
-        """Neither rounds nor labels change its picks, unless each round has a kernel of its own."""
+        """Whether one long list serves all rounds: not for random kernels."""
         return not is_random(self.kernel)
 
     def renewed(self, seed: int) -> "MaxVariance":
-        """With the kernel of another random network, if it has one."""
+        """The strategy with the kernel of another random network, if its kernel is random."""
         return replace(self, kernel=redrawn(self.kernel, seed))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
@@ -83,7 +84,7 @@ class MaxVariance:
         row: int,
         noise: float,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """One column more, and what it leaves of every variance."""
+        """The columns with one more, and the variances that it leaves."""
         column = self.kernel(points[row : row + 1], points)[0].double()
         column = column - columns[:, row] @ columns
         scale = max(float(left[row]), 0.0) + noise

@@ -1,30 +1,110 @@
-r"""MLMOC: the point whose most likely label would change the outputs most.
+"""MLMOC: the point whose most likely label would change the outputs most.
 
 Mohamadi, Bae & Sutherland, Making Look-Ahead Active Learning Strategies Feasible with Neural
 Tangent Kernels, NeurIPS 2022.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, lgamma, sqrt
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Generator, Tensor, nn
 
 from evgp._checks import flag, integer, keep, number
-from evgp._errors import PoolError
-from evgp.kernels import EmpiricalNTK
+from evgp._linalg import safe_cholesky
+from evgp.errors import BadArgument, PoolError
+from evgp.kernels import EmpiricalNTK, Kernel
 from evgp.pool import Pool, Selection
 from evgp.selection.run import check_variance
-from evgp.strategies._learnt import fits, labels_of, recipe_of
-from evgp.strategies._penultimate import outputs
-from evgp.strategies.look_ahead import LookAhead
+from evgp.strategies._trained import fits, labels_of, outputs, recipe_of
 from evgp.strategies.strategy import unlabelled
 from evgp.training import Recipe
 
-_FEW = 256  # candidates looked at first, in the sequential form; then twice as many
+# Bytes of a tile of covariances: large, for few passes over the points.
+TILE = 1 << 27
+
+
+@dataclass
+class LookAhead:
+    r"""Mean, variance and covariances of a Gaussian process at all points, given some labels.
+
+    With $V = C^{-1} K_{LX}$ and $C C^\top = K_L + s I$, the covariance given the labelled points
+    $L$ is $\mathrm{cov}(x, c) = K_{xc} - V_x^\top V_c$; a pick adds one row to $V$.
+
+    `looked` are the rows over which change is averaged. O(l n) memory, and the tiles.
+
+    >>> from evgp import NTK, mlp
+    >>> x = torch.eye(3, dtype=torch.float64)
+    >>> ahead = LookAhead(NTK(mlp()), x, torch.arange(3), 0.1, torch.zeros(3, 1).double())
+    >>> before = ahead.spread(torch.tensor([1, 2]))
+    >>> ahead.observe_(0, torch.ones(1).double())
+    >>> bool((ahead.spread(torch.tensor([1, 2])) < before).all()), ahead.mean.shape
+    (True, torch.Size([3, 1]))
+    """
+
+    kernel: Kernel
+    x: Shaped[Tensor, " n *d"]
+    looked: Int[Tensor, " m"]
+    noise: float
+    mean: Float[Tensor, "n o"]
+    variance: Float[Tensor, " n"] = field(init=False)
+    columns: Float[Tensor, "l n"] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.variance = self.kernel.diag(self.x).double()
+        self.columns = self.variance.new_empty(0, len(self.x))
+        whole = torch.equal(self.looked, torch.arange(len(self.x)))
+        self._seen = self.x if whole else self.x[self.looked]
+        self._place = torch.full((len(self.x),), -1)
+        self._place[self.looked] = torch.arange(len(self.looked))
+        self._ceiling = torch.full_like(self.variance, torch.inf)
+
+    def condition_(self, known: Shaped[Tensor, " l *d"], rest: Float[Tensor, "l o"]) -> None:
+        """Condition on labels at other points; `rest` is their difference from the mean there."""
+        factor = safe_cholesky(self.kernel(known).double(), self.noise)
+        cross = self.kernel(known, self.x).double()
+        self.columns = torch.linalg.solve_triangular(factor, cross, upper=False)
+        solved = torch.linalg.solve_triangular(factor, rest, upper=False)
+        self.mean = self.mean + self.columns.T @ solved
+        self.variance = (self.variance - self.columns.square().sum(0)).clamp(min=0)
+
+    def spread(self, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
+        r"""$\frac1m \sum_{x \ne c} |\mathrm{cov}(x, c)|$ for each row $c$."""
+        step = max(1, TILE // (8 * len(self.looked)))
+        parts = [self._tile(some) for some in torch.split(rows, step)]
+        self._ceiling[rows] = torch.cat(parts) / len(self.looked)
+        return self._ceiling[rows]
+
+    def ceiling(self, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
+        """An upper bound on the spread of each row, without the kernel: O(n)."""
+        std = self.variance.sqrt()
+        return torch.minimum(self._ceiling, std * std[self.looked].mean())[rows]
+
+    def _tile(self, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
+        tile = self.kernel(self.x[rows], self._seen).double()
+        tile.addmm_(self.columns[:, rows].T, self.columns[:, self.looked], alpha=-1)
+        place = self._place[rows]
+        own = (place >= 0).nonzero()[:, 0]
+        tile[own, place[own]] = 0
+        return tile.abs_().sum(1)
+
+    def observe_(self, row: int, label: Float[Tensor, " o"]) -> None:
+        """Condition on the label of one row: a rank-one update, O(l n)."""
+        column = self.kernel(self.x[row : row + 1], self.x)[0].double()
+        column -= self.columns[:, row] @ self.columns
+        scale = float(self.variance[row]) + self.noise
+        self.mean = self.mean + column[:, None] * ((label - self.mean[row]) / scale)
+        column /= scale**0.5
+        self.columns = torch.cat([self.columns, column[None]])
+        self.variance = (self.variance - column.square()).clamp(min=0)
+        # A covariance changes, up or down, by the product of its two entries in the column.
+        self._ceiling += column.abs() * column[self.looked].abs().mean()
+
+
+_FEW = 256  # candidates computed first in the sequential form; then twice as many
 
 
 @dataclass(frozen=True)
@@ -33,20 +113,21 @@ class MLMOC:
 
     $$ g(c) = \frac{\|y_c - \mu_c\|}{v_c + s} \, \frac1m \sum_{x \ne c} |\mathrm{cov}(x, c)| $$
 
-    The network is trained on the labels there are (not at all where there are none); the process
-    has its outputs as prior mean and its empirical NTK, of one output drawn at random unless
-    `output` says otherwise, as covariance, and learns the same labels. `noise` is a fraction of
-    the mean prior variance over the points looked at: the pool, or `most` of its rows drawn at
-    random. With `classes` the targets are +1 for the class and -1 elsewhere, fitted by squared
-    error with gradients clipped at the norm `clip`, and $y_c$ is the class where $\mu_c$ is
-    largest. Without, the most likely label is $\mu_c$ itself and would change nothing, so the
-    change is the expected one: $\sqrt{2 (v_c + s) / \pi}$ in place of $|y_c - \mu_c|$ for one
-    output, and the mean of the chi distribution for several.
+    The network is trained on the labels so far, if there are any; the process has its outputs as
+    prior mean and its empirical NTK (of one random output unless `output` is set) as covariance,
+    and is conditioned on the same labels. `noise` is a fraction of the mean prior variance over the
+    points averaged over: the pool, or `most` of its rows drawn at random. With `classes` the
+    targets are +1 for the class and -1 elsewhere, fitted by squared error with gradients clipped at
+    the norm `clip`, and $y_c$ is the class where $\mu_c$ is largest. Without `classes` the most
+    likely label is $\mu_c$ itself and would change nothing, so the expected change is used:
+    $\sqrt{2 (v_c + s) / \pi}$ in place of $|y_c - \mu_c|$ for one output, and the mean of the chi
+    distribution for several.
 
-    All k are taken by one score; `sequential` adds each with its most likely label before the
-    next, and looks again at those that may then be the best. Until `first` points are labelled,
-    picks are random. The cost beside training is O(n m (l + q)), with q the inputs and outputs of
-    all layers, and at most k times that if sequential; memory is O(n l), and tiles of covariances.
+    All k are picked by one score; `sequential` adds each with its most likely label before the
+    next, and updates the scores of those that may then be the best. Until `first` points are
+    labelled, picks are random. The cost on top of training is O(n m (l + q)), with q the inputs and
+    outputs of all layers, and at most k times that if sequential; memory is O(n l), and tiles of
+    covariances.
 
     >>> from evgp import mlp
     >>> recipe = Recipe(mlp(1, 16, outputs=2), {"lr": 0.1, "steps": 20})
@@ -67,8 +148,8 @@ class MLMOC:
 
     def __post_init__(self) -> None:
         if integer(self.classes, "classes", 0) == 1:
-            raise PoolError(
-                f"expected classes >= 2, or 0 for a regression; got classes={self.classes!r}"
+            raise BadArgument.of(PoolError)(
+                "classes", ">= 2, or 0 for a regression", f"classes={self.classes!r}"
             )
         keep(self, first=integer(self.first, "first", 0), most=integer(self.most, "most", 1))
         why = "a fraction of the variance"
@@ -78,7 +159,7 @@ class MLMOC:
         recipe_of(self.recipe)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the mean change that each would bring."""
+        """k picks with the mean change by each."""
         free = unlabelled(pool, k, generator)
         y = self._targets(pool)
         early = min(k, max(0, self.first - len(pool.known())))
@@ -106,7 +187,7 @@ class MLMOC:
     def _one_by_one(
         self, ahead: LookAhead, free: Int[Tensor, " c"], k: int, drawn: Int[Tensor, " r"]
     ) -> tuple[list[int], list[float]]:
-        """The largest score, k times; random picks before have their most likely labels too."""
+        """The largest score, k times; earlier random picks get their most likely labels too."""
         for row in drawn.tolist():
             ahead.observe_(row, self._likely(ahead)[row])
         rows: list[int] = []
@@ -121,7 +202,7 @@ class MLMOC:
             free = free[free != row]
 
     def _best(self, ahead: LookAhead, free: Int[Tensor, " c"]) -> tuple[int, float]:
-        """The row with the largest score; those that cannot have it are not looked at."""
+        """The row with the largest score; rows whose bound is too low are skipped."""
         weight = self._weight(ahead)[free]
         most = weight * ahead.ceiling(free)
         order = most.argsort(descending=True, stable=True)
@@ -135,7 +216,7 @@ class MLMOC:
         return int(free[best]), float(scores[best])
 
     def _weight(self, ahead: LookAhead) -> Float[Tensor, " n"]:
-        r"""$\|y_c - \mu_c\| / (v_c + s)$, or what is expected of it."""
+        r"""$\|y_c - \mu_c\| / (v_c + s)$, or its expectation."""
         scale = ahead.variance + ahead.noise
         if self.classes:
             return (self._likely(ahead) - ahead.mean).norm(dim=1) / scale
@@ -147,7 +228,7 @@ class MLMOC:
         return signs(ahead.mean.argmax(1), self.classes) if self.classes else ahead.mean
 
     def _open(self, pool: Pool, y: Float[Tensor, "l o"] | None, generator: Generator) -> LookAhead:
-        """The process around a network that is trained on the labels."""
+        """The Gaussian process around a network that is trained on the labels."""
         seeds = torch.randint(2**31, (2,), generator=generator).tolist()
         looked = torch.arange(len(pool))
         if self.most < len(pool):
@@ -169,7 +250,7 @@ class MLMOC:
         return self.recipe(pool.known(), y, seed=seed, loss="mse", **other).module(0)
 
     def _targets(self, pool: Pool) -> Float[Tensor, "l o"] | None:
-        """What the network is to give at the labelled points."""
+        """The targets of the network at the labelled points."""
         y = labels_of(pool, self.classes, "MLMOC")
         if y is None:
             return None

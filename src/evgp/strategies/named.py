@@ -1,9 +1,8 @@
-"""Strategies by name, as they are asked for on a command line."""
+"""Strategies by name, as on a command line."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from inspect import Parameter, signature
 from types import FunctionType
 
@@ -12,29 +11,39 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from evgp._checks import instance, integer, keep, seed_of, word
-from evgp._errors import PoolError
+from evgp._defaults import NOISE
 from evgp._plugins import plugin, plugin_names
-from evgp.criteria import Linearised
+from evgp.criteria import CRITERIA, Linearised
+from evgp.errors import PoolError, Stopped, UnknownName
 from evgp.kernels import NTK, EmpiricalNTK, Features, Inducing, Kernel, Source
-from evgp.nets import Network, found_at
-from evgp.search import Exact, Greedy
-from evgp.selection.checks import CRITERIA, GREEDIES, thinned_to
+from evgp.nets import Network, imported_object
+from evgp.search import GREEDIES, Exact, Greedy
 from evgp.selection.features import inducing_points
+from evgp.selection.request import thinned_to
 from evgp.strategies.badge import BADGE
+from evgp.strategies.bait import BAIT
 from evgp.strategies.batchbald import BatchBALD
+from evgp.strategies.diversity import CoreSet, Embed, KMeansPlusPlus, flat
+from evgp.strategies.dropquery import DropQuery
 from evgp.strategies.evgp import EVGP
 from evgp.strategies.hybrid import Hybrid
+from evgp.strategies.kmeans import KMeans
+from evgp.strategies.lcmd import LCMD
 from evgp.strategies.max_variance import MaxVariance
+from evgp.strategies.maxherding import MaxHerding
 from evgp.strategies.mlmoc import MLMOC
+from evgp.strategies.probcover import ProbCover
 from evgp.strategies.random import Random
-from evgp.strategies.spread import CoreSet, KMeansPlusPlus
+from evgp.strategies.scaled import SCALES, Gradients, Scaled
 from evgp.strategies.strategy import Strategy
 from evgp.strategies.thinned import Thinned
+from evgp.strategies.typiclust import TypiClust
+from evgp.strategies.uncertainty import Entropy, Margin
 from evgp.training import Recipe
 
-# The test points of larger pools are thinned to so many, as the paper does.
+# The test points of pools larger than this are thinned to so many, as in the paper.
 _LARGE, _THIN = 25_000, 10_000
-# Inducing points of a sparse posterior, by k-means, as the paper has them.
+# Inducing points of a sparse posterior, by k-means, as in the paper.
 _INDUCING = 200
 _WARM = re.compile(r"(?P<first>kmeans\+\+|[^+]+?)(?::(?P<after>\d+))?\+(?P<then>.+)")
 _POSTERIORS = ("sparse", "linear")
@@ -45,10 +54,10 @@ _PARTS = (*_CRITERIA, "emp", *_POSTERIORS, *_GREEDIES)
 
 @dataclass(frozen=True)
 class Setting:
-    """What strategies are made for: a pool, the network that is meant, and how it is trained.
+    """What a strategy may depend on: the pool, the network, and how it is trained.
 
-    `kernel` is the network whose NTK stands for it (an `mlp` has an exact one); `recipe` trains it.
-    `most` is the whole budget, and `batch` how many are picked in one round. `search` and `noise`
+    `kernel` is the network whose NTK is used (that of an `mlp` is exact); `recipe` trains it.
+    `most` is the whole budget, and `batch` the number of picks in a round. `search` and `noise`
     are those of EV-GP, unless its name gives a search.
     """
 
@@ -60,16 +69,16 @@ class Setting:
     batch: int = 20
     seed: int = 0
     search: Greedy = Exact()
-    noise: float = 1e-6
+    noise: float = NOISE
 
     def __post_init__(self) -> None:
         instance(self.x, "x", Tensor, "torch.as_tensor(x)")
-        instance(self.recipe, "a recipe", Recipe, "evgp.Recipe(evgp.mlp())")
+        instance(self.recipe, "a recipe", Recipe, "evgp.training.Recipe(evgp.mlp())")
         keep(self, classes=integer(self.classes, "classes", 0), seed=seed_of(self.seed))
         keep(self, most=integer(self.most, "most", 1), batch=integer(self.batch, "batch", 1))
 
     def prior(self, *, empirical: bool = False) -> Kernel:
-        """The exact NTK where there is one, else that of a finite network."""
+        """The exact NTK if there is one, else that of a finite network."""
         if isinstance(self.kernel, Network) and not empirical:
             return NTK(self.kernel)
         return EmpiricalNTK(self.recipe.network, seed=self.seed, anew=True)
@@ -77,8 +86,6 @@ class Setting:
 
 _SIMPLE: dict[str, Callable[[Setting], Strategy]] = {
     "random": lambda setting: Random(),
-    "kmeans++": lambda setting: KMeansPlusPlus(most=setting.most, seed=setting.seed),
-    "coreset": lambda setting: CoreSet(),
     "max-variance": lambda setting: MaxVariance(setting.prior()),
     "badge": lambda setting: BADGE(setting.recipe, classes=setting.classes),
     "mlmoc": lambda setting: MLMOC(setting.recipe, classes=setting.classes),
@@ -86,23 +93,51 @@ _SIMPLE: dict[str, Callable[[Setting], Strategy]] = {
     "batchbald": lambda setting: BatchBALD(
         setting.recipe, setting.classes, members=100, dropout=0.5
     ),
+    "margin": lambda setting: Margin(setting.recipe, setting.classes),
+    "entropy": lambda setting: Entropy(setting.recipe, setting.classes),
 }
-NAMES = ("evgp", *_SIMPLE)
+# By distances or products of points, as they are or embedded.
+_EMBEDDED: dict[str, Callable[[Setting, Embed], Strategy]] = {
+    "kmeans++": lambda setting, embed: KMeansPlusPlus(setting.most, setting.seed, embed),
+    "kmeans": lambda setting, embed: KMeans(embed),
+    "coreset": lambda setting, embed: CoreSet(embed),
+    "farthest-first": lambda setting, embed: CoreSet(embed),
+    "typiclust": lambda setting, embed: TypiClust(embed=embed),
+    "probcover": lambda setting, embed: ProbCover(setting.classes, seed=setting.seed, embed=embed),
+    # Rows of unit norm are the paper's; a scaling in the name is used as it is.
+    "maxherding": lambda setting, embed: MaxHerding(normalise=embed is flat, embed=embed),
+    "dropquery": lambda setting, embed: DropQuery(setting.classes, embed=embed),
+    "lcmd": lambda setting, embed: LCMD(embed),
+    "bait": lambda setting, embed: BAIT(embed=embed),
+    "bait-fb": lambda setting, embed: BAIT(backward=True, embed=embed),
+}
+_EMBEDS = ("linear", "grad", *SCALES)
+# Features of gradients, as many as bmdal-reg has.
+_GRADIENTS = 512
+NAMES = ("evgp", *_SIMPLE, *_EMBEDDED)
 
 
 def strategy_named(name: str, setting: Setting) -> Strategy:
-    """The strategy of this name, made for a setting; what can be wrong with a name is told.
+    """Make the strategy with this name for a setting.
 
-    "evgp" takes parts in any order: a criterion (median, p90, max, mi), emp (the empirical kernel),
-    sparse or linear (the posterior), and a greedy: "evgp-emp-p90". "evgp+badge" is a warm start
-    with one batch, "evgp:40+badge" with 40 labels. "package.module:name" is your own: a strategy,
-    or a function or class that makes one, and is given the `Setting` where it asks for an argument;
-    an installed package can offer the same by a name, in its entry points `evgp.strategies`.
+    "evgp" takes parts in any order: a criterion (median, p90, max, mi, cells), emp (the
+    empirical kernel), sparse or linear (the posterior), and a search: "evgp-emp-p90".
+    "evgp+badge" is a warm start with one batch, "evgp:40+badge" with 40 labels. Strategies by
+    distances take a scaling of the pool: "kmeans-unit" (rows centred and of unit norm),
+    "-common" (centred with one scale), "-columns", or "-grad" (gradients of an untrained
+    network, the default of "bait"), "-linear". "package.module:name" is your own: a strategy,
+    or a function or class that makes one, called with the `Setting` if it takes an argument; an
+    installed package can offer the same by name, through the entry points `evgp.strategies`.
     """
     instance(setting, "a setting", Setting, "evgp.strategies.Setting(x, network, recipe)")
     word(name, "a strategy")
     if name in _SIMPLE:
         return _SIMPLE[name](setting)
+    plain, _, part = name.rpartition("-")
+    if name in _EMBEDDED:
+        plain, part = name, "grad" if name.startswith("bait") else "linear"
+    if plain in _EMBEDDED and part in _EMBEDS:
+        return _EMBEDDED[plain](setting, _embed(part, setting))
     if warm := _WARM.fullmatch(name):
         after = setting.batch if warm["after"] is None else int(warm["after"])
         first, then = (strategy_named(warm[part], setting) for part in ("first", "then"))
@@ -112,16 +147,24 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
         return _evgp(name, parts, setting)
     if ":" in name:
         package, _, attribute = name.partition(":")
-        return _made(found_at(package, attribute, "a strategy"), name, setting)
+        return _strategy_from(imported_object(package, attribute, "a strategy"), name, setting)
     if (offered := plugin("strategies", name)) is not None:
-        return _made(offered, name, setting)
+        return _strategy_from(offered, name, setting)
     known = (*NAMES, *plugin_names("strategies", NAMES))
-    near = get_close_matches(name.lower(), known, 1)
-    raise PoolError(
-        f"expected strategies among {', '.join(known)}, evgp-PART (such as evgp-p90, evgp-emp), "
-        f"FIRST+THEN, or package.module:name; got {name!r}"
-        + (f"; did you mean {near[0]}?" if near else "")
+    others = (
+        "evgp-PART (such as evgp-p90, evgp-emp), NAME-unit and the like for those by distances, "
+        "FIRST+THEN, or package.module:name"
     )
+    raise UnknownName.of(PoolError)("strategies", name, known, others)
+
+
+def _embed(part: str, setting: Setting) -> Embed:
+    if part == "linear":
+        return flat
+    if part == "grad":
+        kernel = EmpiricalNTK(setting.recipe.network, seed=setting.seed, anew=True)
+        return Gradients(kernel, _GRADIENTS, setting.seed)
+    return Scaled.of(setting.x, part)
 
 
 def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
@@ -136,7 +179,7 @@ def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
         )
     if kinds[0] and kinds[1]:
         raise PoolError(
-            f"expected no {kinds[0][0]} with {kinds[1][0]}, which knows the mean variance alone; "
+            f"expected no {kinds[0][0]} with {kinds[1][0]}, which supports the mean variance only; "
             f"got {name!r}; leave out one of them"
         )
     criterion = CRITERIA[next(iter(kinds[0]), "ev")]()
@@ -148,52 +191,54 @@ def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
         )
         kernel = Inducing(prior, points)
         criterion = Linearised() if kinds[1] == ["linear"] else criterion
-    made = EVGP(
+    own = getattr(criterion, "own_search", None)
+    search = setting.search if own is None else GREEDIES[own]()
+    strategy = EVGP(
         kernel,
         criterion,
-        GREEDIES[kinds[2][0]]() if kinds[2] else setting.search,
+        GREEDIES[kinds[2][0]]() if kinds[2] else search,
         noise=setting.noise,
         storage=torch.float32 if len(setting.x) > _THIN else torch.float64,
     )
     thin = thinned_to(None, criterion) or (_THIN if len(setting.x) > _LARGE else None)
     if thin is None or kinds[1] or thin >= len(setting.x):
-        return made
-    return Thinned(made, thin, setting.seed)
+        return strategy
+    return Thinned(strategy, thin, setting.seed)
 
 
-def _made(found: object, name: str, setting: Setting) -> Strategy:
-    if isinstance(found, FunctionType | type) and not _is_strategy(found):
+def _strategy_from(source: object, name: str, setting: Setting) -> Strategy:
+    if isinstance(source, FunctionType | type) and not _is_strategy(source):
         try:
-            found = _called(found, setting)
+            source = _called(source, setting)
         except (Exception, SystemExit) as error:  # a user's function may raise anything
-            raise PoolError(f"{name} stopped: {type(error).__name__}: {error}") from error
-    if not isinstance(found, Strategy) or not _is_strategy(found):
+            raise Stopped.of(PoolError)(f"{name}()", f"{type(error).__name__}: {error}") from error
+    if not isinstance(source, Strategy) or not _is_strategy(source):
         raise PoolError(
             f"expected a strategy at {name}, called as (pool, k, *, generator), or a function or "
-            f"class that makes one, from a Setting or from nothing; got {type(found).__name__}"
+            f"class that makes one, with a Setting or no argument; got {type(source).__name__}"
         )
-    return found
+    return source
 
 
-def _is_strategy(found: object) -> bool:
-    """Can it be called as one? A class cannot: it makes them."""
-    if isinstance(found, type) or not callable(found):
+def _is_strategy(thing: object) -> bool:
+    """Whether it can be called as a strategy; a class cannot, it makes them."""
+    if isinstance(thing, type) or not callable(thing):
         return False
     try:
-        signature(found).bind(None, 1, generator=None)
+        signature(thing).bind(None, 1, generator=None)
     except TypeError:
         return False
-    except ValueError:  # compiled code may not tell
+    except ValueError:  # compiled code may have no signature
         return True
     return True
 
 
 def _called(maker: Callable[..., object], setting: Setting) -> object:
-    """With the setting, where it has an argument of this name or begins with one to be given."""
-    wanted = signature(maker).parameters
-    if "setting" in wanted and wanted["setting"].kind is not Parameter.POSITIONAL_ONLY:
+    """Call with the setting, if there is an argument of this name, or a first without default."""
+    parameters = signature(maker).parameters
+    if "setting" in parameters and parameters["setting"].kind is not Parameter.POSITIONAL_ONLY:
         return maker(setting=setting)
-    first = next(iter(wanted.values()), None)
+    first = next(iter(parameters.values()), None)
     if first is None or first.default is not Parameter.empty:
         return maker()
     named = first.kind in (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)

@@ -1,4 +1,4 @@
-"""Random picks: what every strategy must beat."""
+"""Random picks: the baseline that every strategy must beat."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from evgp.strategies.strategy import unlabelled
 
 @dataclass(frozen=True)
 class Random:
-    """Rows drawn without replacement; O(n).
+    """Random rows, drawn without replacement; O(n).
 
     >>> pool = Pool(torch.zeros(5, 2))
     >>> len(set(Random()(pool, 3, generator=torch.Generator().manual_seed(0)).indices.tolist()))
@@ -21,16 +21,16 @@ class Random:
 
     @property
     def learns(self) -> bool:
-        """Labels play no part."""
+        """False: labels do not matter."""
         return False
 
     @property
     def ahead(self) -> bool:
-        """Neither rounds nor labels change its picks."""
+        """True: one long list serves all rounds."""
         return True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks; a random pick promises no gain."""
+        """k picks, with gains of 0: random picks promise none."""
         free = unlabelled(pool, k, generator)
         drawn = free[torch.randperm(len(free), generator=generator)[:k]]
         return Selection(drawn.numpy(), np.zeros(k))

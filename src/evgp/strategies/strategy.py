@@ -1,4 +1,4 @@
-"""What every strategy answers to, and what some can do beside."""
+"""The protocol of strategies, and the checks that they share."""
 
 from typing import Protocol, runtime_checkable
 
@@ -6,7 +6,7 @@ from jaxtyping import Int, Shaped
 from torch import Generator, Tensor
 
 from evgp._checks import function, instance, integer, shown
-from evgp._errors import PoolError
+from evgp.errors import PoolError
 from evgp.pool import Pool, Selection
 
 
@@ -15,36 +15,36 @@ class Strategy(Protocol):
     """From a pool to k of its unlabelled rows, in order."""
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks; all that is random comes from the generator."""
+        """k picks; all randomness comes from the generator."""
         ...
 
 
 @runtime_checkable
 class Renewing(Protocol):
-    """A strategy that looks at a random network, and at another one in each round."""
+    """A strategy that uses a random network, and another one in each round."""
 
     def renewed(self, seed: int) -> Strategy:
-        """The same strategy with a network drawn anew."""
+        """The same strategy with another random network."""
         ...
 
 
 def renewed(strategy: Strategy, seed: int) -> Strategy:
-    """The strategy for the next round: drawn anew where it can be."""
+    """The strategy for the next round, with another random network if it uses one."""
     return strategy.renewed(seed) if isinstance(strategy, Renewing) else strategy
 
 
 def is_ahead(strategy: Strategy) -> bool:
-    """Can it pick for all rounds at once, because rounds and labels change no pick?"""
+    """Whether it can pick for all rounds at once, because rounds and labels change no pick."""
     return bool(getattr(strategy, "ahead", False))
 
 
 def learns(strategy: Strategy) -> bool:
-    """Does it look at labels? Who does not say so is taken to."""
+    """Whether it uses labels; strategies without the attribute are assumed to."""
     return bool(getattr(strategy, "learns", True))
 
 
 def unlabelled(pool: Pool, k: int, generator: Generator | None = None) -> Int[Tensor, " c"]:
-    """The rows that may be picked, if there are k of them; what is none of these is refused.
+    """The rows that may be picked; checks the arguments of a strategy.
 
     >>> import torch
     >>> unlabelled(Pool(torch.zeros(4, 1), labelled=torch.tensor([1])), 2).tolist()
@@ -58,19 +58,19 @@ def unlabelled(pool: Pool, k: int, generator: Generator | None = None) -> Int[Te
 
 
 def strategy_of(value: object, name: str) -> None:
-    """Refuse what does not pick."""
+    """Check that this can be called as a strategy."""
     function(value, name, "a strategy, such as evgp.strategies.Random()")
 
 
-def picked(made: object, name: str) -> Selection:
-    """What a strategy picked, which may be somebody's own."""
-    if not isinstance(made, Selection):
-        raise PoolError(f"expected a Selection from {name}, got {shown(made)}")
-    return made
+def picked(selection: object, name: str) -> Selection:
+    """What a strategy returned, checked: the strategy may be a user's own."""
+    if not isinstance(selection, Selection):
+        raise PoolError(f"expected a Selection from {name}, got {shown(selection)}")
+    return selection
 
 
 def labels(pool: Pool, who: str) -> Shaped[Tensor, " l ..."] | None:
-    """The labels of what is labelled; None where nothing is.
+    """The labels of the labelled points; None if there are none.
 
     >>> import torch
     >>> labels(Pool(torch.zeros(4, 1)), "BADGE") is None
@@ -83,7 +83,7 @@ def labels(pool: Pool, who: str) -> Shaped[Tensor, " l ..."] | None:
     if pool.y is None:
         raise PoolError(
             f"expected the labels of the {count} labelled points for {who}, which learns from "
-            "them, got none; give them as Pool(..., y=...), or take a strategy that needs none, "
+            "them, got none; pass them as Pool(..., y=...), or use a strategy that needs none, "
             "such as EVGP"
         )
     return pool.y

@@ -1,4 +1,4 @@
-"""Fewer test points for a strategy that looks at all of them."""
+"""Fewer test points for a strategy that uses all of them."""
 
 from dataclasses import dataclass, replace
 
@@ -6,7 +6,7 @@ from torch import Generator
 
 from evgp._checks import integer, keep, seed_of
 from evgp.pool import Pool, Selection
-from evgp.selection.checks import thinned
+from evgp.selection.features import thinned
 from evgp.strategies.strategy import (
     Strategy,
     is_ahead,
@@ -38,20 +38,20 @@ class Thinned:
 
     @property
     def learns(self) -> bool:
-        """As the strategy itself."""
+        """The same as for the inner strategy."""
         return learns(self.inner)
 
     @property
     def ahead(self) -> bool:
-        """As the strategy itself."""
+        """The same as for the inner strategy."""
         return is_ahead(self.inner)
 
     def renewed(self, seed: int) -> "Thinned":
-        """With another random network, where it looks at one."""
+        """The strategy with another random network, if it uses one."""
         return replace(self, inner=renewed(self.inner, seed))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks of the strategy."""
+        """k picks by the inner strategy."""
         unlabelled(pool, k, generator)
         fewer = thinned(pool, self.points, self.seed)
         return picked(self.inner(fewer, k, generator=generator), "inner")

@@ -1,4 +1,4 @@
-r"""What is guaranteed: no k points could have done much better.
+r"""The certificate: how much better any k points could have been, at most.
 
 Let $A$ be the weighted covariance of the test points after the labels at the start. Observing any
 k points, in the pool or not, with noise or without, lowers $\mathrm{tr} A$ by at most
@@ -24,7 +24,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from evgp._errors import NotPositiveDefinite
+from evgp.errors import NotPositiveDefinite
 from evgp.pool import Certificate, Needed
 from evgp.posterior import TestCovariance
 
@@ -37,14 +37,14 @@ _ROUNDING = {torch.float32: 2.4e-7, torch.float64: 1e-14}
 
 @dataclass(frozen=True)
 class Ceiling:
-    """How much any j points could lower the mean variance, at most."""
+    """Upper bound on the reduction of the mean variance by any j points."""
 
     parts: tuple["_Part", ...]
     total: float
     rounding: float
 
     def __call__(self, j: int) -> float:
-        """For j points; never more than all the variance there is."""
+        """The bound for j points; never more than the whole variance."""
         if j <= 0:
             return 0.0
         least = min(part.bound(j) for part in self.parts)
@@ -54,7 +54,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class _Part:
-    """One choice of Q: its Ritz values, what it misses, and how far it is from invariant."""
+    """One choice of Q: its Ritz values, the remainder, and how far it is from invariant."""
 
     ritz: Float[Tensor, " p1"]  # cumulative, from 0
     trace: float
@@ -62,7 +62,7 @@ class _Part:
     residual: Float[Tensor, " p1"]  # cumulative singular values, from 0
 
     def bound(self, j: int) -> float:
-        """For j points, in O(p): below r = j - p only the part outside grows."""
+        """The bound for j points, in O(p): below r = j - p only the part outside grows."""
         p = len(self.ritz) - 1
         r = torch.arange(max(0, j - p), j + 1)
         outside = torch.clamp(self.norm * r.double().sqrt(), max=self.trace)
@@ -74,7 +74,7 @@ class _Part:
 def ceiling(
     covariance: TestCovariance, k: int, *, guess: Float[Tensor, "q m"] | None = None
 ) -> Ceiling:
-    """The bound for every number of points, sharpest up to k.
+    """The bound for every number of points, tightest up to k.
 
     All eigenvalues up to m = 3,072, in O(m³); beyond, block iterations from `guess` (rows that
     should span the largest directions, such as the columns of the picks) in O(m² k) and 4 m k
@@ -88,8 +88,8 @@ def ceiling(
             values = torch.linalg.eigvalsh(covariance.dense()).flip(0).clamp(min=0)
         except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
             raise NotPositiveDefinite(
-                "expected points of similar size, got some so far from the others that their "
-                "covariance has no eigenvalues; scale the columns, or leave those points out"
+                "expected points of similar scale, got some so far from the others that their "
+                "covariance has no eigenvalues; scale the columns, or drop those points"
             ) from error
         exact = _Part(_cumulative(values), 0.0, 0.0, torch.zeros(m + 1, dtype=torch.float64))
         return Ceiling((exact,), total, rounding)
@@ -107,7 +107,7 @@ def ceiling(
     ritz, turn = ritz.flip(0), turn.flip(1)
     image = image @ turn
     residual = image - (q @ turn) * ritz
-    # What cancels below may be wrong by this much, which is added to stay on the safe side.
+    # Cancellation below may cause an error of this size, which is added to stay safe.
     squares = covariance.squares() + 4 * share * size_of**2
     sizes = sorted({size, max(1, 3 * size // 4), max(1, size // 2), max(1, size // 4)})
     parts = tuple(_part(ritz[:p], image[:, :p], residual[:, :p], total, squares) for p in sizes)
@@ -136,10 +136,10 @@ def certify(
     counts: Sequence[int] | None = None,
     most: int,
 ) -> Certificate:
-    """The certificate of every prefix, from a ceiling.
+    """The certificate of every prefix, from an upper bound.
 
-    `counts` are the numbers of points the same money could buy at most, where items have costs;
-    `most` is the number of points there are.
+    `counts` are the largest numbers of points that the same money could buy, if rows have costs;
+    `most` is the number of points.
     """
     sizes = range(1, len(left) + 1) if counts is None else counts
     falls = np.array([min(bound(j), start) for j in sizes])
@@ -155,7 +155,7 @@ def certify(
 
 
 def _fewest(bound: Callable[[int], float], fall: float, most: int) -> int:
-    """The smallest j whose ceiling reaches this fall; most + 1 where none does."""
+    """The smallest j whose bound reaches this fall; most + 1 if none does."""
     if fall <= 0:
         return 0
     low, high = 0, most + 1

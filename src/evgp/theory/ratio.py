@@ -1,14 +1,14 @@
 r"""How far the two kernels of a ReLU network are from proportional: $a_- \le K/\Theta \le a_+$.
 
 Theorem 1 of the paper rests on these constants. Ours come from interval arithmetic on the
-recursion itself, so they hold for any depth, weights and biases; the paper's printed ones are here
-too, to be compared. With $K^{(1)} = \sigma_w^2 \langle x, x' \rangle / d + \sigma_b^2$,
+recursion itself, so they hold for any depth, weights and biases; those of the paper are here too,
+for comparison. With $K^{(1)} = \sigma_w^2 \langle x, x' \rangle / d + \sigma_b^2$,
 
 $$ \frac{\Theta}{K} = 1 + \sum_{l=1}^{L} \frac{K^{(l)}}{K^{(L+1)}} \prod_{j=l}^{L} \sigma_w^2
    \dot K^{(j)} $$
 
-in which all but the first term are positive; the first is negative where points lie opposite each
-other, which the printed lower bound with bias overlooks. With one hidden layer that term outweighs
+in which all but the first term are positive; the first is negative for opposite points,
+which the printed lower bound with bias overlooks. With one hidden layer that term outweighs
 the others there, unless biases are as large as weights: $\Theta$ changes its sign, and no finite
 constants exist.
 """
@@ -22,11 +22,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from evgp._checks import flag, integer, number
-from evgp._errors import NetworkError
 from evgp._typing import Array
+from evgp.errors import NetworkError
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Dense, LeakyRelu, Network
-from evgp.theory._given import network_of, points
+from evgp.theory._inputs import network_of, points
 
 _ANGLES, _SIZES = 4000, 24  # cells of the correlation, and of each of both variances
 Interval = tuple[Float[Tensor, " c"], Float[Tensor, " c"]]
@@ -41,42 +41,42 @@ class Ratio:
 
 
 def measured_ratio(network: Network, x: Array) -> Ratio:
-    """The least and the largest K / Theta over all pairs of given points: O(n² (d + depth)).
+    """The smallest and largest K / Theta over all pairs of points: O(n² (d + depth)).
 
     >>> from evgp import mlp
-    >>> made = measured_ratio(mlp(b_std=0.0), torch.eye(3, dtype=torch.float64))
-    >>> round(made.low, 3), round(made.high, 3)
+    >>> ratio = measured_ratio(mlp(b_std=0.0), torch.eye(3, dtype=torch.float64))
+    >>> round(ratio.low, 3), round(ratio.high, 3)
     (0.333, 0.72)
     """
-    given, network = points(x, "x"), network_of(network)
-    k, theta = NNGP(network)(given), NTK(network)(given)
+    inputs, network = points(x, "x"), network_of(network)
+    k, theta = NNGP(network)(inputs), NTK(network)(inputs)
     if bool((theta <= 0).any()):
         return Ratio(-inf, inf)
-    found = k / theta
-    return Ratio(float(found.min()), float(found.max()))
+    ratios = k / theta
+    return Ratio(float(ratios.min()), float(ratios.max()))
 
 
 def ratio_bound(network: Network, sizes: tuple[float, float] = (1.0, 1.0)) -> Ratio:
-    """Bounds for all pairs of inputs whose mean squares lie within `sizes`, by interval arithmetic.
+    """Bounds for all pairs of inputs with mean squares within `sizes`, by interval arithmetic.
 
     Without bias, sizes do not matter. Cells of angle and size are enclosed one by one; a bound
     holds however coarse they are, and is close if they are fine. With one hidden layer and
-    small biases Theta changes its sign as points come to lie opposite each other: both ends are
+    small biases Theta changes its sign for points that are opposite each other: both ends are
     infinite.
 
     >>> from evgp import mlp
-    >>> made = ratio_bound(mlp(b_std=0.0))
-    >>> round(made.low, 3), round(made.high, 3)
+    >>> ratio = ratio_bound(mlp(b_std=0.0))
+    >>> round(ratio.low, 3), round(ratio.high, 3)
     (0.333, 1.266)
     """
     _relu(network_of(network))
     pair = sizes if isinstance(sizes, Sequence) and len(sizes) == 2 else (nan, nan)
     low, high = (
-        number(one, "sizes, two mean squares,", 0, 1e100, above=True, error=NetworkError)
-        for one in pair
+        number(size, "sizes, two mean squares,", 0, 1e100, above=True, error=NetworkError)
+        for size in pair
     )
     if low > high:
-        raise NetworkError(f"expected the least mean square first in sizes, got {low} and {high}")
+        raise NetworkError(f"expected the smaller mean square first, got {low} and {high}")
     edges = torch.linspace(-1, 1, _ANGLES + 1, dtype=torch.float64)
     low, high = (low, high) if _biased(network) else (1.0, 1.0)
     cells = 1 if high == low else _SIZES
@@ -104,7 +104,7 @@ def _enclosed(
     """Theta / K over all cells of the correlation, for variances within two intervals."""
     inner, outer = sqrt(first[0] * second[0]), sqrt(first[1] * second[1])
     lower, upper = edges[:-1], edges[1:]
-    # A covariance r sqrt(v v') is least at the largest variances where r is negative.
+    # A covariance r sqrt(v v') is smallest at the largest variances if r is negative.
     cov: Interval = (
         torch.where(lower < 0, lower * outer, lower * inner),
         torch.where(upper < 0, upper * inner, upper * outer),
@@ -150,12 +150,12 @@ def _product(theta: Interval, dot: Interval) -> Interval:
 
 
 def printed_ratio(depth: int, *, bias: bool) -> tuple[float, float]:
-    r"""The paper's bounds on $\Theta / K$ for ReLU scaled by $\sqrt2$, as printed, for L >= 2.
+    r"""The paper's bounds on $\Theta / K$ as printed, for ReLU scaled by $\sqrt2$ and L >= 2.
 
-    They are for its own recursion, with one activation more than the network has. With bias the
-    lower one is false for the true kernels at two hidden layers (`docs/theory.md`).
+    They are for the paper's recursion, with one activation more than the network has. With bias the
+    lower bound is wrong for the true kernels with two hidden layers (`docs/theory.md`).
 
-    >>> [round(one, 3) for one in printed_ratio(2, bias=True)]
+    >>> [round(bound, 3) for bound in printed_ratio(2, bias=True)]
     [1.058, 5.976]
     """
     depth = integer(depth, "depth", 2, 10_000, why="the hidden layers", error=NetworkError)

@@ -7,8 +7,8 @@ from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
 from evgp._checks import BYTES, finite, integer, number, numbers, one_of, seed_of, shown
-from evgp._errors import EvgpError
 from evgp._typing import Array
+from evgp.errors import BadArgument, EvgpError
 from evgp.nets import looks_up
 from evgp.training.losses import CrossEntropy, Loss, SquaredError
 
@@ -16,59 +16,58 @@ LOSSES = ("auto", "mse", "cross_entropy")
 OPTIMISERS = ("gd", "sgd", "adam")
 _MANY = 1_000_000  # members
 STEPS = 10**12
-_FLOAT32 = 1e30  # more, squared or divided by a little, is beyond what float32 holds
+_FLOAT32 = 1e30  # larger numbers overflow in float32 when squared
 
 
 class TrainingError(EvgpError, ValueError):
-    """Members cannot be trained on this, or have diverged."""
+    """Networks cannot be trained on this data, or training diverged."""
 
 
 def inputs(x: Array, dtype: torch.dtype, module: nn.Module) -> Tensor:
-    """Samples as a tensor; whole numbers stay whole where the network looks them up."""
+    """Samples as a tensor; integers stay integers if the network looks them up."""
     points = raw("x", x)
     if points.ndim < 2 or len(points) == 0:
-        raise TrainingError(
-            f"expected x of shape (points, features ...), at least one point; got "
-            f"{tuple(points.shape)}"
+        raise BadArgument.of(TrainingError)(
+            "x", "of shape (points, features ...), at least one point", str(tuple(points.shape))
         )
     if looks_up(module):
         return points.long()
-    made = points.to(dtype)
-    _finite("x", points, made)
-    return made
+    samples = points.to(dtype)
+    _finite("x", points, samples)
+    return samples
 
 
 def targets(y: Array, n: int, loss: str, dtype: torch.dtype) -> tuple[Tensor, Loss]:
     """Targets n x o with squared error, or n labels with cross-entropy."""
     one_of(loss, "loss", LOSSES, error=TrainingError)
-    given = raw("y", y)
-    if given.ndim not in (1, 2) or len(given) != n:
+    labels = raw("y", y)
+    if labels.ndim not in (1, 2) or len(labels) != n:
         raise TrainingError(
-            f"expected one target for each of {n} points, got y of shape {tuple(given.shape)}; "
+            f"expected one target for each of {n} points, got y of shape {tuple(labels.shape)}; "
             "give n numbers, n x outputs, or n labels"
         )
-    whole = not given.is_floating_point()
+    whole = not labels.is_floating_point()
     if loss == "mse" or (loss == "auto" and not whole):
-        values = given.to(dtype)
-        _finite("y", given, values)
+        values = labels.to(dtype)
+        _finite("y", labels, values)
         return (values[:, None] if values.ndim == 1 else values), SquaredError()
-    if not whole or given.ndim != 1:
-        kind = str(given.dtype).removeprefix("torch.")
+    if not whole or labels.ndim != 1:
+        kind = str(labels.dtype).removeprefix("torch.")
         raise TrainingError(
             f"expected labels as {n} whole numbers for cross_entropy, got {kind} of shape "
-            f"{tuple(given.shape)}; convert them, or use loss='mse'"
+            f"{tuple(labels.shape)}; convert them, or use loss='mse'"
         )
-    return given.long(), CrossEntropy()
+    return labels.long(), CrossEntropy()
 
 
 def outputs_match(outputs: Float[Tensor, "n o"], y: Shaped[Tensor, " l ..."], loss: Loss) -> None:
-    """Does the network have as many outputs as the targets ask for?"""
+    """Check that the network has as many outputs as the targets need."""
     have = outputs.shape[1]
     if isinstance(loss, SquaredError):
         if y.shape[1] != have:
             raise TrainingError(
-                f"expected a network with {y.shape[1]} outputs, as y has columns; got {have}; set "
-                "outputs= of the network, or give labels as whole numbers"
+                f"expected a network with {y.shape[1]} outputs, one per column of y; got {have}; "
+                "set outputs= of the network, or pass labels as integers"
             )
         return
     low, high = int(y.min()), int(y.max())
@@ -89,7 +88,7 @@ def settings(
     seed: object,
     **others: object,
 ) -> None:
-    """Numbers that make sense."""
+    """Check the settings of training."""
     one_of(optimiser, "optimiser", OPTIMISERS, error=TrainingError)
     integer(members, "members", 1, _MANY, error=TrainingError)
     integer(steps, "steps", 0, STEPS, error=TrainingError)
@@ -106,7 +105,7 @@ def settings(
     number(others["weight_decay"], "weight_decay", 0, _FLOAT32, error=TrainingError)
     if optimiser == "gd" and batch is not None:
         raise TrainingError(
-            f"expected no batch with optimiser='gd', which takes all points at each step; got "
+            f"expected no batch with optimiser='gd', which uses all points in each step; got "
             f"{batch}; use optimiser='sgd'"
         )
     if optimiser == "adam" and others.get("momentum"):
@@ -117,7 +116,7 @@ def settings(
 
 
 def stop_of(stop: Any) -> Any:
-    """When a member is done: at a loss, by a function, or at the end."""
+    """When a member is done: at a loss, by a function, or after all steps (None)."""
     if stop is None or (callable(stop) and not isinstance(stop, type | nn.Module)):
         return stop
     why = "a loss, or a function of outputs and y"
@@ -125,14 +124,14 @@ def stop_of(stop: Any) -> Any:
 
 
 def dtype_of(dtype: object) -> torch.dtype:
-    """The type that networks compute in."""
+    """The type that networks compute in, checked."""
     if not isinstance(dtype, torch.dtype) or dtype not in (torch.float32, torch.float64):
-        raise TrainingError(f"expected dtype torch.float32 or torch.float64, got {shown(dtype)}")
+        raise BadArgument.of(TrainingError)("dtype", "torch.float32 or torch.float64", shown(dtype))
     return dtype
 
 
 class Diverged(TrainingError):
-    """A loss is no number any more, or far beyond where it began; `lr` was too large a step."""
+    """A loss became NaN, infinite or far larger than at the start: `lr` was too large."""
 
     def __init__(self, member: int, step: int, lr: float) -> None:
         super().__init__(
@@ -141,23 +140,23 @@ class Diverged(TrainingError):
             "clip"
         )
         self.lr = lr
-        self._made_of = (member, step, lr)
+        self._arguments = (member, step, lr)
 
     def __reduce__(self) -> tuple[type["Diverged"], tuple[int, int, float]]:
-        return Diverged, self._made_of  # errors travel between processes
+        return Diverged, self._arguments  # errors travel between processes
 
 
 def raw(name: str, value: Array) -> Tensor:
-    """A tensor of what was given, as it is."""
-    made = numbers(value, name, error=TrainingError)
-    return made.clone() if made.is_inference() else made  # which has no part in gradients
+    """The value as a tensor, in its own type."""
+    tensor = numbers(value, name, error=TrainingError)
+    return tensor.clone() if tensor.is_inference() else tensor  # autograd needs a normal tensor
 
 
-def _finite(name: str, given: Tensor, value: Tensor) -> None:
-    finite(given, name, error=TrainingError)
+def _finite(name: str, original: Tensor, value: Tensor) -> None:
+    finite(original, name, error=TrainingError)
     if not bool(torch.isfinite(value).all()):
-        kind = str(value.dtype).removeprefix("torch.")
+        kind, largest = str(value.dtype).removeprefix("torch."), float(original.abs().max())
         raise TrainingError(
-            f"expected numbers in {name} that {kind} can hold, got {float(given.abs().max()):g}; "
+            f"expected numbers in {name} that {kind} can hold, got {largest:g}; "
             "scale them, or train with dtype=torch.float64"
         )

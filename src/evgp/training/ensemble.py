@@ -1,6 +1,7 @@
-"""Many trained members of one network."""
+"""The result of training: many members of one network."""
 
 import copy
+import warnings
 from dataclasses import dataclass, field
 
 import torch
@@ -11,16 +12,16 @@ from evgp._checks import BYTES, integer
 from evgp._machine import available_memory
 from evgp._typing import Array
 from evgp.training.checks import TrainingError, inputs
-from evgp.training.roads import Road
-from evgp.training.stack import Stack
+from evgp.training.gradients import Evaluator
+from evgp.training.members import Stack
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble:
     """Many initialisations of one network, trained at once; made by `evgp.train`.
 
-    `losses` are the training losses at the end, `steps` how many each member took, `lr` how large
-    they were.
+    `losses` are the final training losses, `steps` the number of steps of each member, and `lr` the
+    learning rate.
 
     >>> from evgp import mlp, train
     >>> x = torch.linspace(-1, 1, 5)[:, None]
@@ -35,16 +36,27 @@ class Ensemble:
     lr: float
     template: nn.Module = field(repr=False)
     stack: Stack = field(repr=False)
-    road: Road = field(repr=False)
-    sample: int = field(repr=False)  # bytes that one point takes in one member
+    evaluator: Evaluator = field(repr=False)
+    sample: int = field(repr=False)  # bytes of one point in one member
 
     @property
     def members(self) -> int:
-        """How many there are."""
+        """Number of members."""
         return self.stack.members
 
+    @property
+    def road(self) -> Evaluator:
+        """The former name of `evaluator`."""
+        warnings.warn(
+            "Ensemble.road is now Ensemble.evaluator; the old name will be removed in the next "
+            "release.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.evaluator
+
     def predict(self, x: Array, *, memory: int | None = None) -> Float[Tensor, "e n o"]:
-        """The outputs of every member; points go in blocks that fit `memory` bytes."""
+        """The outputs of every member; points go in blocks that fit into `memory` bytes."""
         points = inputs(x, self.stack.flat.dtype, self.template)
         if tuple(points.shape[1:]) != self.shape:
             raise TrainingError(
@@ -56,17 +68,19 @@ class Ensemble:
         room = available_memory() // 4 if memory is None else memory
         step = max(1, room // max(1, 2 * self.members * self.sample))
         with torch.no_grad():
-            parts = [self.road.outputs(self.stack, block) for block in torch.split(points, step)]
+            parts = [
+                self.evaluator.outputs(self.stack, block) for block in torch.split(points, step)
+            ]
         return torch.cat(parts, 1)
 
     def module(self, member: int) -> nn.Module:
-        """One member as a plain torch module of its own."""
+        """One member as a separate torch module."""
         member = integer(member, "member", 0, self.members - 1, error=TrainingError)
-        made = copy.deepcopy(self.template)
-        places = {**dict(made.named_parameters()), **dict(made.named_buffers())}
+        module = copy.deepcopy(self.template)
+        places = {**dict(module.named_parameters()), **dict(module.named_buffers())}
         for name, values in self.stack.everything().items():
             places[name].data.copy_(values[member])
-        return made
+        return module
 
     def __len__(self) -> int:
         return self.members

@@ -1,4 +1,4 @@
-"""What members are trained on: a value for each, and its slope in their outputs."""
+"""Losses: a value for each member, and its derivative with respect to the outputs."""
 
 from typing import Protocol, runtime_checkable
 
@@ -14,12 +14,12 @@ class Loss(Protocol):
     def both(
         self, outputs: Float[Tensor, "e n o"], y: Shaped[Tensor, " n ..."]
     ) -> tuple[Float[Tensor, " e"], Float[Tensor, "e n o"]]:
-        """The value of each member, and its derivative in the outputs."""
+        """The value for each member, and its derivative with respect to the outputs."""
         ...
 
 
 class SquaredError:
-    r"""$L = \frac{1}{n o} \sum (f - y)^2$, as torch's `MSELoss`.
+    r"""$L = \frac{1}{n o} \sum (f - y)^2$, like torch's `MSELoss`.
 
     >>> value, slope = SquaredError().both(torch.zeros(1, 2, 1), torch.tensor([[1.0], [3.0]]))
     >>> value.tolist(), slope.flatten().tolist()
@@ -35,7 +35,7 @@ class SquaredError:
 
 
 class CrossEntropy:
-    r"""$L = -\frac1n \sum_i \log p_{y_i}(x_i)$ with $p$ the softmax, as torch's.
+    r"""$L = -\frac1n \sum_i \log p_{y_i}(x_i)$ with $p$ the softmax, like torch's.
 
     >>> value, slope = CrossEntropy().both(torch.zeros(1, 1, 2), torch.tensor([0]))
     >>> round(float(value), 4), slope.flatten().tolist()

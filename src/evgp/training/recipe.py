@@ -1,4 +1,4 @@
-"""How networks are trained: everything that `train` asks for but the data."""
+"""Recipes: all arguments of `train` except the data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,18 +15,18 @@ from evgp._typing import Array
 from evgp.nets import check_source
 from evgp.training.checks import STEPS, Diverged, TrainingError
 from evgp.training.ensemble import Ensemble
-from evgp.training.fresh import Source, fresh
+from evgp.training.members import Source, initialised
 from evgp.training.train import train
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A network, and the settings of `train` that it is trained with.
+    """A network, and the settings of `evgp.train` to train it with.
 
-    `members`, `seed` and `progress` are asked for at each call. `epochs` count passes over the
-    points, however many there are, in place of `steps`. Where training diverges, as on far
-    outliers, it begins again with a quarter of the step size, up to `gentler` times; the ensemble
-    says which it was.
+    `members`, `seed` and `progress` are arguments of each call. `epochs`, passes over the points,
+    may replace `steps`. If training diverges, as with far outliers, it starts again with a quarter
+    of the learning rate, up to `gentler` times; the ensemble
+    has the rate that was used.
 
     >>> from evgp import mlp
     >>> recipe = Recipe(mlp(1, 16), {"lr": 0.1, "steps": 5})
@@ -49,7 +49,7 @@ class Recipe:
             raise TrainingError(f"expected settings of evgp.train, got {shown(unknown[0])}")
         if wrong := [name for name in ("members", "seed", "progress") if name in self.settings]:
             raise TrainingError(
-                f"expected settings that all trainings share, got {', '.join(wrong)}; give "
+                f"expected settings that all trainings share, got {', '.join(wrong)}; pass "
                 f"{wrong[0]}= when the recipe is called"
             )
 
@@ -63,7 +63,7 @@ class Recipe:
         progress: Progress | bool | None = None,
         **other: Any,
     ) -> Ensemble:
-        """Members trained on these points; `other` settings take the place of the recipe's."""
+        """Members trained on these points; `other` settings override those of the recipe."""
         settings = {**self.settings, **other}
         if self.epochs is not None and "steps" not in other and len(x) > 0:
             batch = settings.get("batch") or (32 if settings.get("optimiser") == "sgd" else len(x))
@@ -80,7 +80,7 @@ class Recipe:
         raise AssertionError
 
     def untrained(self, shape: tuple[int, ...], *, seed: int = 0, member: int = 0) -> nn.Module:
-        """One member before training, as `__call__` would start from it.
+        """One member before training, as a call with the same seed would start from it.
 
         >>> from evgp import mlp
         >>> Recipe(mlp(1, 16)).untrained((3,))(torch.eye(3)).shape
@@ -88,19 +88,19 @@ class Recipe:
         """
         seed = seed_of(seed, error=TrainingError)
         member = integer(member, "member", 0, error=TrainingError)
-        return fresh(self.network, shape, seed, member).to(
+        return initialised(self.network, shape, seed, member).to(
             self.settings.get("dtype", torch.float32)
         )
 
 
-def by_the_paper(network: Source, *, classes: int = 0, resnet: bool = False) -> Recipe:
-    """As the authors trained: gradient descent for numbers, SGD for classes.
+def paper_recipe(network: Source, *, classes: int = 0, resnet: bool = False) -> Recipe:
+    """The training of the paper: gradient descent for numbers, SGD for classes.
 
-    Hemachandra et al., ICML 2023: step 0.01 and 1,000 passes over all points for a regression;
-    step 0.1 with batches of 32, weight decay 5e-4 and gradients clipped at 5 for 100 passes for a
-    classification, or with momentum 0.9, batches of 256 and weight decay 1e-4 for a ResNet18
-    (`resnet`). What they did where training diverges is not said; here the step is divided by
-    four until it does not.
+    Hemachandra et al., ICML 2023: learning rate 0.01 and 1,000 steps on all points for regression;
+    for classification 100 epochs with learning rate 0.1, batches of 32, weight decay 5e-4 and
+    gradients clipped at 5, or with momentum 0.9, batches of 256 and weight decay 1e-4 for ResNet18
+    (`resnet`). The paper does not say what happens if training diverges; here the learning rate is
+    divided by four until it does not.
     """
     if not classes:
         return Recipe(network, {"optimiser": "gd", "lr": 0.01, "steps": 1000}, gentler=5)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from evgp._executor import Progress
 from evgp._progress import reporting
 from evgp._typing import Array
-from evgp.nets import check_source, steady_outputs
+from evgp.nets import check_source, deterministic_outputs
 from evgp.training.checks import (
     Diverged,
     dtype_of,
@@ -21,12 +21,10 @@ from evgp.training.checks import (
     targets,
 )
 from evgp.training.ensemble import Ensemble
-from evgp.training.fresh import Source, fit_for_training, fresh
-from evgp.training.groups import Groups, Tell
-from evgp.training.roads import road_for, sample_bytes
-from evgp.training.rules import Adam, Descent
-from evgp.training.run import Run, Stop
-from evgp.training.stack import Stack
+from evgp.training.gradients import evaluator_for, sample_bytes
+from evgp.training.members import Source, Stack, check_trainable, initialised
+from evgp.training.optimisers import Adam, GradientDescent
+from evgp.training.run import Groups, Report, Run, Stop
 
 
 def train(
@@ -53,63 +51,113 @@ def train(
 
     $$ \theta_e \leftarrow \theta_e - \eta \nabla L(\theta_e), \qquad e = 1 \ldots E $$
 
-    Each member is what it would be if it were trained alone, to rounding. Members differ by their
-    initialisation only: mini-batches come in one seeded order for all. `network` is a description,
-    a torch module (its layers are drawn anew, what is frozen is kept), or a function that makes
-    one. Floats in `y` are fitted by mean squared error, whole numbers are classes for
-    cross-entropy. "gd" takes all points at each step, "sgd" batches of 32 unless `batch` says
-    otherwise; weight decay is added to the gradient, after each member's own is clipped to the
-    norm `clip`. A member whose loss reaches `stop`, or for which `stop(outputs, y)` is true, is
-    done; that is looked at before each step, and with batches before each pass over the points.
-    O(members x steps x batch x parameters); working space stays within about `memory` bytes (a
-    quarter of what is free), by training some members after others.
+    Each member is, up to rounding, what it would be if trained alone. Members only differ in their
+    initialisation: mini-batches come in the same order for all. O(members x steps x batch x
+    parameters).
 
+    Parameters
+    ----------
+    network : torch.nn.Module, description or callable
+        A description such as `evgp.mlp()`, a module (initialised again for each member; frozen
+        parameters are kept), or a function without arguments that makes a module.
+    x : array or tensor, shape (n, ...)
+        Inputs.
+    y : array or tensor, shape (n,) or (n, outputs)
+        Targets: floats, or classes as integers from 0.
+    members : int
+        Number of networks.
+    loss : {"auto", "mse", "cross_entropy"}
+        "auto" is mean squared error for floats and cross-entropy for integers.
+    optimiser : {"gd", "sgd", "adam"}
+        "gd" uses all points in each step, "sgd" batches of 32 unless `batch` is set.
+    lr : float
+        Learning rate.
+    steps : int
+        Maximum number of steps.
+    batch : int, optional
+        Points in a batch, by default all of them ("gd", "adam") or 32 ("sgd").
+    momentum, weight_decay : float
+        As in `torch.optim`; weight decay is added to the gradient, after clipping.
+    clip : float, optional
+        Maximum norm of each member's gradient.
+    stop : float or callable, optional
+        A member is done when its loss reaches this number, or when `stop(outputs, y)` is true for
+        it. Checked before each step, and with batches before each pass over the points.
+    dtype : torch.dtype
+        torch.float32 or torch.float64.
+    memory : int, optional
+        Bytes of working space, by default a quarter of the free memory; members that do not fit are
+        trained later.
+    seed : int
+        Seed of initialisations and batches.
+    progress : callable or bool, optional
+        True shows a bar; a function is called with (stage, done, total).
+
+    Returns
+    -------
+    evgp.training.Ensemble
+
+    Raises
+    ------
+    evgp.training.TrainingError
+        If an argument is wrong, or a loss diverges.
+
+    Examples
+    --------
     >>> from evgp import mlp
     >>> x = torch.eye(3)
     >>> train(mlp(width=64), x, torch.tensor([1.0, 2.0, 3.0]), members=4, lr=0.5).members
     4
     """
-    settings(
-        members, optimiser, lr, steps, batch,
-        seed=seed, momentum=momentum, weight_decay=weight_decay, clip=clip, memory=memory,
-    )  # fmt: skip
+    settings(members, optimiser, lr, steps, batch, seed=seed, momentum=momentum,
+             weight_decay=weight_decay, clip=clip, memory=memory)  # fmt: skip
     stop, dtype = stop_of(stop), dtype_of(dtype)
     lr, momentum, weight_decay = float(lr), float(momentum), float(weight_decay)
     members, steps, seed = int(members), int(steps), int(seed)
     clip = None if clip is None else float(clip)
-    memory, batch = (None if one is None else int(one) for one in (memory, batch))
+    memory, batch = (None if value is None else int(value) for value in (memory, batch))
     check_source(network)
-    given = raw("x", x)
-    shape = tuple(given.shape[1:])
+    values = raw("x", x)
+    shape = tuple(values.shape[1:])
 
     def make(member: int) -> nn.Module:
-        return fresh(network, shape, seed, member).to(dtype)
+        return initialised(network, shape, seed, member).to(dtype)
 
     template = make(0)
-    fit_for_training(template)
-    points = inputs(given, dtype, template)
+    check_trainable(template)
+    points = inputs(values, dtype, template)
     goals, measure = targets(y, len(points), loss, dtype)
-    outputs_match(steady_outputs(template, points[:2]), goals, measure)
-    batch = 32 if batch is None and optimiser == "sgd" else batch
-    batch = None if batch is None or batch >= len(points) else batch
-    sample, road = sample_bytes(template, points), road_for(template, points)
+    outputs_match(deterministic_outputs(template, points[:2]), goals, measure)
+    batch = _batch_of(batch, optimiser, len(points))
+    sample, evaluator = sample_bytes(template, points), evaluator_for(template, points)
     adam, rows = optimiser == "adam", batch or len(points)
     kept = 2 if adam else int(momentum > 0)
     groups = Groups.of(
-        road, template, members=members, rows=rows, sample=sample, kept=kept, memory=memory
+        evaluator, template, members=members, rows=rows, sample=sample, kept=kept, memory=memory
     )
     stack = Stack.gathered(make, members, template)
 
-    def work(ids: Tensor, tell: Tell) -> Tensor:
-        own = copy.deepcopy(road)  # a module must not be called from two threads at once
+    def work(ids: Tensor, report: Report) -> Tensor:
+        own = copy.deepcopy(evaluator)  # a module must not be called from two threads at once
         run = Run(own, measure, points, goals, steps, batch, lr, clip, stop, seed)
-        rule = Adam(lr, weight_decay) if adam else Descent(lr, momentum, weight_decay)
-        return run.train_(stack, ids, rule, tell)
+        method = Adam(lr, weight_decay) if adam else GradientDescent(lr, momentum, weight_decay)
+        return run.train_(stack, ids, method, report)
 
-    with reporting(progress) as report:
-        taken = groups.each(work, steps, report)
-    made = Ensemble(torch.zeros(members), taken, shape, lr, template, stack, road, sample)
-    losses, _ = measure.both(made.predict(points, memory=memory), goals)
+    with reporting(progress) as show:
+        taken = groups.each(work, steps, show)
+    ensemble = Ensemble(torch.zeros(members), taken, shape, lr, template, stack, evaluator, sample)
+    losses, _ = measure.both(ensemble.predict(points, memory=memory), goals)
+    _check_converged(losses, taken, lr)
+    return replace(ensemble, losses=losses)
+
+
+def _batch_of(batch: int | None, optimiser: str, points: int) -> int | None:
+    """Return the number of points in a batch; None for all of them."""
+    if batch is None and optimiser == "sgd":
+        batch = 32
+    return None if batch is None or batch >= points else batch
+
+
+def _check_converged(losses: Tensor, taken: Tensor, lr: float) -> None:
     for lost in (~torch.isfinite(losses)).nonzero()[:1, 0].tolist():
         raise Diverged(lost, int(taken[lost]), lr)
-    return replace(made, losses=losses)

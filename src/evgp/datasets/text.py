@@ -1,0 +1,203 @@
+"""Columns of free text: recognised, and replaced by a column of vectors."""
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float
+
+from evgp._executor import Progress, silent
+from evgp._reading import check_memory
+from evgp.datasets.columns import counted, is_category, shown, to_objects, to_text
+from evgp.datasets.embedding import embedded, key_of
+from evgp.datasets.encode import Encoder
+from evgp.datasets.tables import Table
+from evgp.datasets.vectors import is_vector
+from evgp.embedders import Embedder, Tfidf, embedder_of
+from evgp.errors import DatasetError, DataWarning, UnusableColumn, quoted
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+# A character of a script that is written without spaces.
+_SOLID = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
+)
+_SEVERAL = 3  # words in an average text
+_LOOKED_AT = 1_000  # distinct texts whose words are counted
+_BEGIN = 2_000  # characters of each that are looked at
+
+
+def is_free_text(cells: pa.ChunkedArray, most: int) -> bool:
+    """Whether a column holds many distinct values of several words.
+
+    Many are more than `most`, the maximum of a categorical column, or than half of the rows.
+
+    >>> is_free_text(pa.chunked_array([["the cat sat down", "a dog ran off"]]), most=50)
+    True
+    >>> is_free_text(pa.chunked_array([["A. Miller", "B. Smith"]]), most=50)
+    False
+    """
+    if not is_category(cells.type) or pa.types.is_boolean(cells.type):
+        return False
+    values = [text for text in dict.fromkeys(to_objects(to_text(cells))) if text]
+    if len(values) < 2 or len(values) <= min(most, len(cells) // 2):
+        return False
+    looked_at = [text[:_BEGIN] for text in values[:: -(-len(values) // _LOOKED_AT)]]
+    return sum(map(_words, looked_at)) >= _SEVERAL * len(looked_at)
+
+
+def _words(text: str) -> float:
+    solid = len(_SOLID.findall(text))
+    return len(_WORD.findall(_SOLID.sub(" ", text) if solid else text)) + solid / 2
+
+
+def text_columns(
+    table: Table,
+    wanted: Sequence[str],
+    left_out: Sequence[str],
+    most: int,
+    embed: object = None,
+) -> tuple[str, ...]:
+    """Return the columns to embed: those that were named, or the only column of free text.
+
+    Next to a column of lists, free text is not embedded unless it was named.
+    """
+    for name in wanted:
+        column = table.column(name)
+        if not is_category(column.type) or pa.types.is_boolean(column.type):
+            raise UnusableColumn(table.source, name, "text", str(column.type), "check text=")
+        if name in left_out:
+            raise DatasetError(
+                f"{table.source}: expected text={name!r} as a feature, got it left out by id=, "
+                "drop=, costs= or column= too; name it once"
+            )
+    if wanted:
+        return tuple(wanted)
+    names = [name for name in table.names if name not in left_out]
+    if embed is None and any(is_vector(table.column(name).type) for name in names):
+        return ()
+    free = [name for name in names if is_free_text(table.column(name), most)]
+    if len(free) > 1:
+        both = ",".join(free)
+        raise DatasetError(
+            f"{table.source}: expected at most one column of free text, got {len(free)} "
+            f"({quoted(free)}); choose with text={free[0]!r}, embed them together with "
+            f"text={both!r}, or leave the others out with drop="
+        )
+    if embed is not None and not free:
+        raise DatasetError(
+            f"{table.source}: expected a column of free text for embed=, got none among "
+            f"{quoted(names)}; name it with text="
+        )
+    return tuple(free)
+
+
+@dataclass(frozen=True, eq=False)
+class TextColumns:
+    """Columns of text that are embedded together; the vectors take the place of the first."""
+
+    names: tuple[str, ...]
+    embedder: Embedder
+
+    @classmethod
+    def learn(cls, table: Table, names: Sequence[str], embed: object) -> "TextColumns":
+        """Return the columns with their embedder, which may learn from the texts of the table."""
+        embedder = embedder_of("tfidf" if embed is None else embed, "text")
+        if isinstance(embedder, Tfidf):
+            return cls(tuple(names), embedder.fit(texts_of(table, names)))
+        return cls(tuple(names), embedder)
+
+    def replaced(self, table: Table, progress: Progress = silent) -> tuple[Table, list[str]]:
+        """Return the table with vectors in place of the texts, and notes on the texts."""
+        texts = texts_of(table, self.names)
+        keys = [key_of(text.encode("utf-8", "surrogatepass")) for text in texts]
+        result = embedded(
+            self.embedder,
+            keys,
+            lambda rows: [texts[row] for row in rows],
+            size=lambda row: len(texts[row]),
+            progress=progress,
+            source=table.source,
+        )
+        where = f"column {self.names[0]!r}" if len(self.names) == 1 else f"columns {self._all}"
+        notes = []
+        empty = [row for row, text in enumerate(texts) if not text]
+        if empty:
+            count = f"{len(empty):,} of {counted(len(texts), 'text')}"
+            equal = f"is empty ({shown(empty)})"
+            if len(empty) > 1:
+                equal = f"are empty ({shown(empty)}) and count as equal"
+            notes.append(f"{where}: {count} {equal}")
+        if cut := int(result.cut.sum()):
+            count = f"{cut:,} of {counted(len(texts), 'text')}"
+            be = "was" if cut == 1 else "were"
+            notes.append(
+                f"{where}: {count} {be} cut at {self.embedder.limit()}, where "
+                f"{self.embedder.name} stops reading"
+            )
+        return self._with(table, result.x), notes
+
+    @property
+    def _all(self) -> str:
+        return quoted(self.names)
+
+    def described(self, width: int, chosen: bool) -> str:
+        """Return the note on how the texts are used; `chosen` says that the user named them."""
+        what = f"column {self._all}" if len(self.names) == 1 else f"columns {self._all}, joined"
+        free = "" if chosen else " of free text"
+        more = "" if chosen else "; text= names the columns of text, embed= another embedder"
+        return f"{what}{free}: embedded by {self.embedder.name} ({width:,} numbers each){more}"
+
+    def _with(self, table: Table, x: Float[np.ndarray, "n d"]) -> Table:
+        flat = pa.array(np.ascontiguousarray(x).reshape(-1))
+        column = pa.FixedSizeListArray.from_arrays(flat, x.shape[1])
+        place = table.data.schema.get_field_index(self.names[0])
+        data = table.data.set_column(place, self.names[0], column)
+        return Table(data.drop_columns(list(self.names[1:])), table.source)
+
+
+@dataclass(frozen=True)
+class TextEncoder(Encoder):
+    """An encoder for tables with columns of text, which it embeds as those of the pool."""
+
+    texts: TextColumns = field(kw_only=True)
+
+    @classmethod
+    def of(cls, encoder: Encoder, texts: TextColumns) -> "TextEncoder":
+        """Return an encoder of tables in which the texts are still texts."""
+        parts = {part.name: getattr(encoder, part.name) for part in fields(encoder)}
+        return cls(**parts, texts=texts)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Names of the columns that must be read from a CSV file as text."""
+        return (*super().words, *self.texts.names)
+
+    def transform(self, table: Table) -> Float[np.ndarray, "n d"]:
+        """Encode a table whose texts are still texts."""
+        vectors, notes = self.texts.replaced(table)
+        for note in notes:
+            warnings.warn(f"{table.source}: {note}", DataWarning, stacklevel=2)
+        return super().transform(vectors)
+
+
+def texts_of(table: Table, names: Sequence[str]) -> list[str]:
+    """Return the texts of some columns, joined by line breaks; a missing text is empty.
+
+    >>> texts_of(Table(pa.table({"a": ["x", None], "b": [" y", "z "]}), "two.csv"), ["a", "b"])
+    ['x\\ny', 'z']
+    """
+    columns = []
+    for name in names:
+        cells = table.column(name)
+        if not is_category(cells.type):
+            # A column without any text is read from a CSV file as numbers or nothing.
+            if not pa.types.is_null(cells.type):
+                raise UnusableColumn(table.source, name, "text", str(cells.type), "check text=")
+            columns.append([""] * len(cells))
+            continue
+        check_memory(2 * cells.nbytes, table.source)
+        columns.append([(text or "").strip() for text in to_objects(to_text(cells))])
+    return ["\n".join(part for part in parts if part) for parts in zip(*columns, strict=True)]

@@ -1,1 +1,0 @@
-"""The round trip with Label Studio: tasks out, annotations in, and an ML backend."""

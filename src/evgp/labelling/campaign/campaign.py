@@ -1,0 +1,443 @@
+"""A labelling campaign: people label what EV-GP picks, round after round."""
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Shaped
+
+from evgp._checks import seed_of, words
+from evgp._executor import Progress, silent
+from evgp._linalg import standardised
+from evgp.architectures import candidates, choose
+from evgp.datasets import ArrayCode, ReadOptions
+from evgp.datasets.scaling import scale_of
+from evgp.errors import BadArgument, CampaignError, Conflict, UnknownName, UnreadableFile
+from evgp.labelling.campaign.checks import (
+    check_network,
+    checked_classes,
+    checked_name,
+    checked_person,
+    checked_value,
+)
+from evgp.labelling.campaign.events import KINDS, Answered, Created, Kind, Picked, Undone, Value
+from evgp.labelling.campaign.journal import Entry, Journal, NewEvent
+from evgp.labelling.campaign.source import (
+    Source,
+    checksum,
+    encoded,
+    image_scaling,
+    open_source,
+    stored,
+    stored_array,
+)
+from evgp.labelling.campaign.state import State, StateBuilder, fold
+from evgp.nets import Network, mlp
+from evgp.selection import pick
+
+SUFFIX = ".evgp"
+_MIN_LABELS = 10  # before they choose the network
+
+
+@dataclass(frozen=True)
+class Item:
+    """A row to label: its number, its name, and its rank among all picks, from 1."""
+
+    row: int
+    name: str
+    rank: int
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """An answer that is on disk; `repeated` if it had been saved before."""
+
+    number: int
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class Submission:
+    """An answer to save, with a key that makes sending it twice harmless."""
+
+    row: int | str
+    who: str
+    key: str
+    kind: Kind = "label"
+    value: Value | None = None
+
+
+class Campaign:
+    """One SQLite file, and next to it the encoded pool in a file named by a hash of its content.
+
+    Every change is an event that is added to the file before it is acknowledged. The state is
+    folded from the events: the same events give the same state and the same picks.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._builder = StateBuilder()
+        self._lock = threading.Lock()
+        self._source: Source | None = None
+        self._scale: ArrayCode | None = None
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        pool: str | Path,
+        *,
+        id: str | None = None,
+        classes: Sequence[str] = (),
+        number: bool = False,
+        drop: Sequence[str] = (),
+        impute: bool = False,
+        network: Mapping[str, Any] | None = None,
+        choose_network: bool = False,
+        scale: str | None = "auto",
+        text: str | Sequence[str] = (),
+        embed: str | None = None,
+        seed: int = 0,
+    ) -> "Campaign":
+        """Create a campaign on a table or a folder of images, for `classes` or for a `number`.
+
+        `network` are arguments of `evgp.mlp`; with `choose_network` the labels so far choose the
+        network in each round (EV-GP+MS); `scale`, `text` and `embed` are those of `evgp.pick`.
+        O(rows) time and memory: the pool is encoded once.
+        """
+        file, pool_path = campaign_path(path), Path(pool)
+        names = checked_classes(classes, number)
+        seed_of(seed)
+        check_network(network or {})
+        if file.exists():
+            raise CampaignError(f"{file} exists already; choose another name for the campaign")
+        digest = checksum(pool_path)
+        text = words(text, "text", error=CampaignError)
+        source = open_source(pool_path, id=id, text=text)
+        scale = scale_of(scale, error=CampaignError)
+        how = ReadOptions(id=id, drop=drop, impute=impute, scale=scale, text=text, embed=embed)
+        x = encoded(source, how)
+        first = Created(
+            pool=os.path.relpath(pool_path.resolve(), file.resolve().parent),
+            checksum=digest,
+            array="",
+            rows=len(source),
+            id=id,
+            classes=names,
+            settings={
+                "drop": list(drop),
+                "impute": impute,
+                "network": dict(network or {}),
+                "choose_network": choose_network,
+                "scale": scale,
+                "seed": seed,
+                **({"text": list(text)} if text else {}),
+                **({"embed": embed} if embed is not None else {}),
+            },
+        )
+        with stored(_arrays(file), x) as array:
+            return cls(Journal.create(file, replace(first, array=array)))
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Campaign":
+        """Open a campaign; raises if its file is damaged or newer, or if the pool has changed."""
+        campaign = cls(Journal.open(campaign_path(path)))
+        try:
+            check_network(campaign.created.settings["network"])
+            campaign.check_pool()
+        except BaseException:
+            campaign.close()
+            raise
+        return campaign
+
+    @property
+    def path(self) -> Path:
+        """The campaign file."""
+        return self._journal.path
+
+    @property
+    def state(self) -> State:
+        """The state after all events so far, including those of other processes."""
+        entries = self._journal.events()
+        with self._lock:
+            self._builder.add(entries[self._builder.count :])
+            return self._builder.state
+
+    @property
+    def created(self) -> Created:
+        """The event that created the campaign."""
+        return self.state.created
+
+    @property
+    def pool_path(self) -> Path:
+        """The path of the pool."""
+        return self.path.resolve().parent / self.created.pool
+
+    @property
+    def source(self) -> Source:
+        """The rows for people to read; opened when first needed."""
+        if self._source is None:
+            created = self.created
+            text = created.settings.get("text", ())
+            self._source = open_source(self.pool_path, id=created.id, rows=created.rows, text=text)
+        return self._source
+
+    def check_pool(self) -> None:
+        """Raise if the pool has changed since the campaign was created."""
+        if checksum(self.pool_path) != self.created.checksum:
+            raise UnreadableFile.of(CampaignError)(
+                str(self.pool_path),
+                f"the pool has changed since {self.path.name} was created, so labels may not "
+                "belong to its rows",
+                "restore the file, or create a new campaign",
+            )
+
+    def log(self) -> Sequence[Entry]:
+        """All events in order."""
+        return self._journal.events()
+
+    def next(self, k: int, *, progress: Progress = silent) -> list[Item]:
+        """The next k rows to label: those that are waiting already, then new picks.
+
+        New picks take labelled and waiting rows into account, and leave out those that were
+        skipped. Costs as much as `evgp.pick`.
+        """
+        if k < 1:
+            raise CampaignError(f"expected at least 1 row, got {k}")
+        while True:
+            state = self.state
+            waiting = state.pending
+            free = self.created.rows - len({*state.picked, *state.verdicts})
+            missing = min(k - len(waiting), free)
+            if missing <= 0:
+                return self._items(waiting[:k])
+            round = f"round {len(state.rounds) + 1}", self._pick(state, missing, progress)
+            try:
+                self._journal.add(partial(_only, round))
+            except Conflict:  # another process has picked this round meanwhile
+                continue
+            return self._items(self.state.pending[:k])
+
+    def answer(
+        self,
+        row: int | str,
+        kind: Kind = "label",
+        value: Value | None = None,
+        *,
+        who: str = "me",
+        key: str | None = None,
+    ) -> Receipt:
+        """Answer for a row (its number, or its name): with a label, "skip" or "unsure".
+
+        The answer is on disk when this returns. With the same `key` the same answer is saved only
+        once, however often it is sent; another answer with that key is a `Conflict`.
+        """
+        return self.answers([(row, kind, value)], who=who, keys=None if key is None else [key])[0]
+
+    def answers(
+        self,
+        answers: Sequence[tuple[int | str, Kind, Value | None]],
+        *,
+        who: str = "me",
+        keys: Sequence[str] | None = None,
+    ) -> list[Receipt]:
+        """Save several answers of one person: all of them, or none."""
+        person = checked_person(who)
+        events = [self.event(row, kind, value, person) for row, kind, value in answers]
+        named = (
+            [None] * len(events) if keys is None else [checked_name(key, "a key") for key in keys]
+        )
+        before = 0
+
+        def decide(entries: Sequence[Entry]) -> list[NewEvent]:
+            nonlocal before
+            before = len(entries)
+            return [
+                (f"answer {key}" if key is not None else f"new {len(entries) + i}", event)
+                for i, (key, event) in enumerate(zip(named, events, strict=True))
+            ]
+
+        added = self._journal.add(decide)
+        return [Receipt(entry.number, entry.number <= before) for entry in added]
+
+    def submit(self, submissions: Sequence[Submission]) -> list[Receipt | CampaignError]:
+        """Save answers of several people in one transaction; each gets a receipt or an error.
+
+        When this returns, all answers with a receipt are on disk. If the disk is full or the file
+        fails, this raises and nothing is saved.
+        """
+        events: dict[int, NewEvent] = {}
+        results: dict[int, Receipt | CampaignError] = {}
+        for i, submission in enumerate(submissions):
+            try:
+                person = checked_person(submission.who)
+                event = self.event(submission.row, submission.kind, submission.value, person)
+                events[i] = f"answer {checked_name(submission.key, 'a key')}", event
+            except CampaignError as error:
+                results[i] = error
+        added = self._journal.add_each(list(events.values())) if events else []
+        for i, entry in zip(events, added, strict=True):
+            results[i] = (
+                entry if isinstance(entry, Conflict) else Receipt(entry[0].number, entry[1])
+            )
+        return [results[i] for i in range(len(submissions))]
+
+    def add(self, decide: Callable[[Sequence[Entry]], Sequence[NewEvent]]) -> list[Entry]:
+        """Decide what to add from all events so far, and add it, in one transaction."""
+        return self._journal.add(decide)
+
+    def undo(self, who: str = "me", *, key: str | None = None) -> Answered:
+        """Undo the latest answer of a person that was not undone yet; returns it."""
+        person = checked_person(who)
+        undone: list[Answered] = []
+
+        def decide(entries: Sequence[Entry]) -> list[NewEvent]:
+            if key is not None:
+                before = [entry for entry in entries if entry.key == f"undo {key}"]
+                if before and isinstance(before[0].event, Undone):
+                    number = before[0].event.of
+                    original = entries[number - 1].event
+                    assert isinstance(original, Answered)
+                    undone.append(original)
+                    return [(before[0].key, Undone(number, person))]
+            standing = fold(entries).standing
+            mine = [number for number, answer in standing.items() if answer.who == person]
+            if not mine:
+                raise CampaignError(f"{person} has no answer to undo")
+            undone.append(standing[mine[-1]])
+            name = f"undo {key}" if key is not None else f"new {len(entries)}"
+            return [(name, Undone(mine[-1], person))]
+
+        self._journal.add(decide)
+        return undone[-1]
+
+    def labelled(self) -> tuple[list[int], list[Value]]:
+        """Labelled rows, and their labels."""
+        labels = self.state.labels
+        return list(labels), list(labels.values())
+
+    def network(self) -> tuple[str, Network]:
+        """The network for the next picks, with its name: "given", or what the labels choose."""
+        settings = self.created.settings
+        configured = mlp(**settings["network"])
+        rows, y = self.targets()
+        if not settings["choose_network"] or len(rows) < _MIN_LABELS:
+            return "given", configured
+        choice = choose(
+            candidates(), self.points(rows), y, standardise=False, seed=settings["seed"]
+        )
+        return choice.chosen.name, choice.network
+
+    def targets(self) -> tuple[list[int], torch.Tensor]:
+        """Labelled rows, and their labels as numbers: standardised, or class indices."""
+        rows, values = self.labelled()
+        classes = self.created.classes
+        if classes:
+            return rows, torch.tensor([classes.index(str(value)) for value in values])
+        y = torch.tensor([float(value) for value in values], dtype=torch.float64)
+        return rows, standardised(y) if rows else y
+
+    def x(self) -> Shaped[np.ndarray, " n *d"]:
+        """The encoded rows."""
+
+        def encode() -> Shaped[np.ndarray, " n *d"]:
+            self.check_pool()
+            options = self.created.settings
+            how = ReadOptions(
+                id=self.created.id,
+                drop=tuple(options["drop"]),
+                impute=options["impute"],
+                scale=self.scale,
+                text=options.get("text", ()),
+                embed=options.get("embed"),
+            )
+            return encoded(self.source, how)
+
+        return stored_array(_arrays(self.path), self.created.array, self.created.rows, encode)
+
+    @property
+    def scale(self) -> str | None:
+        """How the pool is scaled; campaigns of version 0.1 scaled every column by itself."""
+        scale: str | None = self.created.settings.get("scale", "columns")
+        return scale
+
+    def points(self, rows: Sequence[int]) -> Float[torch.Tensor, "r d"]:
+        """Encoded rows as networks see them: images are scaled by the whole pool, as in `pick`."""
+        x = self.x()
+        points = np.array(x[rows], dtype=np.float64)
+        if self.source.images is not None:
+            self._scale = self._scale or image_scaling(np.asarray(x), self.scale)
+            points, _ = self._scale.encode(points, 0, str(self.source.path))
+        return torch.from_numpy(points).flatten(1)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._journal.close()
+
+    def _pick(self, state: State, k: int, progress: Progress) -> Picked:
+        (name, network), x = self.network(), self.x()
+        used = {*state.picked, *state.verdicts}
+        known = sorted(used - {*state.passed})
+        free = np.array(sorted({*range(state.created.rows)} - used))
+        selection = pick(
+            np.asarray(x),
+            k,
+            labelled=known or None,
+            candidates=free,
+            network=network,
+            scale=self.scale if self.source.images is not None else None,
+            seed=state.created.settings["seed"],
+            progress=progress,
+        )
+        return Picked(
+            rows=tuple(int(row) for row in selection.indices),
+            gains=tuple(float(gain) for gain in selection.gains),
+            left=tuple(float(left) for left in selection.variance_left),
+            start=float(selection.start_variance),
+            prior=float(selection.prior_variance),
+            network=name,
+        )
+
+    def _items(self, rows: Sequence[int]) -> list[Item]:
+        rank = {row: number for number, row in enumerate(self.state.picked, 1)}
+        return [Item(row, self.source.names[row], rank[row]) for row in rows]
+
+    def event(self, row: int | str, kind: Kind, value: Value | None, who: str) -> Answered:
+        """The event of an answer; raises `CampaignError` if the answer is invalid."""
+        if kind not in KINDS:
+            raise UnknownName.of(CampaignError)("a kind of answer", kind, tuple(KINDS))
+        number = self.source.row_of(row) if isinstance(row, str) else row
+        if not 0 <= number < self.created.rows:
+            bounds = f"from 0 to {self.created.rows - 1}"
+            raise BadArgument.of(CampaignError)("a row", bounds, str(number), "check the id")
+        if kind != "label":
+            if value is not None:
+                raise CampaignError(f"expected no label with {kind}, got {value!r}")
+            return Answered(number, who, kind)
+        return Answered(number, who, kind, checked_value(value, self.created.classes))
+
+
+def campaign_path(name: str | Path) -> Path:
+    """The file of a campaign, from its name.
+
+    >>> campaign_path("spam").name, campaign_path("spam.evgp").name
+    ('spam.evgp', 'spam.evgp')
+    """
+    path = Path(name)
+    if not path.name or path.name == "..":
+        raise CampaignError(f"expected a campaign name such as spam, got {str(name)!r}")
+    return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
+
+
+def _only(event: NewEvent, entries: Sequence[Entry]) -> list[NewEvent]:
+    return [event]
+
+
+def _arrays(path: Path) -> Path:
+    return path.with_name(path.name + "-arrays")

@@ -1,0 +1,1 @@
+"""Label Studio: send tasks, read annotations, and serve an ML backend."""

@@ -1,0 +1,60 @@
+"""Messages name options in the command, and arguments in Python."""
+
+import re
+
+import pytest
+import typer
+
+from evgp.cli._options import PickOptions
+from evgp.cli._output import _OTHERS, _SPELLED, flag_of, in_flags, with_flag
+from evgp.cli.main import app
+from evgp.errors import BadArgument, NetworkError, PoolError, RowsOutOfRange, UnknownName
+from tests import messages
+
+
+def options(command) -> set[str]:
+    """Every option of a command and of those below it."""
+    found = {name for one in command.params for name in one.opts if name.startswith("-")}
+    for below in getattr(command, "commands", {}).values():
+        found |= options(below)
+    return found
+
+
+ROOT = typer.main.get_command(app)
+PICK = [name for name in PickOptions.__dataclass_fields__ if name not in ("pool", "output")]
+
+
+@pytest.mark.parametrize("name", PICK)
+def test_every_option_of_a_pick_is_named_as_it_is_typed(name) -> None:
+    flag = flag_of(name)
+    assert flag in options(ROOT.commands["pick"])
+    assert in_flags(f"leave out {name}='a'") == f"leave out {flag} 'a'"
+    assert in_flags(f"raise {name}=, or wait") == f"raise {flag}, or wait"
+    assert in_flags(f"set {name}=True") == f"set {flag}"
+    told = with_flag(BadArgument.of(PoolError)(name, "as a number", "'a'"))
+    assert str(told) == f"expected {flag} as a number, got 'a'" and isinstance(told, PoolError)
+
+
+def test_the_options_of_other_commands_exist() -> None:
+    assert {flag_of(name) for name in _OTHERS} <= options(ROOT)
+    assert {f"--{name}" for name in _SPELLED.values()} <= options(ROOT)
+
+
+def test_errors_with_fields_name_the_option() -> None:
+    assert str(with_flag(RowsOutOfRange("labelled", 12, 1, 40))).startswith("expected --labelled")
+    assert str(with_flag(UnknownName("features", "row", ("raw",)))).startswith(
+        "expected --features"
+    )
+    unit = BadArgument.of(NetworkError)("output", "from 0 to 9", "12")
+    assert str(with_flag(unit)) == "expected --unit from 0 to 9, got 12"
+    assert unit.argument == "output"  # the error itself stays as it was
+    other = BadArgument("generator", "as one of torch", "3")
+    assert with_flag(other) is other
+
+
+def test_no_error_of_a_command_names_an_argument_of_python() -> None:
+    """Of all messages that the tests of the command have met."""
+    said = [line for lines in messages.read().values() for line in lines]
+    lines = [line for line in said if line.startswith(("evgp: ", "note: "))]
+    found = {name for line in lines for name in re.findall(r"(?<![\w'\"-])([a-z_]+)=", line)}
+    assert len(lines) > 100 and not {name for name in found if flag_of(name)}

@@ -1,0 +1,219 @@
+"""Annotations as the real server exported them, and damaged exports."""
+
+import copy
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from evgp.errors import CampaignError
+from evgp.labelling.label_studio.answers import read_export, record_export
+from evgp.labelling.label_studio.tasks import campaign_mark
+from tests.conftest import examples
+from tests.labelling.label_studio.conftest import recorded
+from tests.labelling.label_studio.real import ANN, BOB
+from tests.messages import refused
+
+NAMES = {1: ANN, 2: BOB}
+
+
+@pytest.fixture
+def export():
+    return recorded("export")
+
+
+def said(campaign):
+    return {
+        campaign.source.names[row]: {who: (a.kind, a.value) for who, a in one.answers.items()}
+        for row, one in campaign.state.verdicts.items()
+    }
+
+
+def names_of(export):
+    ordered = sorted(export, key=lambda task: task["data"]["evgp_rank"])
+    return [task["data"]["evgp_row_id"] for task in ordered]
+
+
+def users():
+    return {one["id"]: one["email"] for one in recorded("users")}
+
+
+def test_labels_skips_and_doubts_of_two_people(spam, export) -> None:
+    found = read_export(spam, export, users())
+    assert len(found.answers) == 6 and len(found.tasks) == 6 and found.others == 0
+    made = record_export(spam, found)
+    assert (made.new, made.changed, made.known, made.gone) == (6, 0, 0, 0)
+    one, two, three, four, five, six = names_of(export)
+    assert said(spam) == {
+        one: {ANN: ("label", "spam"), BOB: ("label", "ham")},
+        two: {ANN: ("label", "ham")},
+        three: {ANN: ("skip", None)},
+        four: {BOB: ("unsure", None)},
+        five: {BOB: ("skip", None)},  # sent without an answer
+    }
+    assert [spam.source.names[row] for row in spam.state.pending] == [six]
+    before = spam.log()
+    assert record_export(spam, found).known == 6 and spam.log() == before
+
+
+def test_numbers_and_doubts(prices) -> None:
+    record_export(prices, read_export(prices, recorded("export_numbers"), NAMES))
+    first, second = prices.state.picked[:2]
+    assert prices.state.labels == {first: 2.5} and prices.state.passed == [second]
+
+
+def test_the_order_of_tasks_and_annotations_does_not_matter(spam, export) -> None:
+    turned = [task | {"annotations": task["annotations"][::-1]} for task in export[::-1]]
+    record_export(spam, read_export(spam, turned, users()))
+    first = said(spam)
+    assert record_export(spam, read_export(spam, export, users())).known == 6
+    assert said(spam) == first
+
+
+def test_without_names_people_are_numbers(spam, export) -> None:
+    record_export(spam, read_export(spam, export))
+    who = {person for one in said(spam).values() for person in one}
+    assert who == {f"user {number}" for number in users()}
+
+
+def test_snapshots_with_people_as_objects(spam, export) -> None:
+    for task in export:
+        for one in task["annotations"]:
+            one["completed_by"] = {"id": one["completed_by"], "email": f"{one['id']}@example.org"}
+    told = read_export(spam, export).answers
+    wanted = {f"{one['id']}@example.org" for task in export for one in task["annotations"]}
+    assert {one.who for one in told} == wanted and len(told) == len(wanted) == 6
+
+
+def test_drafts_and_predictions_are_not_answers(spam, export) -> None:
+    for task in export:
+        task["drafts"], task["annotations"] = task["annotations"], []
+        task["predictions"] = task["drafts"]
+    assert read_export(spam, export).answers == ()
+
+
+def test_tasks_from_elsewhere_are_counted(spam, export) -> None:
+    export[0]["data"] = {"text": "of somebody else"}
+    export[1]["data"] = {}
+    found = read_export(spam, export)
+    assert found.others == 2 and len(found.tasks) == 4
+
+
+def changed(export, *path, to):
+    made = copy.deepcopy(export)
+    place = made
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = to
+    return made
+
+
+FIRST = (0, "annotations", 0)
+CHOICES = (*FIRST, "result", 0, "value", "choices")
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        (CHOICES, ["eggs"]),
+        (CHOICES, ["spam", "ham"]),
+        (CHOICES, []),
+        (CHOICES, "spam"),
+        ((*FIRST, "result", 0, "value"), None),
+        ((*FIRST, "result", 0, "from_name"), "mood"),
+        ((*FIRST, "result"), None),
+        ((*FIRST, "result"), ["x"]),
+        ((*FIRST, "unique_id"), None),
+        ((*FIRST, "unique_id"), "a b"),
+        ((*FIRST, "updated_at"), "yesterday"),
+        ((*FIRST, "updated_at"), None),
+        (FIRST, 7),
+        ((0, "created_at"), "9999-12-31T23:59:59-23:59"),
+        ((0, "annotations"), None),
+        ((0, "data", "evgp_row_id"), "m999"),
+        ((0, "data", "evgp_row_id"), None),
+        ((0, "data", "evgp_pool"), "0" * 16),
+        ((0, "data", "evgp_campaign"), "0" * 16),
+        ((0, "data", "evgp_campaign"), [1]),
+        ((0,), "half"),
+    ],
+)  # fmt: skip
+def test_invalid_exports_are_refused_and_nothing_is_recorded(spam, export, path, to) -> None:
+    before = spam.log()
+    with refused(CampaignError):
+        record_export(spam, read_export(spam, changed(export, *path, to=to), NAMES))
+    assert spam.log() == before
+
+
+def test_tasks_with_the_mark_of_the_campaign_are_accepted(spam, export) -> None:
+    for task in export[::2]:
+        task["data"]["evgp_campaign"] = campaign_mark(spam)
+    assert record_export(spam, read_export(spam, export)).new == 6
+
+
+def without(export, name):
+    """An export from before an annotation was made, or from after it was deleted."""
+    made = copy.deepcopy(export)
+    for task in made:
+        task["annotations"] = [one for one in task["annotations"] if one["unique_id"] != name]
+    return made
+
+
+def test_an_old_export_does_not_undo_newer_answers(spam, export) -> None:
+    last = max((one for task in export for one in task["annotations"]), key=lambda a: a["id"])
+    old = without(export, last["unique_id"])
+    for task in old:
+        task["updated_at"] = task["created_at"]
+    for known in (old, export, old, export):
+        assert record_export(spam, read_export(spam, known)).gone == 0
+    assert len(said(spam)) == 5
+    later = without(export, last["unique_id"])  # its task tells that something happened since
+    assert read_export(spam, later).newest > read_export(spam, old).newest
+    assert record_export(spam, read_export(spam, later)).gone == 1 and len(said(spam)) == 4
+    assert record_export(spam, read_export(spam, export)).new == 1 and len(said(spam)) == 5
+
+
+@pytest.mark.parametrize("other", [{}, {"detail": "no"}, None, 3, "text", [[]]])
+def test_files_that_are_not_exports_are_refused(spam, other) -> None:
+    with refused(CampaignError):
+        read_export(spam, other)
+
+
+def test_the_short_export_is_refused(spam) -> None:
+    with refused(CampaignError):
+        read_export(spam, recorded("export_min"))
+
+
+@pytest.mark.parametrize("number", [True, "many", None, {}, float("nan"), float("inf"), 10**400])
+def test_invalid_numbers_are_refused(prices, number) -> None:
+    export = changed(
+        recorded("export_numbers"), 0, "annotations", 0, "result", 0, "value", "number", to=number
+    )
+    with refused(CampaignError):
+        read_export(prices, export)
+
+
+def paths(value, at=()):
+    yield at
+    if isinstance(value, dict | list):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from paths(one, (*at, key))
+
+
+EVERY = [path for path in paths(recorded("export")[:2]) if path]
+scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floats()
+
+
+@settings(
+    max_examples=examples(60),
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(path=st.sampled_from(EVERY), to=scalars | st.lists(scalars, max_size=2) | st.just({}))
+def test_any_field_may_hold_anything(spam, path, to) -> None:
+    """Every damaged export is read, or refused in a sentence; nothing else is raised."""
+    try:
+        read_export(spam, changed(recorded("export")[:2], *path, to=to), NAMES)
+    except CampaignError as error:
+        assert "\n" not in str(error) and 20 < len(str(error)) < 400
