@@ -55,7 +55,7 @@ def test_several_columns_of_lists_are_refused_with_the_option(run, pool: Path) -
 def test_text_next_to_the_only_column_of_lists_is_left_out(run, pool: Path) -> None:
     ran = run("pick", pool, "-k", 4, "--id", "key", "--drop", "title")
     assert ran.code == 0
-    printed(ran.err)
+    printed(ran.err.replace("0.777", "0.778"))  # 0.7775, rounded either way
     alone = run("pick", pool, "-k", 4, "--id", "key", "--column", "embedding")
     assert ran.out == alone.out
 
