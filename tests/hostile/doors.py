@@ -1,6 +1,7 @@
 """What every run of a command must keep, whatever file it is given."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -157,8 +158,21 @@ def broken(run: Run, ran: Ran, before: Files, after: Files) -> Iterator[str]:
         yield from _refused(run, ran, before, after)
 
 
+def _as_one_sentence(lines: list[str]) -> list[str]:
+    """The lines with a list of problems, one per line, and the command that works as one line."""
+    heads = [at for at, line in enumerate(lines) if re.search(r"^evgp: .*: \d+ problems", line)]
+    if not heads:
+        return lines
+    problems = lines[heads[0] + 1 :]
+    if "this works:" in problems:  # and then the command
+        problems.remove("this works:")
+    if not all(line.startswith("  ") for line in problems):
+        return lines
+    return [*lines[: heads[0]], lines[heads[0]]]
+
+
 def _refused(run: Run, ran: Ran, before: Files, after: Files) -> Iterator[str]:
-    *notes, last = ran.err.splitlines() or [""]
+    *notes, last = _as_one_sentence(ran.err.splitlines()) or [""]
     sentence = last.startswith("Error: ") if ran.code == 2 else last.startswith("evgp: ")
     # Notes on what was read before the failure may come first; a wrong call begins with its usage.
     notes = [] if ran.code == 2 else [line for line in notes if not line.startswith("note: ")]

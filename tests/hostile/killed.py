@@ -78,7 +78,7 @@ def sharded(folder: Path, kills: int, chance: random.Random) -> int:
     np.save(folder / "x.npy", x)
 
     def work(cache: Path) -> list[int]:
-        rules = {"features": "nystrom-24", "method": "sharded", "seed": 3}
+        rules = {"features": "nystrom-64", "method": "sharded", "seed": 3}
         return evgp.pick(folder / "x.npy", 30, cache=cache, **rules).indices.tolist()
 
     return several(work, folder, kills, chance)
@@ -91,7 +91,7 @@ def removed(folder: Path, kills: int, chance: random.Random) -> int:
 
     def work(cache: Path) -> list[int]:
         os.environ["EVGP_CACHE"] = str(cache)
-        rules = {"features": "nystrom-24", "method": "sharded", "seed": 3}
+        rules = {"features": "nystrom-64", "method": "sharded", "seed": 3}
         picks = evgp.pick(folder / "x.npy", 30, **rules).indices.tolist()
         assert not list(cache.iterdir())
         return picks

@@ -126,7 +126,7 @@ def test_of_copies_the_first_is_picked(tally, rng) -> None:
 def test_the_units_of_columns_change_no_pick(tally, rng) -> None:
     pairs = []
     for x, _ in problems(rng, 24):
-        given = asked(rng)
+        given = {**asked(rng), "scale": str(rng.choice(["columns", "smooth"]))}
         factors = 2.0 ** rng.integers(-900, 900, size=x.shape[1])
         pairs.append((picked(x, 8, **given), picked(x * factors, 8, **given)))
     check(tally, "columns in other units, scaled", pairs)

@@ -1,5 +1,6 @@
 """What the certificate claims, against every subset and the worst of bases."""
 
+import sys
 from itertools import combinations
 
 import numpy as np
@@ -61,6 +62,35 @@ def test_the_certificate_holds_against_every_subset(name, kernel, noise) -> None
         assert all(best[j] > goal * (1 - 1e-9) for j in best if j < low)
         if high is not None:
             assert ([start, *selection.variance_left])[high] <= goal
+
+
+@pytest.mark.parametrize("noise", [1e-6, 0.3])
+@pytest.mark.parametrize("kernel", [RELU, LINEAR], ids=["relu", "linear"])
+@pytest.mark.parametrize("labelled", [[], [1, 6]], ids=["cold", "labelled"])
+def test_it_holds_and_is_tighter_by_the_rows_of_a_small_pool(
+    labelled, kernel, noise, monkeypatch
+) -> None:
+    draw = torch.Generator().manual_seed(3)
+    x, x_test = (torch.randn(n, 3, generator=draw, dtype=torch.float64) for n in (9, 40))
+    weights = torch.rand(40, generator=draw, dtype=torch.float64)
+    known = torch.tensor(labelled, dtype=torch.int64)
+    pool = evgp.Pool(x, labelled=known, x_test=x_test, weights=weights)
+
+    def certified() -> evgp.Selection:
+        return evgp.EVGP(kernel, noise=noise)(pool, 4, generator=torch.Generator())
+
+    by_tests = certified()
+    monkeypatch.setattr(sys.modules["evgp.posterior.condition"], "DENSE", 0)
+    by_rows = certified()
+    assert by_rows.indices.tolist() == by_tests.indices.tolist()
+    direct = Direct(kernel, pool, noise * by_rows.prior_variance)
+    free, start = pool.unlabelled().tolist(), by_rows.start_variance
+    for j in range(1, 5):
+        best = direct.each(combinations(free, j)).min()
+        assert by_rows.certificate.lowest[j - 1] <= best + 1e-12
+        share = (start - by_rows.variance_left[j - 1]) / (start - best)
+        assert by_tests.certificate.share[j - 1] < by_rows.certificate.share[j - 1] + 1e-8
+        assert by_rows.certificate.share[j - 1] <= share + 1e-9
 
 
 @pytest.mark.parametrize("name", ["the pool itself", "everything"])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -164,7 +165,7 @@ def _unseen(train: Table, other: Table, constant: Sequence[str], where: str) -> 
     """A note on columns that are constant in the training rows, and vary in the others."""
     columns = []
     for name in constant:
-        if name not in other.names:
+        if name not in other.names or pa.types.is_nested(other.column(name).type):
             continue
         known, cells = (_values(table, name) for table in (train, other))
         if any(all(_differ(cell, value) for value in known) for cell in cells):

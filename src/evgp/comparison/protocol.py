@@ -167,8 +167,8 @@ class Protocol:
 
     def _check_budgets(self) -> None:
         instance(self.budgets, "budgets", Sequence, "a list of numbers of labels")
-        why = f"each more than the {self.start} labels of the start" if self.start else ""
-        least = 1 + integer(self.start, "start", 0)
+        start = integer(self.start, "start", 0)
+        why, least = f"each more than the {start} labels of the start" if start else "", 1 + start
         every = {integer(one, "each of budgets", least, why=why) for one in self.budgets}
         keep(self, budgets=tuple(sorted(every)))
         if not every:

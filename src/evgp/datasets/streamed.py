@@ -37,7 +37,7 @@ from evgp.datasets.encode import (
     step_of,
     usable,
 )
-from evgp.datasets.parquet import native, native_map, text_bytes, to_dictionary
+from evgp.datasets.parquet import fit, native, native_map, text_bytes, to_dictionary
 from evgp.datasets.scaling import scale_of
 from evgp.datasets.sizes import decoded, unpacked
 from evgp.datasets.tables import (
@@ -468,6 +468,7 @@ def _from_parquet(
             count = parquet.metadata.row_group(group).num_rows
             if needed(first, first + count):
                 _check_text(file, parquet, group, fields, size)
+                _check_lists(file, parquet, group, fields, size)
                 # Threads would need one more page of each column, and the callers use threads.
                 batches = parquet.iter_batches(
                     size, row_groups=[group], columns=fields.names, use_threads=False
@@ -498,6 +499,20 @@ def _check_text(
     for column in [] if first is None else first.columns:
         longest = pc.max(pc.binary_length(column.dictionary)).as_py() or 0
         check_memory(size * len(text) * longest, f"{file} (words of {longest:,} bytes)")
+
+
+def _check_lists(
+    file: str, parquet: pq.ParquetFile, group: int, fields: pa.Schema, size: int
+) -> None:
+    """Refuse a row group with lists so long that a block of rows would not fit in memory."""
+    lists = {field.name for field in fields if pa.types.is_nested(field.type)}
+    if is_address(file) or not lists:
+        return
+    chunks = parquet.metadata.row_group(group)
+    columns = [chunks.column(at) for at in range(chunks.num_columns)]
+    values = sum(c.num_values for c in columns if c.path_in_schema.partition(".")[0] in lists)
+    share = min(1.0, size / max(1, chunks.num_rows))
+    fit(8 * int(share * values), os.path.getsize(file), file)
 
 
 def _from_arrow(

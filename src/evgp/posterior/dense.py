@@ -245,6 +245,10 @@ class DensePosterior:
         gone = self._gap.row if self._gap is not None else None
         return [row for row in self._rows if row != gone]
 
+    def candidate_covariance(self) -> Float[Tensor, "c c"]:
+        """Covariance of all candidates given the labels at the start, before any pick."""
+        return self._kernel(self._x).addmm(self._base_c.T, self._base_c, alpha=-1)
+
     def base(self) -> Float[Tensor, "l m"]:
         """The columns of the labels at the start over the test points."""
         return self._base_t

@@ -6,6 +6,9 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Float, Int
 from torch import Tensor
 
+# Test points whose covariance has all its eigenvalues computed; of more, they are bounded.
+DENSE = 3072
+
 
 @runtime_checkable
 class Posterior(Protocol):

@@ -25,6 +25,7 @@ from evgp.errors import DataWarning, PluginError, PoolError
 from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
 from evgp.posterior import FeatureStart, Start
+from evgp.posterior.condition import by_pool
 from evgp.search import Budget, Greedy, best_of
 from evgp.selection.features import (
     P,
@@ -264,11 +265,14 @@ class DenseBackend(InMemoryBackend):
         sizes, criterion = self.request.sizes, self.request.criterion
         size = _STORAGE[storage].itemsize
         n, m, k = sizes.rows, sizes.tests, sizes.k
-        columns = 8 * (3 * k + sizes.labelled) * (n + sizes.apart)
+        columns = 8 * (3 * k + sizes.labelled) * (n + sizes.apart) + 3 * 8 * sizes.labelled**2
         extra = 0
         if can(criterion, "certifiable"):
-            solver = 8 * m * m * 2 if m <= DENSE else 8 * m * (k + 64) * 4
+            side = n if by_pool(n, m) else m
+            solver = 8 * side * side * 2 if side <= DENSE else 8 * side * (k + 64) * 4
             extra = sizes.apart * m * size + solver
+            if side < m:
+                extra = 8 * (2 * n * m + 3 * n * n) + solver
         if more := getattr(criterion, "extra_memory", None):
             extra += more(n, m)
         return n * m * size + columns + sizes.inputs + extra + self.table[0] + _LIBRARIES
@@ -285,7 +289,9 @@ class DenseBackend(InMemoryBackend):
         if can(request.criterion, "pairwise"):
             picks = k * n * m * (k / flops + 4e-8)
         swaps = 8 * k * (4 * k * n * 8 / stream + 3e-3) if can(search, "swaps") else 0.0
-        certificate = 3 * m**3 / flops if m <= DENSE else 8 * m * m * (k + 64) / flops
+        side = n if by_pool(n, m) else m
+        values = 3 * side**3 if side <= DENSE else 8 * side * side * (k + 64)
+        certificate = (values + (2 * n * n * m if side < m else 0)) / flops
         return kernel + picks + swaps + certificate
 
     def opened(self, storage: str) -> Opened:

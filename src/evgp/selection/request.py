@@ -343,7 +343,7 @@ class Request:
             scale=None if features == "raw" else scale_of(scale, standardise),
             **_inputs_of(network, prior, features))  # fmt: skip
         with reading_within(room := None if memory is None else bytes_of(memory)):
-            data = _read(x, how, method == "sharded" or executor is not None, room, progress)
+            data = _read(x, how, _in_shards(method, executor), room, progress)
             points, tests, others, rows = _points_of(data, x_test, x_labelled, labelled)
         money = data.costs if how.costs else costs, budget
         return cls(
@@ -508,6 +508,11 @@ def _inputs_of(network: object, kernel: Kernel, features: object) -> dict[str, A
         "channels_first": isinstance(network, Finite),
         "looks_up": getattr(kernel, "looks_up", None),
     }
+
+
+def _in_shards(method: object, executor: object) -> bool:
+    """Whether shards were asked for."""
+    return one_of(method, "method", METHODS) == "sharded" or executor is not None
 
 
 def _read(

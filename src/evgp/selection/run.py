@@ -196,6 +196,8 @@ def measured(
     if covariance is None:
         return picks
     guess = posterior.columns() if isinstance(posterior, DensePosterior) else None
+    if guess is not None and guess.shape[1] != len(covariance):
+        guess = None  # the covariance is one of the pool's rows
     bound = ceiling(covariance, len(picks), guess=guess)
     certificate = _certify(picks, budget, bound, most)
     progress("certifying", 1, 1)

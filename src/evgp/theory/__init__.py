@@ -1,6 +1,6 @@
 """What is guaranteed, in numbers: certificates, ratios of kernels, and the paper's two theorems."""
 
-from evgp.theory.certificate import DENSE as DENSE
+from evgp.posterior.posterior import DENSE as DENSE
 from evgp.theory.certificate import SHARES as SHARES
 from evgp.theory.certificate import Ceiling as Ceiling
 from evgp.theory.certificate import ceiling as ceiling

@@ -2,9 +2,12 @@ r"""The certificate: how much better any k points could have been, at most.
 
 Let $A$ be the weighted covariance of the test points after the labels at the start. Observing any
 k points, in the pool or not, with noise or without, lowers $\mathrm{tr} A$ by at most
-$\mathrm{top}_k(A)$, the sum of its k largest eigenvalues. Eigenvalues of an unconverged solver are
-too small, which would make that false. So, for any orthonormal $Q$, with $T = Q^\top A Q$, the
-remainder $A_2 = (I - QQ^\top) A (I - QQ^\top)$ and the residual $R = AQ - QT$, we use
+$\mathrm{top}_k(A)$, the sum of its k largest eigenvalues. If test points are many more than rows of
+the pool, $A$ is what all these rows together would take away, which is less, and has as many
+eigenvalues as there are rows; the bound is then for any k rows of the pool. Eigenvalues of an
+unconverged solver are too small, which would make that false. So, for any orthonormal $Q$, with
+$T = Q^\top A Q$, the remainder $A_2 = (I - QQ^\top) A (I - QQ^\top)$ and the residual
+$R = AQ - QT$, we use
 
 $$ \mathrm{top}_k(A) \le \max_{r \le k} \left[ \mathrm{top}_{k-r}(T) + \min(\mathrm{tr} A_2,
    \sqrt{r}\, |A_2|_F) \right] + \sum_{i \le k} \sigma_i(R), \qquad
@@ -27,9 +30,9 @@ from torch import Tensor
 from evgp.errors import NotPositiveDefinite
 from evgp.pool import Certificate, Needed
 from evgp.posterior import TestCovariance
+from evgp.posterior.posterior import DENSE
 
 SHARES = (0.5, 0.8, 0.9, 0.95)
-DENSE = 3072
 _ROUNDS = 3
 # Rounding of the stored matrix and of products with it, as a share of its Frobenius norm.
 _ROUNDING = {torch.float32: 2.4e-7, torch.float64: 1e-14}
