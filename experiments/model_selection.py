@@ -13,7 +13,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from evgp import metrics
-from evgp.architectures import Choice, candidates, choose, evidence, naswot
+from evgp.architectures import Choice, candidates, choose
 from evgp.comparison.cells import Cell, Settings
 from evgp.comparison.curves import Look, draw_curve
 from evgp.comparison.rows import Record, Records, column, distinct, where
@@ -25,6 +25,7 @@ from evgp.pool import Pool
 from evgp.training import Recipe
 from experiments import pinned
 from experiments.data import TITLES, dataset
+from experiments.other_scores import evidence, naswot
 from experiments.sets import plain_ticks
 from experiments.study import Claim, Study, Verdict, verdict
 from experiments.verdicts import HIGH, LARGE, Gap, clear, graded, hundredths, percent, rule

@@ -7,5 +7,3 @@ from evgp.architectures.choose import Choice as Choice
 from evgp.architectures.choose import Scored as Scored
 from evgp.architectures.choose import choose as choose
 from evgp.architectures.cross_validation import losses as losses
-from evgp.architectures.other_scores import evidence as evidence
-from evgp.architectures.other_scores import naswot as naswot

@@ -21,6 +21,12 @@ Scales: TypeAlias = Literal["auto", "columns", "smooth", "smooth-unit", "common"
 Methods: TypeAlias = Literal["auto", "dense", "features", "sharded"]
 Storages: TypeAlias = Literal["auto", "float64", "float32"]
 
+
+def option(flag: str, metavar: str, help: str, *, min: int | None = None) -> Any:
+    """An option with one flag, what its value is called, and its help."""
+    return typer.Option(flag, metavar=metavar, help=help, min=min)
+
+
 PoolFile = Annotated[
     Path,
     typer.Argument(
@@ -46,83 +52,73 @@ OutputFile = Annotated[
 ]
 CopyTo = Annotated[
     Path | None,
-    typer.Option(
-        "--copy-to",
-        metavar="FOLDER",
-        help="Copy the picked images to a new folder, numbered by rank.",
-    ),
+    option("--copy-to", "FOLDER", "Copy the picked images to a new folder, numbered by rank."),
 ]
 ReportFile = Annotated[
     Path | None,
-    typer.Option(
-        "--report", metavar="FILE", help="Write an HTML page that shows and explains the results."
-    ),
+    option("--report", "FILE", "Write an HTML page that shows and explains the results."),
 ]
 Id = Annotated[
     str | None,
-    typer.Option(
-        "--id", metavar="COLUMN", help="Column with the name of each row; not used as a feature."
-    ),
+    option("--id", "COLUMN", "Column with the name of each row; not used as a feature."),
 ]
 OnlyColumn = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--column",
-        metavar="NAME",
-        help="The only column to use as features, such as one of embeddings; a column of lists of "
+        "NAME",
+        "The only column to use as features, such as one of embeddings; a column of lists of "
         "numbers is found by itself if there is just one.",
     ),
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--drop",
-        metavar="COLUMN",
-        help="Column to leave out, such as the label; repeat the option, or separate several "
+        "COLUMN",
+        "Column to leave out, such as the label; repeat the option, or separate several "
         "names with commas.",
     ),
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--delimiter",
-        metavar="CHAR",
-        help="Delimiter of a CSV file, such as ';' or 'tab'; recognised by default.",
+        "CHAR",
+        "Delimiter of a CSV file, such as ';' or 'tab'; recognised by default.",
     ),
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option(
-        "--decimal", metavar="CHAR", help="Decimal sign, '.' or ','; recognised by default."
-    ),
+    option("--decimal", "CHAR", "Decimal sign, '.' or ','; recognised by default."),
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--encoding",
-        metavar="NAME",
-        help="Encoding of a CSV file, such as cp1252 or utf-16; recognised by default.",
+        "NAME",
+        "Encoding of a CSV file, such as cp1252 or utf-16; recognised by default.",
     ),
 ]
 ArrayName = Annotated[
     str | None,
-    typer.Option("--array", metavar="NAME", help="Name of the array to read; for .npz files only."),
+    option("--array", "NAME", "Name of the array to read; for .npz files only."),
 ]
 TextColumn = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--text",
-        metavar="COLUMN",
-        help="Column of text to embed; several, by commas or by repeating the option, are joined. "
+        "COLUMN",
+        "Column of text to embed; several, by commas or by repeating the option, are joined. "
         "The only column of free text is found by itself.",
     ),
 ]
 EmbedderName = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--embed",
-        metavar="NAME",
-        help="What turns texts or images into vectors. Text: tfidf (the default), or a "
+        "NAME",
+        "What turns texts or images into vectors. Text: tfidf (the default), or a "
         "sentence-transformers model, by its folder or by its name if it was downloaded before. "
         "Images: torchvision:NAME or timm:NAME, with @FILE for the weights. Both: "
         "package.module:function.",
@@ -130,107 +126,93 @@ EmbedderName = Annotated[
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option("--label", metavar="COLUMN", help="Column with the labels."),
+    option("--label", "COLUMN", "Column with the labels."),
 ]
 TaskName = Annotated[
     str | None,
-    typer.Option(
-        "--task",
-        metavar="KIND",
-        help="regression or classification; inferred from the labels by default.",
-    ),
+    option("--task", "KIND", "regression or classification; inferred from the labels by default."),
 ]
 Costs = Annotated[
     str | None,
-    typer.Option(
-        "--costs",
-        metavar="COLUMN",
-        help="Column with the cost of labelling each row; needs --budget.",
-    ),
+    option("--costs", "COLUMN", "Column with the cost of labelling each row; needs --budget."),
 ]
 Budget = Annotated[
     float | None,
-    typer.Option(
-        "--budget", metavar="MONEY", help="Maximum total cost of the picks; needs --costs."
-    ),
+    option("--budget", "MONEY", "Maximum total cost of the picks; needs --costs."),
 ]
 LabelledFile = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--labelled",
-        metavar="FILE",
-        help="Rows that are already labelled: their ids, their row numbers (from 0), or rows with "
+        "FILE",
+        "Rows that are already labelled: their ids, their row numbers (from 0), or rows with "
         "the same columns as the pool.",
     ),
 ]
 TestFile = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--test",
-        metavar="FILE",
-        help="Rows at which predictions must be good, with the same columns as the pool; the pool "
+        "FILE",
+        "Rows at which predictions must be good, with the same columns as the pool; the pool "
         "itself by default.",
     ),
 ]
 Thin = Annotated[
     int | None,
-    typer.Option(
-        "--thin", metavar="N", help="Keep only N well-spread test points, to save memory."
-    ),
+    option("--thin", "N", "Keep only N well-spread test points, to save memory."),
 ]
 NetworkName = Annotated[
     str,
-    typer.Option(
+    option(
         "--network",
-        metavar="NAME",
-        help="mlp, cnn, resnet18, wrn-16-1, the name of a plugin, or package.module:function for a "
+        "NAME",
+        "mlp, cnn, resnet18, wrn-16-1, the name of a plugin, or package.module:function for a "
         "function that returns a torch module.",
     ),
 ]
 KernelName = Annotated[
     str,
-    typer.Option(
+    option(
         "--kernel",
-        metavar="NAME",
-        help="ntk or nngp, the kernels of the network; or the name of a plugin, or "
+        "NAME",
+        "ntk or nngp, the kernels of the network; or the name of a plugin, or "
         "package.module:name, to use another kernel instead.",
     ),
 ]
 Weights = Annotated[
     Path | None,
-    typer.Option(
-        "--weights",
-        metavar="FILE",
-        help="File with the network's weights: .safetensors, or saved by torch.",
+    option(
+        "--weights", "FILE", "File with the network's weights: .safetensors, or saved by torch."
     ),
 ]
 OutputUnit = Annotated[
     str,
-    typer.Option(
+    option(
         "--unit",
-        metavar="WHICH",
-        help="Output of the network whose kernel is used: random, trace (all outputs) or a number.",
+        "WHICH",
+        "Output of the network whose kernel is used: random, trace (all outputs) or a number.",
     ),
 ]
 Draws = Annotated[
     int,
-    typer.Option("--draws", metavar="N", min=1, help="Number of initialisations to average over."),
+    option("--draws", "N", "Number of initialisations to average over.", min=1),
 ]
 ImageSize = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--image-size",
-        metavar="N",
+        "N",
+        "Resize images to N x N; 32 x 32 by default, unless all have the same small size.",
         min=1,
-        help="Resize images to N x N; 32 x 32 by default, unless all have the same small size.",
     ),
 ]
 FeatureName = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--features",
-        metavar="NAME",
-        help="Features that replace the exact kernel: nystrom-512, sketch-512 (for torch modules), "
+        "NAME",
+        "Features that replace the exact kernel: nystrom-512, sketch-512 (for torch modules), "
         "or raw (the columns themselves, unscaled, for embeddings); by default only if the exact "
         "kernel does not fit in memory, or takes many times as long.",
     ),
@@ -246,38 +228,32 @@ MethodName = Annotated[
 ]
 Memory = Annotated[
     str | None,
-    typer.Option("--memory", metavar="SIZE", help="Maximum memory to use, such as 2GB."),
+    option("--memory", "SIZE", "Maximum memory to use, such as 2GB."),
 ]
 Dask = Annotated[
     str | None,
-    typer.Option(
-        "--dask", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://10.0.0.1:8786."
-    ),
+    option("--dask", "ADDRESS", "Run on a Dask cluster, such as tcp://10.0.0.1:8786."),
 ]
 Cache = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--cache",
-        metavar="FOLDER",
-        help="Keep the features of a sharded run here for the next run; Dask workers need access "
+        "FOLDER",
+        "Keep the features of a sharded run here for the next run; Dask workers need access "
         "to this folder.",
     ),
 ]
-Depth = Annotated[int, typer.Option("--depth", metavar="N", help="Number of hidden layers.")]
+Depth = Annotated[int, option("--depth", "N", "Number of hidden layers.")]
 Activation = Annotated[
     Activations, typer.Option("--activation", help="Activation function of the network.")
 ]
 WStd = Annotated[
     float,
-    typer.Option(
-        "--w-std", metavar="X", help="Standard deviation of the initial weights of all layers."
-    ),
+    option("--w-std", "X", "Standard deviation of the initial weights of all layers."),
 ]
 BStd = Annotated[
     float,
-    typer.Option(
-        "--b-std", metavar="X", help="Standard deviation of the initial biases of all layers."
-    ),
+    option("--b-std", "X", "Standard deviation of the initial biases of all layers."),
 ]
 CriterionName = Annotated[
     Criteria,
@@ -297,13 +273,11 @@ GreedyName = Annotated[
 ]
 Noise = Annotated[
     float,
-    typer.Option(
-        "--noise", metavar="X", help="Label noise, as a fraction of the mean prior variance."
-    ),
+    option("--noise", "X", "Label noise, as a fraction of the mean prior variance."),
 ]
 Seed = Annotated[
     int,
-    typer.Option("--seed", metavar="N", help="Random seed; the same seed gives the same results."),
+    option("--seed", "N", "Random seed; the same seed gives the same results."),
 ]
 SeedOfPick = Annotated[
     int,
@@ -326,11 +300,8 @@ Impute = Annotated[
 ]
 MaxCategories = Annotated[
     int,
-    typer.Option(
-        "--max-categories",
-        metavar="N",
-        min=2,
-        help="Maximum number of distinct values in a categorical column.",
+    option(
+        "--max-categories", "N", "Maximum number of distinct values in a categorical column.", min=2
     ),
 ]
 ScaleName = Annotated[

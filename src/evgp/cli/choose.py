@@ -21,49 +21,41 @@ LabelledTable = Annotated[
         show_default=False,
     ),
 ]
-Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Column with the labels.")]
-Folds = Annotated[
-    int, typer.Option("--folds", metavar="N", min=2, help="Random folds of the labels.")
-]
+Label = Annotated[str, options.option("--label", "COLUMN", "Column with the labels.")]
+Folds = Annotated[int, options.option("--folds", "N", "Random folds of the labels.", min=2)]
 Kappa = Annotated[
     float,
-    typer.Option("--kappa", metavar="SHARE", help="Share of the labels held out in each fold."),
+    options.option("--kappa", "SHARE", "Share of the labels held out in each fold."),
 ]
 Depths = Annotated[
     str,
-    typer.Option(
-        "--depths", metavar="NUMBERS", help="Numbers of hidden layers to try, separated by commas."
-    ),
+    options.option("--depths", "NUMBERS", "Numbers of hidden layers to try, separated by commas."),
 ]
 ActivationNames = Annotated[
     str,
-    typer.Option(
+    options.option(
         "--activations",
-        metavar="NAMES",
-        help="Activations to try, separated by commas: "
-        f"{', '.join(get_args(options.Activations))}.",
+        "NAMES",
+        f"Activations to try, separated by commas: {', '.join(get_args(options.Activations))}.",
     ),
 ]
 Listed = Annotated[
     Path | None,
-    typer.Option(
+    options.option(
         "--networks",
-        metavar="FILE",
-        help="Your own networks in a TOML file, instead of depths and activations: one [[network]] "
+        "FILE",
+        "Your own networks in a TOML file, instead of depths and activations: one [[network]] "
         "each, with name, depth, activation, w_std, b_std.",
     ),
 ]
 Most = Annotated[
     int,
-    typer.Option(
-        "--most",
-        metavar="N",
-        min=4,
-        help="Use at most N rows, sampled with the seed; the cost is N³.",
+    options.option(
+        "--most", "N", "Use at most N rows, sampled with the seed; the cost is N³.", min=4
     ),
 ]
 PlotFile = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="Plot the ranking: .png, .svg, .pdf.")
+    Path | None, options.option("--plot", "FILE", "Plot the ranking: .png, .svg, .pdf.")
 ]
 
 

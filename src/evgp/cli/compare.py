@@ -28,10 +28,10 @@ Data = Annotated[
 ]
 Strategies = Annotated[
     str,
-    typer.Option(
+    options.option(
         "--strategies",
-        metavar="NAMES",
-        help="Names separated by commas: evgp, random, kmeans++, kmeans, coreset (or "
+        "NAMES",
+        "Names separated by commas: evgp, random, kmeans++, kmeans, coreset (or "
         "farthest-first), typiclust, probcover, maxherding, lcmd, bait, max-variance, badge, "
         "mlmoc, mlmoc-seq, batchbald, dropquery, margin, entropy; evgp-p90, evgp-mi, evgp-emp, "
         "evgp-sparse, ...; kmeans-unit, typiclust-common, ... for a scaling; evgp:40+margin for a "
@@ -41,93 +41,82 @@ Strategies = Annotated[
 ]
 Out = Annotated[
     Path,
-    typer.Option(
-        "--out",
-        metavar="FOLDER",
-        help="Rows, plots and page go here; what is finished there is not run again.",
+    options.option(
+        "--out", "FOLDER", "Rows, plots and page go here; what is finished there is not run again."
     ),
 ]
 Budget = Annotated[
-    int, typer.Option("--budget", metavar="N", min=1, help="Labels to spend, in whole batches.")
+    int, options.option("--budget", "N", "Labels to spend, in whole batches.", min=1)
 ]
-Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Labels per round.")]
+Batch = Annotated[int, options.option("--batch", "N", "Labels per round.", min=1)]
 Start = Annotated[
     int,
-    typer.Option(
+    options.option(
         "--start",
-        metavar="N",
+        "N",
+        "Random labels before the first round; they count towards the budget.",
         min=0,
-        help="Random labels before the first round; they count towards the budget.",
     ),
 ]
 Budgets = Annotated[
     str | None,
-    typer.Option(
+    options.option(
         "--budgets",
-        metavar="N,N,...",
-        help="Cold starts in place of --budget and --batch: each number of labels is picked as "
+        "N,N,...",
+        "Cold starts in place of --budget and --batch: each number of labels is picked as "
         "one batch, such as 10,20,40.",
     ),
 ]
 Learners = Annotated[
     list[str] | None,
-    typer.Option(
+    options.option(
         "--learner",
-        metavar="NAMES",
-        help="What is fitted to the labels, separated by commas, or repeat the option: network "
+        "NAMES",
+        "What is fitted to the labels, separated by commas, or repeat the option: network "
         "(the default), 1nn, linear, ntk, trees, boosting.",
     ),
 ]
 Seeds = Annotated[
     int,
-    typer.Option(
-        "--seeds",
-        metavar="N",
-        min=1,
-        help="Number of repetitions, each with its own split and initialisation.",
+    options.option(
+        "--seeds", "N", "Number of repetitions, each with its own split and initialisation.", min=1
     ),
 ]
 Members = Annotated[
     int,
-    typer.Option("--members", metavar="N", min=2, help="Networks trained after each round."),
+    options.option("--members", "N", "Networks trained after each round.", min=2),
 ]
-Width = Annotated[
-    int, typer.Option("--width", metavar="N", min=1, help="Width of the mlp that is trained.")
-]
+Width = Annotated[int, options.option("--width", "N", "Width of the mlp that is trained.", min=1)]
 Rate = Annotated[
     float | None,
-    typer.Option("--lr", metavar="RATE", help="Learning rate; the paper's by default."),
+    options.option("--lr", "RATE", "Learning rate; the paper's by default."),
 ]
 Steps = Annotated[
     int | None,
-    typer.Option(
+    options.option(
         "--steps",
-        metavar="N",
+        "N",
+        "Training steps (passes over the labels, for classes); the paper's 1,000 (100) by default.",
         min=1,
-        help="Training steps (passes over the labels, for classes); the paper's 1,000 (100) by "
-        "default.",
     ),
 ]
 PoolSize = Annotated[
     int | None,
-    typer.Option("--pool", metavar="N", min=2, help="Use only N points of the pool."),
+    options.option("--pool", "N", "Use only N points of the pool.", min=2),
 ]
 TestSize = Annotated[
     int | None,
-    typer.Option(
-        "--test",
-        metavar="N",
-        min=1,
-        help="Test on N points only; the rest of your own table becomes the pool.",
+    options.option(
+        "--test", "N", "Test on N points only; the rest of your own table becomes the pool.", min=1
     ),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(
+    options.option(
         "--jobs",
-        metavar="N",
+        "N",
+        "Number of parallel processes; by default as many as cores and memory allow.",
         min=1,
-        help="Number of parallel processes; by default as many as cores and memory allow.",
     ),
 ]
 _NOTES = 3

@@ -6,6 +6,7 @@ Active Learning for Regression, JMLR 2023 (bmdal-reg).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -46,15 +47,11 @@ class BAIT:
     noise: float = 0.01
     backward: bool = False
     embed: Embed = flat
+    learns: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         keep(self, noise=noise_of(self.noise))
         flag(self.backward, "backward")
-
-    @property
-    def learns(self) -> bool:
-        """False: labels do not matter."""
-        return False
 
     @property
     def ahead(self) -> bool:

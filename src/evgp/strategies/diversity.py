@@ -6,6 +6,7 @@ Active Learning for Convolutional Neural Networks: A Core-Set Approach, ICLR 201
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -67,19 +68,11 @@ class KMeansPlusPlus:
     most: int = 1000
     seed: int = 0
     embed: Embed = flat
+    learns: ClassVar[bool] = False
+    ahead: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         keep(self, most=integer(self.most, "most", 1), seed=seed_of(self.seed))
-
-    @property
-    def learns(self) -> bool:
-        """False: labels do not matter."""
-        return False
-
-    @property
-    def ahead(self) -> bool:
-        """True: one long list serves all rounds."""
-        return True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """The next k rows of the list that are not labelled yet."""
@@ -108,16 +101,8 @@ class CoreSet:
     """
 
     embed: Embed = flat
-
-    @property
-    def learns(self) -> bool:
-        """False: labels do not matter."""
-        return False
-
-    @property
-    def ahead(self) -> bool:
-        """True: one long list serves all rounds."""
-        return True
+    learns: ClassVar[bool] = False
+    ahead: ClassVar[bool] = True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the distance of each from the points before it."""

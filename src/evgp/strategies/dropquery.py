@@ -6,6 +6,7 @@ Models, TMLR 2024.
 
 import warnings
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -48,6 +49,7 @@ class DropQuery:
     dropout: float = 0.75
     draws: int = 3
     embed: Embed = flat
+    learns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         integer(self.classes, "classes", 0)
@@ -58,11 +60,6 @@ class DropQuery:
             )
         keep(self, dropout=number(self.dropout, "dropout", 0, 1, above=True))
         keep(self, draws=integer(self.draws, "draws", 1, 1000))
-
-    @property
-    def learns(self) -> bool:
-        """True: a classifier is trained on the labels."""
-        return True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the share of draws in which the class of each changes."""

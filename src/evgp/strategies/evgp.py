@@ -6,6 +6,7 @@ Guarantees, ICML 2023.
 
 from dataclasses import dataclass, replace
 from math import inf
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -58,6 +59,7 @@ class EVGP:
     greedy: Greedy = Exact()
     noise: float = NOISE
     storage: torch.dtype = torch.float64
+    learns: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if isinstance(self.kernel, Features) and not isinstance(self.kernel, type | Kernel):
@@ -73,11 +75,6 @@ class EVGP:
         storage_of(self.storage)
         if self.storage is None:
             raise BadArgument.of(PoolError)("storage", "torch.float32 or torch.float64", "None")
-
-    @property
-    def learns(self) -> bool:
-        """False: labels do not matter."""
-        return False
 
     @property
     def ahead(self) -> bool:

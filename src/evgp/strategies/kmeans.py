@@ -5,6 +5,7 @@ batch of labels: Zhdanov, Diverse Mini-Batch Active Learning, 2019.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -34,16 +35,8 @@ class KMeans:
     """
 
     embed: Embed = flat
-
-    @property
-    def learns(self) -> bool:
-        """False: labels do not matter."""
-        return False
-
-    @property
-    def ahead(self) -> bool:
-        """False: the clusters depend on k, so each round is picked by itself."""
-        return False
+    learns: ClassVar[bool] = False
+    ahead: ClassVar[bool] = False
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the share of rows in the cluster of each."""

@@ -5,6 +5,7 @@ Learning for Regression, JMLR 2023 (bmdal-reg).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -35,16 +36,8 @@ class LCMD:
     """
 
     embed: Embed = flat
-
-    @property
-    def learns(self) -> bool:
-        """False: labels do not matter."""
-        return False
-
-    @property
-    def ahead(self) -> bool:
-        """True: one long list serves all rounds."""
-        return True
+    learns: ClassVar[bool] = False
+    ahead: ClassVar[bool] = True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the distance of each from the points before it."""

@@ -5,6 +5,7 @@ the greedy of D-optimal designs.
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -33,15 +34,11 @@ class MaxVariance:
 
     kernel: Kernel
     noise: float = NOISE
+    learns: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", checked(self.kernel))
         keep(self, noise=noise_of(self.noise))
-
-    @property
-    def learns(self) -> bool:
-        """False: labels do not matter."""
-        return False
 
     @property
     def ahead(self) -> bool:

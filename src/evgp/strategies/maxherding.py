@@ -4,6 +4,7 @@ Bae, Noh & Sutherland, Generalized Coverage for More Robust Low-Budget Active Le
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -45,20 +46,12 @@ class MaxHerding:
     gamma: float = 1.0
     normalise: bool = True
     embed: Embed = flat
+    learns: ClassVar[bool] = False
+    ahead: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         keep(self, gamma=number(self.gamma, "gamma", 0, 1e12, above=True))
         flag(self.normalise, "normalise")
-
-    @property
-    def learns(self) -> bool:
-        """False: labels do not matter."""
-        return False
-
-    @property
-    def ahead(self) -> bool:
-        """True: one long list serves all rounds."""
-        return True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the coverage that each adds."""

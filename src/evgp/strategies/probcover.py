@@ -4,6 +4,7 @@ Yehuda, Dekel, Hacohen & Weinshall, Active Learning Through a Covering Lens, Neu
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -46,22 +47,14 @@ class ProbCover:
     radius: float | None = None
     seed: int = 0
     embed: Embed = flat
+    learns: ClassVar[bool] = False
+    ahead: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         keep(self, classes=integer(self.classes, "classes", 0), seed=seed_of(self.seed))
         keep(self, purity=number(self.purity, "purity", 0, 1, above=True))
         if self.radius is not None:
             keep(self, radius=number(self.radius, "radius", 0, above=True))
-
-    @property
-    def learns(self) -> bool:
-        """False: labels do not matter."""
-        return False
-
-    @property
-    def ahead(self) -> bool:
-        """True: one long list serves all rounds."""
-        return True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the share of rows that each newly covers."""

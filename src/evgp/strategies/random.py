@@ -1,6 +1,7 @@
 """Random picks: the baseline that every strategy must beat."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,15 +20,8 @@ class Random:
     3
     """
 
-    @property
-    def learns(self) -> bool:
-        """False: labels do not matter."""
-        return False
-
-    @property
-    def ahead(self) -> bool:
-        """True: one long list serves all rounds."""
-        return True
+    learns: ClassVar[bool] = False
+    ahead: ClassVar[bool] = True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks, with gains of 0: random picks promise none."""

@@ -5,6 +5,7 @@ Budgets, ICML 2022.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -44,20 +45,12 @@ class TypiClust:
     most: int = 500
     least: int = 6
     embed: Embed = flat
+    learns: ClassVar[bool] = False
+    ahead: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         keep(self, neighbours=integer(self.neighbours, "neighbours", 1))
         keep(self, most=integer(self.most, "most", 1), least=integer(self.least, "least", 1))
-
-    @property
-    def learns(self) -> bool:
-        """False: labels do not matter."""
-        return False
-
-    @property
-    def ahead(self) -> bool:
-        """False: the number of clusters depends on k, so each round is picked by itself."""
-        return False
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the typicality of each."""

@@ -8,7 +8,7 @@ Literature Survey, 2009 (entropy).
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float
@@ -44,14 +44,10 @@ class Margin:
     classes: int
     members: int = 5
     accuracy: float = 0.99
+    learns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check(self)
-
-    @property
-    def learns(self) -> bool:
-        """True: networks are trained on the labels."""
-        return True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with one minus the margin of each."""
@@ -76,14 +72,10 @@ class Entropy:
     classes: int
     members: int = 5
     accuracy: float = 0.99
+    learns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check(self)
-
-    @property
-    def learns(self) -> bool:
-        """True: networks are trained on the labels."""
-        return True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """k picks with the entropy of each, in nats."""
