@@ -88,6 +88,9 @@ class Labeller:
         self.gave[row] = value
         return row
 
+    def holds(self, count) -> None:
+        self.page.wait_for_selector(f'body[data-held="{count}"]', state="attached", timeout=60_000)
+
     def saved(self, count) -> None:
         self.page.wait_for_selector(f'body[data-saved="{count}"]', state="attached", timeout=60_000)
 
@@ -184,6 +187,9 @@ def test_fifty_items_two_browsers_and_a_kill(spam) -> None:
             for browser, name in zip(both, ("ann", "bob"), strict=True)
         ]
         for i in range(50):
+            if i == 20:  # enough to go on without a server
+                for person in people:
+                    person.holds(3)
             if i == 21:
                 server.kill()  # what is on its way, is on its way
             if i == 25:

@@ -159,6 +159,7 @@
   const picture = (item) => `/api/images/${item.row}`;
   function show() {
     const item = items[0];
+    document.body.dataset.held = items.length;
     form.classList.toggle("waiting", !item || undoing);
     if (item === shown && item !== undefined) return;
     shown = item;
