@@ -22,6 +22,7 @@ from experiments.vectors import IMAGES, MAIL_COUNT
 RESULTS = Path(__file__).parent / "results" / "text-and-images"
 STRATEGIES = ("random", "evgp", "evgp-cells", "kmeans", "typiclust", "maxherding")
 LEARNER = "linear"
+SPLITS = 20
 POOLS = {"mails-tfidf": 1_000, "mails-minilm": 1_000, "svhn": 1_000, "cifar100": 1_200}
 BUDGETS = {
     "mails-tfidf": (2, 4, 10, 20, 50, 100, 200),
@@ -70,7 +71,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("names", nargs="*", help="only these datasets", default=tuple(POOLS))
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=SPLITS)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--pack", action="store_true", help="only pack the finished cells")
     given = parser.parse_args()

