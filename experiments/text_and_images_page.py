@@ -130,7 +130,7 @@ def _section(own: Curves) -> str:
     random = [
         f"{values.mean():.1f} ({low:.1f} to {high:.1f})"
         for values in own.accuracy["random"].T
-        for low, high in (interval(values),)
+        for low, high in (interval(values.tolist()),)
     ]
     rows = [("random, % correct", *random)]
     for name in list(NAMES)[1:]:
@@ -177,7 +177,8 @@ CIFAR-100 (a fixed random sample, 32 x 32 pixels enlarged to 224 x 224) as vecto
 EfficientNet-Lite0 with ImageNet weights. No labels at the start, one batch, then a linear probe
 (logistic regression) on the labelled vectors. Up to {max(splits.values())} random splits, the same
 for all strategies, which see the pool as `evgp.pick` scales it.{short} Intervals are 95 %, over
-splits, which share rows, so that they are somewhat too narrow. tfidf learns its words from all mails, without labels.
+splits, which share rows, so that they are somewhat too narrow. tfidf learns its
+words from all mails, without labels.
 
 ## Losses first
 
