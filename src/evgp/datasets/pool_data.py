@@ -777,7 +777,7 @@ def _outliers(x: Shaped[np.ndarray, " n *d"]) -> tuple[str, ...]:
         for place, row in enumerate(rows)
         if is_alone(x[:, place], row)
     ]
-    return tuple(of_looks(looks))
+    return tuple(of_looks(looks)) if looks else ()
 
 
 def from_table(table: Table, options: ReadOptions, progress: Progress = silent) -> TableData:

@@ -367,6 +367,9 @@ def _faster(dense: Backend, room: int) -> tuple[Backend | None, float]:
     usable = can(request.criterion, "by_features") and not hasattr(request.kernel, "cost")
     if dense.name != "dense" or not (free and usable):
         return None, 0.0
+    search = choose_greedy(request.search, request.criterion, final=request.final)
+    if (exact := dense.seconds("float32", search, _SPEEDS)) <= _LONG:
+        return None, 0.0
     features = FeaturesBackend(request)
     # Features know little of what is left after half as many picks and labels.
     few = 2 * (request.k + request.sizes.labelled) > features.width
@@ -374,10 +377,8 @@ def _faster(dense: Backend, room: int) -> tuple[Backend | None, float]:
     storage = "float32" if request.storage == "auto" else request.storage
     if few or features.memory(storage) > room:
         return None, 0.0
-    search = choose_greedy(request.search, request.criterion, final=request.final)
-    exact, fast = (part.seconds("float32", search, _SPEEDS) for part in (dense, features))
-    much = exact > _LONG and exact > _TIMES * fast
-    return (features, exact / fast) if much else (None, 0.0)
+    fast = features.seconds("float32", search, _SPEEDS)
+    return (features, exact / fast) if exact > _TIMES * fast else (None, 0.0)
 
 
 def _advice(backend: Backend, storage: str, room: int) -> str:

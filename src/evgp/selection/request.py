@@ -335,20 +335,24 @@ class Request:
             The former name: True is scale="columns", False is scale=None.
         """
         seed, features = either_seed(seed, random_state), features_of(features)
-        prior = kernel_of(network := _network_of(network), seed, kernel)
+        network = network_named(network) if isinstance(network, str) else network
+        prior = kernel_of(network, seed, kernel)
+        in_shards = one_of(method, "method", METHODS) == "sharded" or executor is not None
         how = ReadOptions(
             id=id, column=column, drop=drop, impute=impute, max_categories=max_categories,
             delimiter=delimiter, decimal=decimal, encoding=encoding, array=array, text=text,
-            embed=embed, image_size=image_size, costs=_name_in(costs),
+            embed=embed, image_size=image_size, costs=costs if isinstance(costs, str) else None,
             scale=None if features == "raw" else scale_of(scale, standardise),
             **_inputs_of(network, prior, features))  # fmt: skip
         with reading_within(room := None if memory is None else bytes_of(memory)):
-            data = _read(x, how, _in_shards(method, executor), room, progress)
+            data = _read(x, how, in_shards, room, progress)
             points, tests, others, rows = _points_of(data, x_test, x_labelled, labelled)
         money = data.costs if how.costs else costs, budget
+        if test_weights is not None:
+            test_weights = _weights_of(test_weights, points if tests is None else tests)
         return cls(
             **affordable(k, rows, candidates, money, len(points)), search=greedy_of(greedy),
-            test_weights=_weights_of(test_weights, points if tests is None else tests), cache=cache,
+            test_weights=test_weights, cache=cache,
             given={"k": k and int(k), "budget": budget, "scale": how.scale}, x_labelled=others,
             network=described(network if kernel is None else prior), features=features, noise=noise,
             criterion=criterion_named(criterion), executor=executor, progress=progress, memory=room,
@@ -450,11 +454,6 @@ def paper() -> dict[str, Any]:
     }
 
 
-def _network_of(network: Network | Source | str) -> Any:
-    """Return a network that may have been given by its name."""
-    return network_named(network) if isinstance(network, str) else network
-
-
 def kernel_of(
     network: Network | Source, seed: int = 0, kernel: Kernel | str | None = None
 ) -> Kernel:
@@ -508,11 +507,6 @@ def _inputs_of(network: object, kernel: Kernel, features: object) -> dict[str, A
         "channels_first": isinstance(network, Finite),
         "looks_up": getattr(kernel, "looks_up", None),
     }
-
-
-def _in_shards(method: object, executor: object) -> bool:
-    """Whether shards were asked for."""
-    return one_of(method, "method", METHODS) == "sharded" or executor is not None
 
 
 def _read(
@@ -681,15 +675,8 @@ def _money(
     return prices, budget
 
 
-def _name_in(costs: ArrayLike | str | None) -> str | None:
-    """Return the name of the column with the costs; None if they are numbers."""
-    return costs if isinstance(costs, str) else None
-
-
-def _weights_of(values: ArrayLike | None, points: Sized) -> Float[Tensor, " m"] | None:
+def _weights_of(values: ArrayLike, points: Sized) -> Float[Tensor, " m"]:
     """Return weights of the test points that sum to one."""
-    if values is None:
-        return None
     if can(points, "in_files"):
         raise PoolError("expected no test_weights with files; repeat test points instead")
     m = len(points)
