@@ -164,7 +164,9 @@ def _cells(column: Any) -> pa.Array:
         return pa.array(column, from_pandas=True)
     except OverflowError:  # integers beyond 64 bits
         with suppress(OverflowError, TypeError, ValueError):
-            return pa.array([None if value is None else float(value) for value in column])
+            floats = [None if value is None else float(value) for value in column]
+            if len(set(floats)) == len(set(column)):
+                return pa.array(floats)  # otherwise they are names, which must stay apart
     except (pa.ArrowException, TypeError, ValueError):
         if getattr(getattr(column, "dtype", None), "kind", "O") in "fiu":  # sparse, big-endian
             return pa.array(np.asarray(column).astype(np.float64))
