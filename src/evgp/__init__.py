@@ -120,8 +120,6 @@ _ROOM_OF = {name: room for room, names in _NAMES.items() for name in names}
 _NEW_ROOM_OF = {name: room for room, names in _MOVED.items() for name in names}
 __all__ = sorted((*_ROOM_OF, *_ROOMS))  # noqa: PLE0605  every name above, once
 
-_moved.install()
-
 
 if not TYPE_CHECKING:  # a type checker would otherwise accept any misspelt name
 

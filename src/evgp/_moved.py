@@ -46,8 +46,5 @@ class OldNames(MetaPathFinder, Loader):
         module.__spec__ = module.__spec__.loader_state
 
 
-def install() -> None:
-    """Look for old names, once."""
-    if not any(isinstance(finder, OldNames) for finder in sys.meta_path):
-        # First, as a folder of an old version may have been left behind, without its files.
-        sys.meta_path.insert(0, OldNames())
+# First, as a folder of an old version may have been left behind, without its files.
+sys.meta_path.insert(0, OldNames())

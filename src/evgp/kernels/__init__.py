@@ -12,9 +12,9 @@ from evgp.kernels.kernel import Kernel as Kernel
 from evgp.kernels.kernel import Storing as Storing
 from evgp.kernels.kernel import Tabulated as Tabulated
 from evgp.kernels.kernel import Wide as Wide
+from evgp.kernels.kernel import check_storage as check_storage
 from evgp.kernels.kernel import checked as checked
 from evgp.kernels.kernel import is_random as is_random
 from evgp.kernels.kernel import redrawn as redrawn
-from evgp.kernels.kernel import storage_of as storage_of
 from evgp.kernels.named import is_of_network as is_of_network
 from evgp.kernels.named import kernel_named as kernel_named

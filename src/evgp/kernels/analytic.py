@@ -26,7 +26,7 @@ from evgp._checks import instance
 from evgp._linalg import as_tensor, like, mirror_, tiles
 from evgp._typing import AnyArray, Array
 from evgp.errors import NetworkError, NumericalWarning, PoolError
-from evgp.kernels.kernel import storage_of
+from evgp.kernels.kernel import check_storage
 from evgp.nets import Dense, Erf, Layer, LeakyRelu, Network, Sin
 
 # Beyond this input variance erf and sin have fewer than six correct digits in float64.
@@ -39,7 +39,71 @@ _VARIANCES: MutableMapping[Tensor, tuple[int, Tensor]] = WeakIdKeyDictionary()
 
 
 @dataclass(frozen=True)
-class NTK:
+class _OfNetwork:
+    """A kernel of a network at infinite width; `tangent` says which of the two."""
+
+    network: Network
+    storage: torch.dtype | None = None
+    threadsafe: ClassVar[bool] = True
+    any_width: ClassVar[bool] = True
+    is_checked: ClassVar[bool] = True
+    tangent: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        instance(self.network, "a network", Network, "evgp.mlp()", error=NetworkError)
+        if self.storage is not None:
+            check_storage(self.storage)
+
+    def __call__(self, x1: AnyArray, x2: AnyArray | None = None) -> AnyArray:
+        """The n x m matrix; with one argument the symmetric n x n one."""
+        symmetric = x2 is None or x2 is x1
+        a = _flat(x1)
+        b = a if x2 is None or symmetric else _flat(x2)
+        if a.shape[1] != b.shape[1]:
+            raise PoolError(
+                f"expected inputs with equally many features, got {a.shape[1]} and {b.shape[1]}"
+            )
+        va = _variance(self.network, x1, a)
+        vb = va if x2 is None or symmetric else _variance(self.network, x2, b)
+        out = torch.empty(len(a), len(b), dtype=self.storage or a.dtype)
+        exact = self.network.diagonal(va)[int(self.tangent)]
+        twins = _twins(a, b, va, vb, symmetric)
+        kinked = self.tangent and any(isinstance(part, LeakyRelu) for part in self.network.layers)
+        # Few rows, such as the one that a search asks for, go in one long tile.
+        wide = max(1024, 512 * 1024 // max(1, min(len(a), 512)))
+        for rows, columns in tiles(len(a), len(b), 512, wide):
+            if symmetric and columns.stop <= rows.start:
+                continue
+            left, right = a[rows].double(), b[columns].double()
+            cov = _products(left, right).div_(a.shape[1])
+            same = None if twins is None else twins[0][rows, None] == twins[1][None, columns]
+            apart = None
+            if kinked:
+                near = _near(self.network.layers[0], cov, va[rows], vb[columns])
+                if same is not None:
+                    near &= ~same
+                elif symmetric:
+                    near.diagonal(rows.start - columns.start).fill_(False)
+                if bool(near.any()):
+                    apart = _apart(left, right, cov, va[rows], vb[columns])
+            moments = self.network.propagate(cov, va[rows], vb[columns], apart)
+            tile = moments.ntk if self.tangent else moments.nngp
+            tile = tile if same is None else torch.where(same, exact[rows, None], tile)
+            out[rows, columns] = tile
+        if symmetric:
+            out.diagonal().copy_(exact)
+            mirror_(out)
+        return like(x1, out)
+
+    def diag(self, x: AnyArray) -> AnyArray:
+        """Each point with itself, exactly: O(n (d + depth))."""
+        flat = _flat(x)
+        both = self.network.diagonal(_variance(self.network, x, flat))
+        return like(x, both[int(self.tangent)].to(self.storage or flat.dtype))
+
+
+@dataclass(frozen=True)
+class NTK(_OfNetwork):
     """The neural tangent kernel (NTK) of a network at infinite width.
 
     Call it with one batch of inputs for the symmetric n x n matrix, with two for the n x m matrix;
@@ -62,27 +126,11 @@ class NTK:
            [0.0796, 0.5   ]])
     """
 
-    network: Network
-    storage: torch.dtype | None = None
-    threadsafe: ClassVar[bool] = True
-    any_width: ClassVar[bool] = True
-    is_checked: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_network(self.network)
-        storage_of(self.storage)
-
-    def __call__(self, x1: AnyArray, x2: AnyArray | None = None) -> AnyArray:
-        """The n x m matrix; with one argument the symmetric n x n one."""
-        return _matrix(self.network, x1, x2, self.storage, ntk=True)
-
-    def diag(self, x: AnyArray) -> AnyArray:
-        """Each point with itself, exactly: O(n (d + depth))."""
-        return _diagonal(self.network, x, self.storage, ntk=True)
+    tangent: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class NNGP:
+class NNGP(_OfNetwork):
     """The covariance of a network's outputs at initialisation, at infinite width (NNGP).
 
     Called like `NTK`, at the same cost.
@@ -101,27 +149,7 @@ class NNGP:
     array([0.25])
     """
 
-    network: Network
-    storage: torch.dtype | None = None
-    threadsafe: ClassVar[bool] = True
-    any_width: ClassVar[bool] = True
-    is_checked: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_network(self.network)
-        storage_of(self.storage)
-
-    def __call__(self, x1: AnyArray, x2: AnyArray | None = None) -> AnyArray:
-        """The n x m matrix; with one argument the symmetric n x n one."""
-        return _matrix(self.network, x1, x2, self.storage, ntk=False)
-
-    def diag(self, x: AnyArray) -> AnyArray:
-        """Each point with itself, exactly: O(n (d + depth))."""
-        return _diagonal(self.network, x, self.storage, ntk=False)
-
-
-def _check_network(network: object) -> None:
-    instance(network, "a network", Network, "evgp.mlp()", error=NetworkError)
+    tangent: ClassVar[bool] = False
 
 
 def _flat(x: Array) -> Float[Tensor, "n d"]:
@@ -135,22 +163,22 @@ def _flat(x: Array) -> Float[Tensor, "n d"]:
     return tensor.flatten(1).contiguous()
 
 
-def _variance(x: Array, flat: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-    """Mean square of each row, in float64, without a float64 copy of x.
+def _variance(network: Network, x: Array, flat: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+    """Mean square of each row, in float64, without a float64 copy of x, and checked.
 
     Cached for as long as the tensor exists unchanged: a search asks for one column after another.
     """
-    if not isinstance(x, Tensor) or x.is_inference():  # inference tensors have no version counter
-        return _mean_square(flat)
-    known = _VARIANCES.get(x)
+    # Inference tensors have no version counter.
+    cached = isinstance(x, Tensor) and not x.is_inference()
+    known = _VARIANCES.get(x) if cached else None
     if known is None or known[0] != x._version:
-        known = _VARIANCES[x] = (x._version, _mean_square(flat))
+        empty = flat.new_empty(0, dtype=torch.float64)
+        blocks = (block.double().square().mean(1) for block in torch.split(flat, 4096))
+        known = (x._version if cached else 0, torch.cat([empty, *blocks]))
+        if cached:
+            _VARIANCES[x] = known
+    _check(network, known[1])
     return known[1]
-
-
-def _mean_square(flat: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-    blocks = [block.double().square().mean(1) for block in torch.split(flat, 4096)]
-    return torch.cat(blocks) if blocks else flat.new_empty(0, dtype=torch.float64)
 
 
 def _check(network: Network, variance: Float[Tensor, " n"]) -> None:
@@ -194,58 +222,6 @@ def _check_layers(network: Network, variance: Float[Tensor, " n"]) -> None:
             f"expected inputs whose kernel float64 can hold, got row {int(variance.argmax())} with "
             f"mean square {float(worst):.1e}; scale the inputs, or lower w_std or b_std"
         )
-
-
-def _diagonal(network: Network, x: AnyArray, storage: torch.dtype | None, *, ntk: bool) -> AnyArray:
-    flat = _flat(x)
-    variance = _variance(x, flat)
-    _check(network, variance)
-    both = network.diagonal(variance)
-    return like(x, both[ntk].to(storage or flat.dtype))
-
-
-def _matrix(
-    network: Network, x1: AnyArray, x2: AnyArray | None, storage: torch.dtype | None, *, ntk: bool
-) -> AnyArray:
-    symmetric = x2 is None or x2 is x1
-    a = _flat(x1)
-    b = a if x2 is None or symmetric else _flat(x2)
-    if a.shape[1] != b.shape[1]:
-        raise PoolError(
-            f"expected inputs with equally many features, got {a.shape[1]} and {b.shape[1]}"
-        )
-    va = _variance(x1, a)
-    vb = va if x2 is None or symmetric else _variance(x2, b)
-    for variance in (va,) if symmetric else (va, vb):
-        _check(network, variance)
-    out = torch.empty(len(a), len(b), dtype=storage or a.dtype)
-    exact = network.diagonal(va)[int(ntk)]
-    twins = _twins(a, b, va, vb, symmetric)
-    kinked = ntk and any(isinstance(layer, LeakyRelu) for layer in network.layers)
-    # Few rows, such as the one that a search asks for, go in one long tile.
-    wide = max(1024, 512 * 1024 // max(1, min(len(a), 512)))
-    for rows, columns in tiles(len(a), len(b), 512, wide):
-        if symmetric and columns.stop <= rows.start:
-            continue
-        left, right = a[rows].double(), b[columns].double()
-        cov = _products(left, right).div_(a.shape[1])
-        same = None if twins is None else twins[0][rows, None] == twins[1][None, columns]
-        apart = None
-        if kinked:
-            near = _near(network.layers[0], cov, va[rows], vb[columns])
-            if same is not None:
-                near &= ~same
-            elif symmetric:
-                near.diagonal(rows.start - columns.start).fill_(False)
-            if bool(near.any()):
-                apart = _apart(left, right, cov, va[rows], vb[columns])
-        moments = network.propagate(cov, va[rows], vb[columns], apart)
-        tile = moments.ntk if ntk else moments.nngp
-        out[rows, columns] = tile if same is None else torch.where(same, exact[rows, None], tile)
-    if symmetric:
-        out.diagonal().copy_(exact)
-        mirror_(out)
-    return like(x1, out)
 
 
 def _products(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:

@@ -20,7 +20,7 @@ from evgp._linalg import mirror_
 from evgp._machine import available_memory, seconds, speed
 from evgp.errors import BadArgument, NetworkError
 from evgp.kernels import layerwise, probe
-from evgp.kernels.kernel import Tabulated, storage_of
+from evgp.kernels.kernel import Tabulated, check_storage
 from evgp.kernels.layerwise import Calls, Factor, Projection
 from evgp.nets import (
     Buildable,
@@ -352,7 +352,7 @@ class EmpiricalNTK:
         keep(self, draws=integer(self.draws, "draws", 1, 100_000, error=NetworkError))
         keep(self, seed=seed_of(self.seed, error=NetworkError))
         flag(self.anew, "anew", error=NetworkError)
-        storage_of(self.storage)
+        check_storage(self.storage)
         if self.memory is not None:
             memory = integer(self.memory, "memory", 1, BYTES, why="in bytes", error=NetworkError)
             keep(self, memory=memory)

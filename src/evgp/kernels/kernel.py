@@ -58,7 +58,7 @@ class Features(Protocol):
         ...
 
 
-def storage_of(storage: object) -> None:
+def check_storage(storage: object) -> None:
     """Check the type that a kernel is stored in; None is the type of the inputs."""
     right = isinstance(storage, torch.dtype) and storage in (torch.float32, torch.float64)
     if storage is not None and not right:

@@ -30,43 +30,40 @@ class Start:
 
     def __call__(self, candidates: Int[Tensor, " c"]) -> DensePosterior:
         """A posterior over these pool rows and the test points."""
-        pool = self.pool
-        rows = pool.test_rows()
+        pool, rows, known = self.pool, self.pool.test_rows(), self.pool.known()
         shared = rows is not None and torch.equal(rows, candidates)
-        x = self._inputs(candidates)
-        known = pool.known()
+        every = torch.equal(candidates, torch.arange(len(pool)))
+        x = pool.x if every else pool.x[candidates]
+        place = None
+        if rows is not None:
+            place = torch.full((len(pool),), -1)
+            place[rows] = torch.arange(len(rows))
         return DensePosterior(
             self.kernel,
             x,
             x if shared else pool.test_points(),
-            self.matrix(candidates),
+            self._matrix(candidates, x, None if shared else pool.test_points()),
             noise=self.noise,
             weights=pool.test_weights(),
             known=known if len(known) else None,
-            in_test=_places(rows, candidates, len(pool)),
+            in_test=None if place is None else place[candidates],
             test_labelled=None if rows is None else torch.isin(rows, pool.labelled),
             shared=shared,
         )
 
-    def matrix(self, candidates: Int[Tensor, " c"]) -> Float[Tensor, "c m"]:
+    def _matrix(
+        self,
+        candidates: Int[Tensor, " c"],
+        x: Shaped[Tensor, " c *d"],
+        x_test: Shaped[Tensor, " m *d"] | None,
+    ) -> Float[Tensor, "c m"]:
         """Prior covariance between candidates and test points, cached for the next call."""
-        if self._kept is None or not torch.equal(self._kept[0], candidates):
-            pool = self.pool
-            rows = pool.test_rows()
-            x = self._inputs(candidates)
-            if rows is not None and torch.equal(rows, candidates):
-                matrix = stored(self.kernel, x, None, self.storage)
-            else:
-                matrix = stored(self.kernel, x, pool.test_points(), self.storage)
-            if len(candidates) * 4 < len(pool):
-                return matrix  # a replay of few points should not evict the large matrix
+        if self._kept is not None and torch.equal(self._kept[0], candidates):
+            return self._kept[1]
+        matrix = stored(self.kernel, x, x_test, self.storage)
+        if len(candidates) * 4 >= len(self.pool):  # few points do not evict the large matrix
             self._kept = (candidates, matrix)
-        return self._kept[1]
-
-    def _inputs(self, candidates: Int[Tensor, " c"]) -> Shaped[Tensor, " c *d"]:
-        """The candidates' inputs, without a copy if they are the whole pool in order."""
-        every = torch.arange(len(self.pool))
-        return self.pool.x if torch.equal(candidates, every) else self.pool.x[candidates]
+        return matrix
 
     def __len__(self) -> int:
         return len(self.pool)
@@ -74,10 +71,14 @@ class Start:
     def test_covariance(self, posterior: Posterior) -> TestCovariance:
         """Covariance of the test points given the labels at the start, before any pick."""
         assert isinstance(posterior, DensePosterior)
-        weights, variance = self.pool.test_weights(), posterior.test_variance()
-        if by_pool(len(self.pool), len(weights)) and (small := self._known_by_pool()) is not None:
+        pool, rows, weights = self.pool, self.pool.test_rows(), self.pool.test_weights()
+        if by_pool(len(pool), len(weights)) and (small := self._known_by_pool()) is not None:
             return small
-        return TestCovariance(self.test_matrix(), posterior.base(), weights, variance)
+        if rows is not None and self._kept is not None and torch.equal(rows, self._kept[0]):
+            matrix = self._kept[1]  # the test points are the candidates
+        else:
+            matrix = stored(self.kernel, pool.test_points(), None, self.storage)
+        return TestCovariance(matrix, posterior.base(), weights, posterior.test_variance())
 
     def _known_by_pool(self) -> TestCovariance | None:
         r"""What all rows of the pool together know of the test points, as a matrix of these rows.
@@ -103,13 +104,6 @@ class Start:
         matrix = (1 + 1e-9) * (seen @ seen.T)
         none, ones = matrix[:0], torch.ones(len(matrix), dtype=matrix.dtype)
         return TestCovariance(matrix, none, ones, matrix.diagonal().clone())
-
-    def test_matrix(self) -> Float[Tensor, "m m"]:
-        """Prior covariance of the test points; the candidates' is reused where it is the same."""
-        rows = self.pool.test_rows()
-        if rows is not None and self._kept is not None and torch.equal(rows, self._kept[0]):
-            return self._kept[1]
-        return stored(self.kernel, self.pool.test_points(), None, self.storage)
 
 
 def condition(
@@ -149,14 +143,3 @@ def stored(
     for i in range(0, len(x1), 1024):
         out[i : i + 1024] = kernel(x1[i : i + 1024], other)
     return out
-
-
-def _places(
-    rows: Int[Tensor, " m"] | None, candidates: Int[Tensor, " c"], n: int
-) -> Int[Tensor, " c"] | None:
-    """The position of each candidate among the test points, or -1."""
-    if rows is None:
-        return None
-    place = torch.full((n,), -1)
-    place[rows] = torch.arange(len(rows))
-    return place[candidates]

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from evgp._linalg import JITTER, mirror_of, safe_cholesky
 from evgp.errors import PoolError
@@ -216,7 +217,8 @@ class DensePosterior:
 
     def covariance(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r m"]:
         """Covariance between candidates and test points, in float64: O(r m (k + l))."""
-        out = self._prior(rows)
+        exact = self._cross.dtype == torch.float64
+        out = self._cross[rows] if exact else self._kernel(self._x[rows], self._x_test)
         out = out.addmm(self._base_c[:, rows].T, self._base_t, alpha=-1)
         k = len(self._rows)
         out = out.addmm(self._b_c[:k, rows].T, self._b_t[:k], alpha=-1)
@@ -335,11 +337,6 @@ class DensePosterior:
             falls.append(block.square() @ self._w)
         return torch.cat(falls), torch.cat(norms)
 
-    def _prior(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r m"]:
-        if self._cross.dtype == torch.float64:
-            return self._cross[rows]
-        return self._kernel(self._x[rows], self._x_test)
-
     def _candidates(self, row: int) -> Float[Tensor, " c"]:
         k = len(self._rows)
         column = self._kernel(self._x[row : row + 1], self._x)[0]
@@ -404,16 +401,10 @@ class DensePosterior:
         if k <= room:
             return
         more = max(16, room)
-        self._b_c = _longer(self._b_c, more)
-        self._b_t = self._b_c if self._shared else _longer(self._b_t, more)
-        self._h = _longer(self._h, more)
-        inverse = self._v.new_zeros(room + more, room + more)
-        inverse[:room, :room] = self._inverse
-        self._inverse = inverse
-
-
-def _longer(block: Float[Tensor, "k c"], more: int) -> Float[Tensor, "q c"]:
-    return torch.cat([block, block.new_empty(more, block.shape[1])])
+        self._b_c = pad(self._b_c, (0, 0, 0, more))
+        self._b_t = self._b_c if self._shared else pad(self._b_t, (0, 0, 0, more))
+        self._h = pad(self._h, (0, 0, 0, more))
+        self._inverse = pad(self._inverse, (0, more, 0, more))
 
 
 def check_sizes(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import ClassVar, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -251,13 +251,10 @@ class DenseBackend(InMemoryBackend):
     def table(self) -> tuple[int, float]:
         """Bytes and seconds of a kernel that is computed for all points at once."""
         request, sizes = self.request, self.request.sizes
-        cost = getattr(request.kernel, "cost", None)
-        if cost is None:
-            return 0, 0.0
+        kernel: Any = request.kernel
         tests = 0 if request.x_test is None else sizes.tests
-        found: tuple[int, float] = cost(
-            _samples(request.kernel, sizes.shape), sizes.rows + sizes.labelled + tests
-        )
+        count = sizes.rows + sizes.labelled + tests
+        found: tuple[int, float] = kernel.cost(_samples(kernel, sizes.shape), count)
         return found
 
     def memory(self, storage: str) -> int:
@@ -275,7 +272,9 @@ class DenseBackend(InMemoryBackend):
                 extra = 8 * (2 * n * m + 3 * n * n) + solver
         if more := getattr(criterion, "extra_memory", None):
             extra += more(n, m)
-        return n * m * size + columns + sizes.inputs + extra + self.table[0] + _LIBRARIES
+        if hasattr(self.request.kernel, "cost"):
+            extra += self.table[0]
+        return n * m * size + columns + sizes.inputs + extra + _LIBRARIES
 
     def seconds(self, storage: str, search: Greedy, speeds: Speeds | None = None) -> float:
         """Estimate the time of the kernel, one pass per pick, the swaps and the certificate."""
@@ -284,7 +283,9 @@ class DenseBackend(InMemoryBackend):
         pairs = n * m * (1.0 if sizes.apart else 0.5)
         # Layers of an analytic kernel; five is a guess for other kernels.
         layers = getattr(getattr(request.kernel, "network", None), "layers", range(5))
-        kernel = self.table[1] or pairs * (2 * sizes.width / flops + 8e-9 * len(layers))
+        kernel = pairs * (2 * sizes.width / flops + 8e-9 * len(layers))
+        if hasattr(request.kernel, "cost"):
+            kernel = self.table[1]
         picks = k * (n * m * size / stream + 4 * k * n * 8 / stream + 2e-3)
         if can(request.criterion, "pairwise"):
             picks = k * n * m * (k / flops + 4e-8)

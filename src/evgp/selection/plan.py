@@ -37,6 +37,7 @@ _SHARE = 0.8
 # the machine. Its speeds are operations, and bytes read, per second.
 _LONG, _TIMES = 120.0, 8.0
 _SPEEDS = (4e10, 1e10)
+_SMALL = 1_000  # rows, and test points, with which no run takes that long
 _BLOCK = 512  # rows whose gains are computed at once
 # A relative reduction of the variance below this is rounding error.
 _NOTHING = 1e-9
@@ -299,9 +300,9 @@ def planned(request: Request) -> Plan:
     """
     available = available_memory()
     room = int(_SHARE * available) if request.memory is None else request.memory
-    backend = _backend(request, room)
-    faster, times = _faster(backend, room)
-    backend = faster or backend
+    backend, times = _backend(request, room), 0.0
+    if max(request.sizes.rows, request.sizes.tests) > _SMALL:
+        backend, times = _faster(backend, room)
     storage = "float32" if backend.disk else request.storage
     if storage == "auto":
         storage = "float64" if backend.memory("float64") <= room else "float32"
@@ -356,29 +357,29 @@ def _backend(request: Request, room: int) -> Backend:
     return min(backends, key=lambda backend: backend.memory("float32"))
 
 
-def _faster(dense: Backend, room: int) -> tuple[Backend | None, float]:
+def _faster(dense: Backend, room: int) -> tuple[Backend, float]:
     """Return features that are much faster than an exact kernel that takes minutes, if there are.
 
-    Also return how many times as long the exact kernel would take.
+    Also return how many times as long the exact kernel would take; 0 if it stays.
     """
     request = dense.request
     free = request.method == "auto" and request.features is None and request.thin is None
     # An empirical kernel takes the time of its network, which features would take too.
     usable = can(request.criterion, "by_features") and not hasattr(request.kernel, "cost")
     if dense.name != "dense" or not (free and usable):
-        return None, 0.0
+        return dense, 0.0
     search = choose_greedy(request.search, request.criterion, final=request.final)
     if (exact := dense.seconds("float32", search, _SPEEDS)) <= _LONG:
-        return None, 0.0
+        return dense, 0.0
     features = FeaturesBackend(request)
     # Features know little of what is left after half as many picks and labels.
     few = 2 * (request.k + request.sizes.labelled) > features.width
     few = few or features.width >= len(request.x)
     storage = "float32" if request.storage == "auto" else request.storage
     if few or features.memory(storage) > room:
-        return None, 0.0
+        return dense, 0.0
     fast = features.seconds("float32", search, _SPEEDS)
-    return (features, exact / fast) if exact > _TIMES * fast else (None, 0.0)
+    return (features, exact / fast) if exact > _TIMES * fast else (dense, 0.0)
 
 
 def _advice(backend: Backend, storage: str, room: int) -> str:
@@ -453,6 +454,8 @@ def with_arguments_of(make: Callable[P, Request], run: Callable[[Request], T]) -
         try:
             arguments.bind(*args, **kwargs)
         except TypeError as error:
+            if run.__name__ == "plan" and args and isinstance(args[0], int):
+                return run(_by_sizes(make, *args, **kwargs))
             meant = next((new for old, new in _MEANT.items() if old in kwargs), None)
             hint = "" if meant is None else f"; did you mean {meant}=?"
             raise TypeError(f"{run.__name__}(): {error}{hint}") from None
@@ -490,29 +493,21 @@ def pick(request: Request) -> Selection:
     return planned(request).run()
 
 
-def by_sizes(call: Callable[P, T]) -> Callable[P, T]:
-    """Accept the old form `plan(n, d, k, m=..., labelled=count)` of version 0.1 with a warning."""
-
-    @wraps(call)
-    def either(*args: Any, **kwargs: Any) -> T:
-        if args and isinstance(args[0], int):
-            n, d, k = (*args, *(kwargs.pop(name) for name in ("d", "k")[len(args) - 1 :]))
-            shape = d if isinstance(d, tuple) else (d,)
-            warnings.warn(
-                f"plan({n}, {d}, {k}) is now plan(({n}, {', '.join(map(str, shape))}), {k})",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            tests, known = kwargs.pop("m", None), kwargs.pop("labelled", 0)
-            kwargs["x_test"] = None if tests is None else (tests, *shape)
-            kwargs["labelled"] = range(known) if isinstance(known, int) else known
-            args, kwargs["k"] = ((n, *shape),), k
-        return call(*args, **kwargs)
-
-    return either
+def _by_sizes(make: Callable[..., Request], *args: Any, **kwargs: Any) -> Request:
+    """Accept the form `plan(n, d, k, m=..., labelled=count)` of version 0.1 with a warning."""
+    n, d, k = (*args, *(kwargs.pop(name) for name in ("d", "k")[len(args) - 1 :]))
+    shape = d if isinstance(d, tuple) else (d,)
+    warnings.warn(
+        f"plan({n}, {d}, {k}) is now plan(({n}, {', '.join(map(str, shape))}), {k})",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    tests, known = kwargs.pop("m", None), kwargs.pop("labelled", 0)
+    x_test = None if tests is None else (tests, *shape)
+    labelled = range(known) if isinstance(known, int) else known
+    return make((n, *shape), k, x_test=x_test, labelled=labelled, **kwargs)
 
 
-@by_sizes
 @partial(with_arguments_of, Request.of)
 def plan(request: Request) -> Plan:
     """Decide how `evgp.pick` would make these picks, and estimate its memory and time.

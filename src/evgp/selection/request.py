@@ -334,7 +334,11 @@ class Request:
         standardise : bool, optional
             The former name: True is scale="columns", False is scale=None.
         """
-        seed, features = either_seed(seed, random_state), features_of(features)
+        if random_state is not None:
+            seed = either_seed(seed, random_state)
+        if features is not None:
+            features_of(features)
+        seed = 0 if seed is None else seed_of(seed)
         network = network_named(network) if isinstance(network, str) else network
         prior = kernel_of(network, seed, kernel)
         in_shards = one_of(method, "method", METHODS) == "sharded" or executor is not None
@@ -343,7 +347,10 @@ class Request:
             delimiter=delimiter, decimal=decimal, encoding=encoding, array=array, text=text,
             embed=embed, image_size=image_size, costs=costs if isinstance(costs, str) else None,
             scale=None if features == "raw" else scale_of(scale, standardise),
-            **_inputs_of(network, prior, features))  # fmt: skip
+            # What the network, its kernel or features ask of their inputs.
+            fixed=not (can(prior, "any_width") and isinstance(features, str | None)),
+            channels_first=isinstance(network, Finite),
+            looks_up=getattr(prior, "looks_up", None))  # fmt: skip
         with reading_within(room := None if memory is None else bytes_of(memory)):
             data = _read(x, how, in_shards, room, progress)
             points, tests, others, rows = _points_of(data, x_test, x_labelled, labelled)
@@ -364,7 +371,9 @@ class Request:
             self,
             noise=noise_of(self.noise),
             storage=one_of(self.storage, "storage", STORAGES),
-            thin=thinned_to(self.thin, self.criterion),
+            thin=getattr(self.criterion, "test_points", None)
+            if self.thin is None
+            else integer(self.thin, "thin", 1),
             method=one_of(self.method, "method", METHODS),
             cache=None if self.cache is None else path_of(self.cache, "cache"),
             seed=seed_of(self.seed),
@@ -483,14 +492,12 @@ def described(network: object) -> str:
     return repr(network)
 
 
-def either_seed(seed: int | None, random_state: int | None) -> int:
-    """Return the seed, given by either of its names; 0 if neither is given.
+def either_seed(seed: int | None, random_state: int) -> int:
+    """Return the seed that was given by its other name, or by both.
 
-    >>> either_seed(None, 7), either_seed(7, 7), either_seed(None, None)
-    (7, 7, 0)
+    >>> either_seed(None, 7), either_seed(7, 7)
+    (7, 7)
     """
-    if random_state is None:
-        return 0 if seed is None else seed_of(seed)
     other = integer(random_state, "random_state", 0, SEEDS - 1)
     if seed is not None and seed_of(seed) != other:
         raise PoolError(
@@ -498,15 +505,6 @@ def either_seed(seed: int | None, random_state: int | None) -> int:
             "alias of seed, so leave one of them out"
         )
     return other
-
-
-def _inputs_of(network: object, kernel: Kernel, features: object) -> dict[str, Any]:
-    """Return what a network, its kernel or features ask of their inputs, for reading the pool."""
-    return {
-        "fixed": not (can(kernel, "any_width") and isinstance(features, str | None)),
-        "channels_first": isinstance(network, Finite),
-        "looks_up": getattr(kernel, "looks_up", None),
-    }
 
 
 def _read(
@@ -550,18 +548,6 @@ def _points_of(
         if isinstance(points, np.ndarray | Tensor):
             inputs[at] = InMemory(torch.as_tensor(points))
     return inputs[0], inputs[1], inputs[2], labelled
-
-
-def thinned_to(thin: int | None, criterion: Criterion) -> int | None:
-    """Return the number of test points to keep; None means all.
-
-    >>> from evgp.criteria import MutualInformation
-    >>> thinned_to(None, MutualInformation())
-    1000
-    """
-    if thin is None:
-        return getattr(criterion, "test_points", None)
-    return integer(thin, "thin", 1)
 
 
 def affordable(

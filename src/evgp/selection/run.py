@@ -18,10 +18,10 @@ from evgp._checks import can
 from evgp.criteria import Criterion
 from evgp.errors import PoolError
 from evgp.kernels import Features, Kernel
-from evgp.pool import Certificate, Pool, Selection
+from evgp.pool import Pool, Selection
 from evgp.posterior import DensePosterior, FeatureStart, Start
 from evgp.search import Budget, Progress
-from evgp.theory import Ceiling, ceiling, certify
+from evgp.theory import ceiling, certify
 
 # Variances from 2^-40 to 2^40 are not scaled: cubes of their standard deviations fit in float32.
 _NEAR_ONE = 40
@@ -199,25 +199,16 @@ def measured(
     if guess is not None and guess.shape[1] != len(covariance):
         guess = None  # the covariance is one of the pool's rows
     bound = ceiling(covariance, len(picks), guess=guess)
-    certificate = _certify(picks, budget, bound, most)
-    progress("certifying", 1, 1)
-    return replace(picks, certificate=certificate)
-
-
-def _certify(picks: Selection, budget: Budget, bound: Ceiling, most: int) -> Certificate:
     counts = None
     if budget.costs is not None and picks.costs is not None:
         cheapest = torch.cumsum(budget.costs.sort().values, 0).numpy()
         spent = np.cumsum(picks.costs) * (1 + 1e-12)
         counts = np.searchsorted(cheapest, spent, side="right").tolist()
-    return certify(
-        bound,
-        prior=picks.prior_variance,
-        start=picks.start_variance,
-        left=picks.variance_left,
-        counts=counts,
-        most=most,
+    certificate = certify(
+        bound, prior=prior, start=first, left=picks.variance_left, counts=counts, most=most
     )
+    progress("certifying", 1, 1)
+    return replace(picks, certificate=certificate)
 
 
 def some(*parts: Shaped[Tensor, "..."]) -> Shaped[Tensor, " r *d"]:

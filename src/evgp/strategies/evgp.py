@@ -17,7 +17,7 @@ from evgp._defaults import NOISE
 from evgp._progress import check_progress
 from evgp.criteria import Criterion, ExpectedVariance, criterion_named
 from evgp.errors import BadArgument, PoolError
-from evgp.kernels import Features, Kernel, checked, is_random, redrawn, storage_of
+from evgp.kernels import Features, Kernel, check_storage, checked, is_random, redrawn
 from evgp.pool import Pool, Selection
 from evgp.search import Exact, Greedy, Progress, greedy_of, silent
 from evgp.selection.backends import DenseBackend, FeaturesBackend
@@ -72,7 +72,7 @@ class EVGP:
                 f"expected a search such as evgp.search.Exact(), got {shown(self.greedy)}"
             )
         keep(self, noise=noise_of(self.noise))
-        storage_of(self.storage)
+        check_storage(self.storage)
         if self.storage is None:
             raise BadArgument.of(PoolError)("storage", "torch.float32 or torch.float64", "None")
 

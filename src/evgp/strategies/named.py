@@ -19,7 +19,6 @@ from evgp.kernels import NTK, EmpiricalNTK, Features, Inducing, Kernel, Source
 from evgp.nets import Network, imported_object
 from evgp.search import GREEDIES, Exact, Greedy
 from evgp.selection.features import inducing_points
-from evgp.selection.request import thinned_to
 from evgp.strategies.badge import BADGE
 from evgp.strategies.bait import BAIT
 from evgp.strategies.batchbald import BatchBALD
@@ -200,7 +199,7 @@ def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
         noise=setting.noise,
         storage=torch.float32 if len(setting.x) > _THIN else torch.float64,
     )
-    thin = thinned_to(None, criterion) or (_THIN if len(setting.x) > _LARGE else None)
+    thin = getattr(criterion, "test_points", None) or (_THIN if len(setting.x) > _LARGE else None)
     if thin is None or kinds[1] or thin >= len(setting.x):
         return strategy
     return Thinned(strategy, thin, setting.seed)
