@@ -28,7 +28,7 @@ from evgp.datasets import (
 )
 from evgp.datasets.scaling import described
 from evgp.errors import CannotWrite, DatasetError, NetworkError
-from evgp.kernels import EmpiricalNTK, Kernel, is_of_network, kernel_named
+from evgp.kernels import OF_NETWORKS, EmpiricalNTK, Kernel, kernel_named
 from evgp.nets import Network, WithWeights, mlp, network_named
 from evgp.nets.named import Named
 from evgp.pool import Selection
@@ -66,10 +66,11 @@ def read_request(
     return network, request, list(dict.fromkeys((*map(in_flags, request.pool.notes), *notes)))
 
 
-def network_and_kernel(options: PickOptions) -> tuple[Named, Kernel]:
-    """Return the network that the options describe, and its kernel or the one that replaces it."""
-    own_kernel = not is_of_network(options.kernel)
-    if own_kernel and (flags := _changed(options, ("network", *_OF_MLP, *_OF_FINITE))):
+def network_and_kernel(options: PickOptions) -> tuple[Named, Kernel | None]:
+    """Return the network that the options describe, and what replaces its NTK, if anything."""
+    if options.kernel not in OF_NETWORKS and (
+        flags := _changed(options, ("network", *_OF_MLP, *_OF_FINITE))
+    ):
         raise NetworkError(
             f"--kernel {options.kernel} takes the place of the network, so leave out {flags}"
         )
@@ -85,10 +86,9 @@ def network_and_kernel(options: PickOptions) -> tuple[Named, Kernel]:
                 f"{flags} {_applies(flags)} only to finite networks; the mlp kernel has infinite "
                 "width"
             )
-        return network, kernel_named(options.kernel, network)
     if options.kernel != "ntk":
         return network, kernel_named(options.kernel, network)
-    return network, _empirical(network, options)
+    return network, None if isinstance(network, Network) else _empirical(network, options)
 
 
 def _applies(flags: str) -> str:
@@ -108,7 +108,7 @@ def _empirical(network: Named, options: PickOptions) -> Kernel:
 def name_of(network: Named, options: PickOptions) -> str:
     """Return the name of the network, or of the kernel that replaces it, for reports."""
     if options.kernel != "ntk":
-        of_network = f" of {network}" if is_of_network(options.kernel) else ""
+        of_network = f" of {network}" if options.kernel in OF_NETWORKS else ""
         return f"kernel {options.kernel}{of_network}"
     return str(network) if isinstance(network, Network) else options.network
 

@@ -79,7 +79,8 @@ def pick(options: PickOptions) -> None:
         show(picked.columns())
     note([*more, *late], quiet=quiet)
     if not quiet:
-        tell(picked.summary(output, report, meter.pace(len(request.x)), options.copy_to))
+        pace = "" if settings["method"] == "dense" else meter.pace(len(request.x))
+        tell(picked.summary(output, report, pace, options.copy_to))
 
 
 @contextmanager

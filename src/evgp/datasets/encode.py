@@ -21,7 +21,6 @@ from evgp.datasets.arrays import check_columns
 from evgp.datasets.checks import MissingCells
 from evgp.datasets.columns import (
     Category,
-    ColumnMoments,
     Number,
     counted,
     cycles_of,
@@ -32,7 +31,7 @@ from evgp.datasets.columns import (
     to_numbers,
     to_text,
 )
-from evgp.datasets.scaling import described, shape_rows_
+from evgp.datasets.scaling import ColumnMoments, described, shape_rows_
 from evgp.datasets.tables import Table, check_names
 from evgp.datasets.vectors import Column, Vector, is_vector, lengths_of, matrix_of, member
 from evgp.errors import (
@@ -501,6 +500,8 @@ class Encoder:
             firsts = [at == 0 for column in self.columns for at in range(len(column.features))]
             numbers = [kind is Number and first for kind, first in zip(kinds, firsts, strict=True)]
             _shape_some_(x, np.array(numbers), self.scale)
+        if Vector not in kinds:
+            return
         plain, others = self._weights()
         if plain != 1:
             x[:, [kind is not Vector for kind in kinds]] *= plain
@@ -521,8 +522,6 @@ class Encoder:
         """
         lists = [column for column in self.columns if isinstance(column, Vector)]
         count = len(self.columns) - len(lists)
-        if not lists:
-            return 1.0, [1.0] * count
         share = len(self.names) / (len(lists) + (count > 0))
         sizes = [len(column.features) for column in self.columns]
         return (share / max(count, 1)) ** 0.5, [(share / size) ** 0.5 for size in sizes]
@@ -836,7 +835,8 @@ class TableLayout:
             column: Column | None
             if name in self.numeric:
                 places = self.numeric[name]
-                column = self._column(name, numbers[places], kinds.get(name))
+                is_list, part = name in kinds, numbers[places]
+                column = self._vector(name, part, kinds[name]) if is_list else part[0]
                 constant += [
                     self.members[at] for at in range(places.start, places.stop) if not numbers[at]
                 ]
@@ -853,7 +853,7 @@ class TableLayout:
             notes.append(dropped(constant))
         if not columns:
             raise nothing(self.source, len(constant), len(self.left_out))
-        notes += lists_noted(columns, texts)
+        notes += lists_noted(columns, texts) if self.lengths else []
         ignored = (*self.left_out, *constant, *texts)
         # Of a pool with columns of lists only, the scaling of the first.
         kind = kinds.get("", next(iter(kinds.values()), None)) if self.scale else None
@@ -897,18 +897,15 @@ class TableLayout:
                     numbers[at] = Number(name, unit, mean, std, fill_in, scaled, own)
         return numbers, kinds
 
-    def _column(
+    def _vector(
         self, name: str, numbers: Sequence[Number | None], kind: str | None
-    ) -> Number | Vector | None:
-        """Return a numeric column or one of lists; None if it is constant."""
-        lengths = dict(self.lengths)
-        if name not in lengths:
-            return numbers[0]
+    ) -> Vector | None:
+        """Return a column of lists; None if it is constant."""
         kept = [(at, number) for at, number in enumerate(numbers) if number is not None]
         if not kept:
             return None
         places, members = zip(*kept, strict=True)
-        return Vector(name, lengths[name], members, places, kind)
+        return Vector(name, dict(self.lengths)[name], members, places, kind)
 
     def _timed(self, column: Number, survey: Survey) -> Number:
         """Return the encoding of a column of times, with the cycles that they show."""

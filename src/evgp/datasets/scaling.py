@@ -14,7 +14,7 @@ Everything is learnt on the pool and applied to test, labelled and streamed poin
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -80,25 +80,92 @@ class Scaling:
     divisor: Float[np.ndarray, " d"]
     flat: Bool[np.ndarray, " d"]
 
-    @classmethod
-    def of(
-        cls,
-        scale: str | None,
-        *,
-        exponent: Int[np.ndarray, " d"],
-        mean: Float[np.ndarray, " d"],
-        std: Float[np.ndarray, " d"],
-        flat: Bool[np.ndarray, " d"],
-        each: int = 1,
-    ) -> "Scaling":
-        """Choose the scaling of columns with these moments, in units of 2^exponent.
 
-        `each` is the number of features of a column: more than one for a channel of images.
+@dataclass(frozen=True, eq=False)
+class ColumnMoments:
+    r"""Count, mean, sum of squared deviations and range of the finite numbers of each column.
+
+    Mean and spread are in units of $2^e$ and $4^e$, with $2^e$ near the largest magnitude, so that
+    squares of huge or tiny numbers neither overflow nor vanish. The mean has a `rest` that a single
+    float64 would round off: without it, the difference of two close means that are far from zero
+    would be rounding error only.
+
+    >>> a, b = (ColumnMoments.of(np.array([part])) for part in ([1.0, 2.0, np.nan], [6.0]))
+    >>> both = a.merge(b)
+    >>> both.count, both.low, both.high, np.ldexp(both.mean, both.exponent)
+    (array([3]), array([1.]), array([6.]), array([3.]))
+    """
+
+    count: Int[np.ndarray, " d"]
+    exponent: Int[np.ndarray, " d"]
+    mean: Float[np.ndarray, " d"]
+    rest: Float[np.ndarray, " d"]
+    spread: Float[np.ndarray, " d"]
+    low: Float[np.ndarray, " d"]
+    high: Float[np.ndarray, " d"]
+    rising: Bool[np.ndarray, " d"]
+
+    @classmethod
+    def of(cls, columns: Float[np.ndarray, "d n"]) -> "ColumnMoments":
+        """Compute the moments of d columns, or channels, in two passes, over finite numbers."""
+        valid = np.isfinite(columns)
+        whole = bool(valid.all())
+        low = np.min(columns, axis=1, initial=np.inf, where=valid)
+        high = np.max(columns, axis=1, initial=-np.inf, where=valid)
+        exponent = _exponent(low, high)
+        # C order, so that sums do not depend on the memory layout of the input.
+        y = np.divide(np.where(valid, columns, 0.0), np.ldexp(1.0, exponent)[:, None], order="C")
+        count = valid.sum(axis=1)
+        means = []
+        for _ in range(2):  # the second mean is what rounding left of the first
+            means.append(y.sum(axis=1) / np.maximum(count, 1))
+            y -= means[-1][:, None]
+            if not whole:
+                y[~valid] = 0.0
+        spread = np.square(y, out=y).sum(axis=1)
+        rising = np.asarray((columns[:, 1:] > columns[:, :-1]).all(axis=1))
+        return cls(count, exponent, *_two_sum(*means), spread, low, high, rising)
+
+    def merge(self, other: "ColumnMoments") -> "ColumnMoments":
+        """Return the moments of both parts; the rows of `other` follow those of this part.
+
+        Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983.
         """
-        unit = np.ldexp(1.0, exponent)
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        exponent = _exponent(low, high)
+        shift1, shift2 = (np.clip(part.exponent - exponent, -2200, 0) for part in (self, other))
+        mean, rest = np.ldexp(self.mean, shift1), np.ldexp(self.rest, shift1)
+        apart = (np.ldexp(other.mean, shift2) - mean) + (np.ldexp(other.rest, shift2) - rest)
+        count = self.count + other.count
+        share = other.count / np.maximum(count, 1)
+        mean, lost = _two_sum(mean, apart * share)
+        between = np.square(apart) * (self.count * share)
+        inside = np.ldexp(self.spread, 2 * shift1) + np.ldexp(other.spread, 2 * shift2)
+        rising = self.rising & other.rising & (self.high < other.low)
+        return ColumnMoments(
+            count, exponent, *_two_sum(mean, lost + rest), inside + between, low, high, rising
+        )
+
+    def at(self, places: Int[np.ndarray, " p"]) -> "ColumnMoments":
+        """Return the moments of some of the columns."""
+        return ColumnMoments(*(getattr(self, part.name)[places] for part in fields(self)))
+
+    def scaling(self, rows: int, scale: str | None, each: int = 1) -> "Scaling":
+        """Return how to scale columns of so many rows, with these moments.
+
+        Standard deviations are over all rows, with missing values replaced by the mean. A column is
+        constant if it is so up to rounding. `each` is the number of features of a column: more than
+        one for a channel of images.
+        """
+        exponent, unit, std = (
+            self.exponent,
+            np.ldexp(1.0, self.exponent),
+            np.sqrt(self.spread / rows),
+        )
+        flat = (self.low >= self.high) | (std <= 8 * np.finfo(float).eps)
         if scale is None:
             ones = np.ones_like(unit)
-            return cls(None, ones, np.zeros_like(unit), ones, ones, flat)
+            return Scaling(None, ones, np.zeros_like(unit), ones, ones, flat)
         # Standard deviations relative to the largest unit, as they may not fit into a float64.
         top = int(exponent[~flat].max(initial=-(2**31))) if not flat.all() else 0
         sizes = np.ldexp(std, np.clip(exponent - top, -2200, 0))[~flat]
@@ -108,7 +175,22 @@ class Scaling:
             common = float(np.sqrt(np.square(sizes).mean()))
             with np.errstate(over="ignore"):
                 divisor = np.ldexp(common, np.clip(top - exponent, -2200, 2200))
-        return cls(kind, unit, mean, std, divisor, flat)
+        return Scaling(kind, unit, self.mean, std, divisor, flat)
+
+
+def _exponent(low: Float[np.ndarray, " d"], high: Float[np.ndarray, " d"]) -> Int[np.ndarray, " d"]:
+    """Return the exponent of the power of two at or below the largest magnitude; 0 if empty."""
+    largest = np.where(low <= high, np.maximum(np.abs(low), np.abs(high)), 1.0)
+    return np.frexp(largest)[1].astype(np.int64) - 1
+
+
+def _two_sum(
+    a: Float[np.ndarray, " d"], b: Float[np.ndarray, " d"]
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
+    """Return a sum and its rounding error (Knuth's two-sum)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
 
 
 def _chosen(sizes: Float[np.ndarray, " d"], each: int) -> str:

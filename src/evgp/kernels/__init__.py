@@ -16,5 +16,5 @@ from evgp.kernels.kernel import check_storage as check_storage
 from evgp.kernels.kernel import checked as checked
 from evgp.kernels.kernel import is_random as is_random
 from evgp.kernels.kernel import redrawn as redrawn
-from evgp.kernels.named import is_of_network as is_of_network
+from evgp.kernels.named import OF_NETWORKS as OF_NETWORKS
 from evgp.kernels.named import kernel_named as kernel_named

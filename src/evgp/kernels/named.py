@@ -9,16 +9,8 @@ from evgp.kernels.analytic import NNGP, NTK
 from evgp.kernels.kernel import Kernel
 from evgp.nets import Network, imported_object
 
-_OF_NETWORKS: dict[str, Callable[[Network], Kernel]] = {"ntk": NTK, "nngp": NNGP}
-
-
-def is_of_network(name: str) -> bool:
-    """Whether the name is of a kernel that is made from a network.
-
-    >>> is_of_network("nngp"), is_of_network("package.module:name")
-    (True, False)
-    """
-    return name in _OF_NETWORKS
+# Kernels that are made from a network.
+OF_NETWORKS: dict[str, Callable[[Network], Kernel]] = {"ntk": NTK, "nngp": NNGP}
 
 
 def kernel_named(name: str, network: object) -> Kernel:
@@ -31,19 +23,19 @@ def kernel_named(name: str, network: object) -> Kernel:
     >>> kernel_named("nngp", mlp(1))
     NNGP(network=Network(depth=1, width=512, activation=relu, w_std=1, b_std=0.1), storage=None)
     """
-    if is_of_network(name):
+    if name in OF_NETWORKS:
         if not isinstance(network, Network):
             raise NetworkError(
                 f"expected an mlp for the kernel {name!r}, which is defined at infinite width; got "
                 f"{type(network).__name__}; leave out the kernel to use its empirical NTK"
             )
-        return _OF_NETWORKS[name](network)
+        return OF_NETWORKS[name](network)
     package, _, attribute = name.partition(":")
     if package and attribute:
         return _kernel_from(imported_object(package, attribute, "a kernel"), name)
     offered = None if attribute or ":" in name else plugin("kernels", name)
     if offered is None:
-        known = (*_OF_NETWORKS, *plugin_names("kernels", _OF_NETWORKS))
+        known = (*OF_NETWORKS, *plugin_names("kernels", OF_NETWORKS))
         others = "or package.module:name of your own"
         raise UnknownName.of(PluginError)("a kernel", name, known, others)
     return _kernel_from(offered, name)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from evgp._linalg import in_pairs
-from evgp.datasets.columns import ColumnMoments
+from evgp.datasets.scaling import ColumnMoments
 from tests.conftest import examples
 
 BLOCK = 8
