@@ -15,7 +15,7 @@ import pyarrow.csv
 from evgp._reading import check_memory, is_utf8, opened, read_bytes, room
 from evgp.datasets.arrays import check_columns
 from evgp.datasets.columns import is_number
-from evgp.datasets.dialect import NAMES, checked_encoding, delimiter_of, encoding_of, recoded
+from evgp.datasets.dialect import NAMES, UTF8, checked_encoding, delimiter_of, encoding_of, recoded
 from evgp.datasets.formats import Recognised, recognise
 from evgp.datasets.parquet import native
 from evgp.errors import (
@@ -131,7 +131,8 @@ class TextFile:
             check_memory(path.stat().st_size, str(path))  # the text alone
         notes = []
         encoding = dialect.encoding or encoding_of(path, content)
-        content = recoded(path, content, encoding)
+        if encoding not in UTF8:
+            content = recoded(path, content, encoding)
         delimiter = dialect.delimiter or delimiter_of(path, content, usual)
         if dialect.encoding is None and encoding != "utf-8":
             notes.append(f"recognised text in {encoding}; pass encoding= if letters are wrong")

@@ -21,7 +21,7 @@ _HEAD, _LINES = 2**20, 200
 _NOT_CP1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 # Bytes that no text has.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_UTF8 = ("utf-8", "ascii")
+UTF8 = ("utf-8", "ascii")
 
 
 def chunks(path: Path, content: pa.Buffer | None) -> Iterator[bytes]:
@@ -101,10 +101,8 @@ def checked_encoding(name: str) -> str:
     return "utf-8" if found.name == "utf-8-sig" else found.name
 
 
-def recoded(path: Path, content: pa.Buffer | None, encoding: str) -> pa.Buffer | None:
-    """Return the content in UTF-8; None stands for the file as it is."""
-    if encoding in _UTF8:
-        return content
+def recoded(path: Path, content: pa.Buffer | None, encoding: str) -> pa.Buffer:
+    """Return a file, or its content in memory, in UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)()
     text = io.BytesIO()
     try:

@@ -765,12 +765,15 @@ class TableLayout:
             cells = table.column(name)
             if name in lengths:
                 x[places] = matrix_of(cells, lengths[name], name, self.source, first).T
+                continue
+            x[places] = to_numbers(cells)
+            if is_time(self.schema.field(name).type):
+                clocks[name] = _clock(x[places.start])
+        for name, places in self.numeric.items() if not np.isfinite(x).all() else ():
+            if name in lengths:
                 missing += checks.in_lists(name, x[places], first)
             else:
-                x[places] = to_numbers(cells)
                 missing += checks.in_numbers(name, x[places.start], first)
-                if is_time(self.schema.field(name).type):
-                    clocks[name] = _clock(x[places.start])
         counts = {}
         for name in (name for name in self.used if name not in self.numeric):
             cells = to_text(table.column(name))

@@ -56,7 +56,8 @@ def is_vector(kind: pa.DataType) -> bool:
     (True, False)
     """
     kind = _stored(kind)
-    if not _is_list(kind):
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    if not any(is_list(kind) for is_list in lists):
         return False
     inner = kind.value_type
     return bool(
@@ -167,12 +168,6 @@ def chosen(
             "with drop="
         )
     return ()
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    )
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:
