@@ -14,13 +14,13 @@ from evgp.comparison.rows import Record, Records, column, distinct, where
 from evgp.comparison.statistics import mean_and_error
 from evgp.kernels import NTK
 from evgp.nets import mlp
-from evgp.posterior import sntkgp
 from evgp.selection.features import inducing_points
 from evgp.training import Recipe, paper_recipe
 from experiments import pinned
 from experiments.contests import losses
 from experiments.data import TITLES, dataset
 from experiments.sets import plain_ticks
+from experiments.sparse import sntkgp
 from experiments.study import Claim, Study
 from experiments.verdicts import HIGH, LARGE, Gap, graded, hundredths, rule, short
 

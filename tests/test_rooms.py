@@ -16,7 +16,7 @@ ROOMS = [  # low to high; rooms on one line do not import each other
     ["embedders"],
     ["datasets", "kernels", "training"],
     ["posterior"],
-    ["criteria", "theory", "architectures"],
+    ["criteria", "bounds", "architectures"],
     ["search"],
     ["selection"],
     ["strategies"],

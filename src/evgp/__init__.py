@@ -13,6 +13,7 @@ from evgp import _moved
 if TYPE_CHECKING:
     from evgp import architectures as architectures
     from evgp import audits as audits
+    from evgp import bounds as bounds
     from evgp import comparison as comparison
     from evgp import criteria as criteria
     from evgp import datasets as datasets
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from evgp import selection as selection
     from evgp import strategies as strategies
     from evgp import testing as testing
-    from evgp import theory as theory
     from evgp import training as training
     from evgp.architectures import choose as choose
     from evgp.audits import audit as audit
@@ -83,6 +83,7 @@ _ROOMS = (
     "architectures",
     "comparison",
     "audits",
+    "bounds",
     "criteria",
     "datasets",
     "doctor",
@@ -100,7 +101,6 @@ _ROOMS = (
     "selection",
     "strategies",
     "testing",
-    "theory",
     "training",
 )
 _MOVED = {  # were here in version 0.1; to be removed after 0.2

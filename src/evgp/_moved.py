@@ -14,6 +14,7 @@ ROOMS = {  # to be removed after 0.2
     "evgp.ensembles": "evgp.training",
     "evgp.greedy": "evgp.search",
     "evgp.integrations.label_studio": "evgp.labelling.label_studio",
+    "evgp.theory": "evgp.bounds",
     "evgp.web": "evgp.labelling.web",
 }
 

@@ -24,8 +24,7 @@ from scipy import sparse
 from torch import nn
 
 import evgp
-from evgp import EvgpError, comparison, datasets, metrics, strategies, theory
-from evgp.posterior import SparseNTKGP, sntkgp
+from evgp import EvgpError, comparison, datasets, metrics, strategies
 
 _SECONDS = 20
 # A call that takes more memory than this fails, and is counted as such.
@@ -112,7 +111,6 @@ def cases(folder: Path) -> Iterator[Case]:
         _kernels,
         _training,
         _strategies,
-        _theory,
         _rest,
         _results,
         _adapters,
@@ -241,12 +239,6 @@ def _kernels(x: np.ndarray, folder: Path) -> Iterator[Case]:
         **{k: v for k, v in gp.items() if k != "kernel"},
     }
     yield Case("trained", evgp.posterior.trained, both)
-    yield Case("sntkgp", sntkgp, {**gp, "inducing": x[:3]})
-    start = {"kernel": ntk, "inducing": x[:3], "noise": 1e-6, "outputs": 1}
-    yield Case("SparseNTKGP.start", SparseNTKGP.start, start)
-    sparse_gp = SparseNTKGP.start(ntk, x[:3], noise=1e-6)
-    yield Case("SparseNTKGP.add", sparse_gp.add, {"x": x, "y": x[:, 0]})
-    yield Case("SparseNTKGP.predict", sparse_gp.predict, {"x_test": x, "full": False})
 
 
 def _training(x: np.ndarray, folder: Path) -> Iterator[Case]:
@@ -469,24 +461,6 @@ def _strategies(x: np.ndarray, folder: Path) -> Iterator[Case]:
         )
 
 
-def _theory(x: np.ndarray, folder: Path) -> Iterator[Case]:
-    net, ntk = evgp.mlp(1, 4), evgp.NTK(evgp.mlp(1, 4))
-    yield Case("measured_ratio", theory.measured_ratio, {"network": net, "x": x})
-    yield Case(
-        "ratio_bound", theory.ratio_bound, {"network": evgp.mlp(b_std=0.0), "sizes": (1.0, 1.0)}
-    )
-    yield Case("printed_ratio", theory.printed_ratio, {"depth": 2, "bias": True})
-    bound = {"network": net, "x": x[:4], "x_test": x[4:], "ratio": None, "alpha": None}
-    yield Case("spread_bound", theory.spread_bound, bound)
-    yield Case("gain_ratio", theory.gain_ratio, {k: v for k, v in bound.items() if k != "alpha"})
-    yield Case(
-        "error_factor",
-        theory.error_factor,
-        {"norm": 1.0, "noise": 0.1, "ridge": 0.1, "delta": 0.05},
-    )
-    yield Case("rkhs_norm", theory.rkhs_norm, {"kernel": ntk, "x": x, "y": x[:, 0], "noise": 0.0})
-
-
 def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
     points, net, table = torch.from_numpy(x), evgp.mlp(1, 4), folder / "table.csv"
     pool = evgp.Pool(points)
@@ -637,8 +611,6 @@ def _results(x: np.ndarray, folder: Path) -> Iterator[Case]:
     empirical = evgp.EmpiricalNTK(nn.Linear(3, 1))
     yield Case("EmpiricalNTK.tabulated", empirical.tabulated, {"x": points})
     yield Case("EmpiricalNTK.fresh", empirical.fresh, {"seed": 0})
-    process = SparseNTKGP.start(evgp.NTK(net), x[:3], noise=1e-6)
-    yield Case("SparseNTKGP.linear_change", process.linear_change, {"x": x})
     named = strategies.EVGPMS({"one": net}, "one", folds=3, least=4)
     labelled = evgp.Pool(points, labelled=torch.arange(4), y=points[:4, 0])
     for name in ("choice", "history"):

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import evgp
-from evgp.posterior import sntkgp
 from experiments.other_scores import evidence
+from experiments.sparse import sntkgp
 from tests.hostile import brute
 from tests.hostile.brute_kernels import Net, dual, kernels, series
 from tests.hostile.conftest import Tally

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import evgp
-from evgp.theory import certificate
+from evgp import bounds
 from tests.hostile import brute
 from tests.hostile.compare import MARGIN
 from tests.hostile.conftest import Tally
@@ -150,7 +150,7 @@ def test_nor_where_eigenvalues_are_bounded_and_not_computed(
     rng, tally: Tally, tmp_path, monkeypatch
 ) -> None:
     """Beyond 3,072 test points, here beyond none: a few of 150 directions are looked at."""
-    monkeypatch.setattr(certificate, "DENSE", 0)
+    monkeypatch.setattr(bounds, "DENSE", 0)
     tried = 0
     for _ in range(15):
         asked, _ = small(rng, "exact")

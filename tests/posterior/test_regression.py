@@ -6,7 +6,7 @@ import torch
 from evgp import NNGP, NTK, EmpiricalNTK, mlp
 from evgp.errors import PoolError
 from evgp.posterior import ntkgp, trained
-from evgp.theory import rkhs_norm
+from experiments.theorems import rkhs_norm
 from tests.messages import refused
 
 NETWORK = mlp(2, 512, "erf", 1.5, 0.3)

@@ -10,7 +10,8 @@ from sklearn.datasets import load_diabetes, load_digits
 from torch import Tensor
 
 import evgp
-from evgp.posterior import SparseNTKGP, condition
+from evgp.posterior import condition
+from experiments.sparse import SparseNTKGP
 
 EV = evgp.ExpectedVariance()
 MI = evgp.MutualInformation()

@@ -5,10 +5,9 @@ from evgp.posterior.condition import condition as condition
 from evgp.posterior.dense import DensePosterior as DensePosterior
 from evgp.posterior.features import FeaturePosterior as FeaturePosterior
 from evgp.posterior.features import FeatureStart as FeatureStart
+from evgp.posterior.posterior import DENSE as DENSE
 from evgp.posterior.posterior import Posterior as Posterior
 from evgp.posterior.posterior import TestCovariance as TestCovariance
 from evgp.posterior.regression import Prediction as Prediction
 from evgp.posterior.regression import ntkgp as ntkgp
 from evgp.posterior.regression import trained as trained
-from evgp.posterior.sparse import SparseNTKGP as SparseNTKGP
-from evgp.posterior.sparse import sntkgp as sntkgp

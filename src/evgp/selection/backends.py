@@ -24,7 +24,7 @@ from evgp.datasets import Fitted, Streamed, Survey, step_of
 from evgp.errors import DataWarning, PluginError, PoolError
 from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
-from evgp.posterior import FeatureStart, Start
+from evgp.posterior import DENSE, FeatureStart, Start
 from evgp.posterior.condition import by_pool
 from evgp.search import Budget, Greedy, best_of
 from evgp.selection.features import (
@@ -50,7 +50,6 @@ from evgp.selection.run import (
     unit_of,
 )
 from evgp.selection.sharded_run import sharded_picks
-from evgp.theory import DENSE
 
 
 def read(request: Request) -> tuple[Pool, dict[str, object]]:

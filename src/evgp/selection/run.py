@@ -15,13 +15,13 @@ from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from evgp._checks import can
+from evgp.bounds import ceiling, certify
 from evgp.criteria import Criterion
 from evgp.errors import PoolError
 from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
 from evgp.posterior import DensePosterior, FeatureStart, Start
 from evgp.search import Budget, Progress
-from evgp.theory import ceiling, certify
 
 # Variances from 2^-40 to 2^40 are not scaled: cubes of their standard deviations fit in float32.
 _NEAR_ONE = 40

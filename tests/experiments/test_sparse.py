@@ -10,8 +10,9 @@ from evgp import EVGP, NTK, Pool, mlp
 from evgp.criteria import Linearised
 from evgp.errors import PoolError
 from evgp.kernels import Inducing
-from evgp.posterior import FeatureStart, SparseNTKGP, sntkgp
+from evgp.posterior import FeatureStart
 from evgp.search import Exact
+from experiments.sparse import SparseNTKGP, sntkgp
 from tests.conftest import examples
 from tests.messages import refused
 

@@ -29,8 +29,7 @@ from torch import Tensor
 
 from evgp.errors import NotPositiveDefinite
 from evgp.pool import Certificate, Needed
-from evgp.posterior import TestCovariance
-from evgp.posterior.posterior import DENSE
+from evgp.posterior import DENSE, TestCovariance
 
 SHARES = (0.5, 0.8, 0.9, 0.95)
 _ROUNDS = 3

@@ -10,7 +10,7 @@ from evgp import NTK, mlp
 from evgp.errors import EvgpError
 from evgp.kernels import NNGP
 from evgp.posterior import ntkgp, trained
-from evgp.theory import (
+from experiments.theorems import (
     error_factor,
     gain_ratio,
     measured_ratio,
