@@ -229,7 +229,7 @@ def test_odd_columns_are_said(run, small: Path, tmp_path: Path) -> None:
     lines = [f"{j},{j * j % 7},{j % 2},5" for j in range(12)]
     pool = text(tmp_path, "\n".join(["key,a,label,same", *lines]), "odd.csv")
     err = run("pick", pool, "-k", 2).err
-    assert "column 'key' left out: another value in each row, as in an id" in err
+    assert "column 'key' left out: a different value in each row, like an id" in err
     assert "column 'label': named like the label" in err
     assert "dropped 1 constant column ('same')" in err
 

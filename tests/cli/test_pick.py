@@ -169,7 +169,7 @@ def test_test_rows_are_scaled_as_the_pool(run, pool: Path, rows: list[str], tmp_
     few.write_text("a,b,kind\n0,0,x\n0.1,5,new\n")
     ran = run("pick", pool, "-k", 2, *NAMED, "--test", few)
     assert ran.code == 0
-    assert "1 cell of column 'kind' with words that" in ran.err
+    assert "column 'kind': values that" in ran.err
 
 
 @pytest.mark.parametrize("criterion", ["ev", "median", "p90", "max", "mi"])

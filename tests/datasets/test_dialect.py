@@ -60,9 +60,9 @@ def test_any_dialect_gives_the_same_numbers(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("a;b\n1;2\n3;4\n", "recognised ';' between columns"),
-        ("a\tb\n1\t2\n", "recognised 'tab' between columns"),
-        ("a|b\n1|2\n", "recognised '|' between columns"),
+        ("a;b\n1;2\n3;4\n", "recognised ';' as the delimiter"),
+        ("a\tb\n1\t2\n", "recognised 'tab' as the delimiter"),
+        ("a|b\n1|2\n", "recognised '|' as the delimiter"),
         (b"a,b\n1,caf\xe9\n2,x\n", "recognised text in cp1252"),
         (b"a,b\n1,caf\x81\n2,x\n", "recognised text in iso-8859-1"),
         (b"caf\xe9,b\n1,2\n", "recognised text in cp1252"),

@@ -151,7 +151,7 @@ def test_many_holes_make_one_sentence() -> None:
 def test_holes_are_filled_on_request() -> None:
     pool = table(a=[1.0, None, 3.0, float("inf"), 5.0], c=["x", None, "y", "x", "y"], d=[None] * 5)
     made = Encoder.fit(pool, impute=True)
-    assert made.notes[0].startswith("filled 8 cells with the pool's mean or most frequent word")
+    assert made.notes[0].startswith("filled 8 cells with the pool's mean or most frequent value")
     with warned(DataWarning):
         x = made.transform(table(a=[3.0, None], c=["x", None], d=[None, 1]))
     np.testing.assert_array_equal(x[0], x[1])
@@ -205,7 +205,7 @@ def test_numbers_that_are_not_quite_get_a_hint() -> None:
 @pytest.mark.parametrize(
     ("name", "cells", "said"),
     [
-        ("seen", list(range(100, 112)), "'seen': another whole number in each row"),
+        ("seen", list(range(100, 112)), "'seen': a different integer in each row"),
         ("customer_id", [1, 1, 2, 2], "named like an id"),
         ("uuid", ["a", "b", "a", "b"], "named like an id"),
         ("Unnamed: 0", [1, 1, 2, 2], "named like an id"),

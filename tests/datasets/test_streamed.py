@@ -334,7 +334,7 @@ def test_unknown_words_and_holes_elsewhere_are_reported_with_their_rows(tmp_path
         warnings.simplefilter("always")
         x = np.concatenate([block for _, block in test.blocks(0, 100, 10)])
     assert [str(one.message) for one in caught] == [
-        f"{tmp_path}/test.parquet: column 'kind' holds words that the pool does not have; they "
+        f"{tmp_path}/test.parquet: column 'kind': values that the pool does not have; they "
         "count as none of its categories"
     ]
     np.testing.assert_array_equal(x[1, :2], [0, 0])

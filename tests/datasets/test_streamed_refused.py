@@ -242,14 +242,14 @@ def test_what_looks_like_an_id_or_a_label_is_noted(tmp_path: Path) -> None:
     )
     pool = open_pool(write(table, tmp_path / "a.parquet"))
     assert pool.fitted(survey(pool)).notes == (
-        "column 'row' left out: another value in each row, as in an id (id='row' names the picks "
-        "by it)",
+        "column 'row' left out: a different value in each row, like an id (id='row' names the "
+        "picks by it)",
         "column 'when' holds times, taken as seconds",
-        "most of column 'odd' are numbers, but 'n/a' is not (taken as 4 categories)",
+        "most values in column 'odd' are numbers, but 'n/a' is not (taken as 4 categories)",
         "column 'user_id': named like an id (id= or drop= leaves it out)",
-        "column 'target': named like the label, which must not steer the picks (drop= leaves it "
-        "out)",
-        "column 'survived': perhaps the label, which must not steer the picks (drop= leaves it "
-        "out)",
+        "column 'target': named like the label, which should not influence the picks (drop= "
+        "leaves it out)",
+        "column 'survived': perhaps the label, which should not influence the picks (drop= "
+        "leaves it out)",
         "possible outliers: column 'wild': 1e+09; check that they are real",
     )

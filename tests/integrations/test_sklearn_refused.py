@@ -89,7 +89,7 @@ print(json.dumps(told))
     ran = python(code)
     assert ran.returncode == 0, ran.stderr
     told = json.loads(ran.stdout)
-    words = ("noise", "features", "a kernel", "a greedy", "a criterion")
+    words = ("noise", "features", "a kernel", "greedy", "a criterion")
     for sentence, word in zip(told, words, strict=True):
         assert sentence.startswith(f"expected {word}") and "\n" not in sentence
 

@@ -157,7 +157,7 @@ def _of_training(message: str, source: str) -> str:
     """
     message = message.replace(f"{source} (pool)", source)
     message = message.replace("the pool's", "the training rows'")
-    message = message.replace(", which must not steer the picks", ", which is not an input")
+    message = message.replace(", which should not influence the picks", ", which is not an input")
     return message.replace(" in the pool", " in the training rows")
 
 

@@ -423,7 +423,9 @@ class PickOptions:
                 own = self.__dataclass_fields__[name].default
                 if getattr(self, name) not in (own, value):
                     flag = f"--{name.replace('_', '-')}"
-                    raise typer.BadParameter(f"--as-in-paper says what {flag} is; leave one out")
+                    raise typer.BadParameter(
+                        f"--as-in-paper sets {flag} itself; leave one of them out"
+                    )
                 object.__setattr__(self, name, value)
         if self.k is None and self.budget is None:
             raise typer.BadParameter("say how many rows with -k, or how much money with --budget")

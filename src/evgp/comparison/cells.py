@@ -228,7 +228,7 @@ class Store:
         ) as error:  # fmt: skip
             raise DamagedFile(str(path), f"it is invalid JSON, or not a cell ({error})") from error
         if not named:
-            raise DamagedFile(str(path), "it is another cell than its name says")
+            raise DamagedFile(str(path), "its content does not match its name")
         if problem:
             raise DamagedFile(str(path), problem)
         return cell, finished

@@ -232,10 +232,10 @@ def of_looks(looks: Sequence[ColumnLook]) -> list[str]:
         if look.wild:
             wild.append(f"column {look.name!r}{look.wild}")
     groups = {
-        "another whole number in each row, as in an id (id= or drop= leaves it out)": counting,
+        "a different integer in each row, like an id (id= or drop= leaves it out)": counting,
         "named like an id (id= or drop= leaves it out)": ids,
-        "named like the label, which must not steer the picks (drop= leaves it out)": labels,
-        "perhaps the label, which must not steer the picks (drop= leaves it out)": maybe,
+        "named like the label, which should not influence the picks (drop= leaves it out)": labels,
+        "perhaps the label, which should not influence the picks (drop= leaves it out)": maybe,
     }
     notes = [f"column {quoted(names)}: {what}" for what, names in groups.items() if names]
     if wild:
@@ -283,8 +283,8 @@ def _is_id(name: str, cells: pa.ChunkedArray) -> bool:
 def left_out(column: str) -> str:
     """Return the note on a column that only names the rows."""
     return (
-        f"column {column!r} left out: another value in each row, as in an id (id={column!r} names "
-        "the picks by it)"
+        f"column {column!r} left out: a different value in each row, like an id (id={column!r} "
+        "names the picks by it)"
     )
 
 
@@ -292,13 +292,13 @@ def numeric_hint(name: str, counts: Mapping[str, int]) -> str:
     """Describe a text column that was probably meant to be numeric; empty if it is plain text.
 
     >>> numeric_hint("size", {"1": 5, "2": 5, "n/a": 2})
-    "most of column 'size' are numbers, but 'n/a' is not"
+    "most values in column 'size' are numbers, but 'n/a' is not"
     """
     total = sum(counts.values())
     numeric = [_NUMBER.match(word) is not None for word in counts]
     if 0.5 * total <= _rows(counts, numeric) < total:
         other = next(word for word, is_one in zip(counts, numeric, strict=True) if not is_one)
-        return f"most of column {name!r} are numbers, but {other!r} is not"
+        return f"most values in column {name!r} are numbers, but {other!r} is not"
     commas = [_COMMA.match(word) is not None for word in counts]
     if total and _rows(counts, commas) >= 0.5 * total:
         return f"column {name!r} seems to hold decimal commas (decimal=',' reads them)"
@@ -445,7 +445,10 @@ def check(
             f"{source}: {hint}; correct it, or leave the column out with drop={name!r}"
         )
     if differ:
-        got, advice = f"another word in each of {rows:,} rows", f"use id={name!r} or drop={name!r}"
+        got, advice = (
+            f"a different value in each of {rows:,} rows",
+            f"use id={name!r} or drop={name!r}",
+        )
         raise UnusableColumn(source, name, "numbers or categories", got, advice)
     if len(counts) > most:
         raise TooManyCategories(source, name, most, len(counts), None if whole else rows)

@@ -57,7 +57,7 @@ def _check(path: Path, text: bytes, delimiter: str, types: Sequence[pa.DataType]
         elif len(lines) > _MOST_LINES:
             problem = f"is closed {len(lines) - 1:,} lines below"
         elif not ends.match(text, cell.end()):
-            problem = "is closed in the midst of another cell"
+            problem = "is closed in the middle of another cell"
         elif _holds_rows(lines, delimiter, types):
             problem = f"takes in lines that look like rows of their own ({len(lines) - 1:,})"
         else:
@@ -65,7 +65,7 @@ def _check(path: Path, text: bytes, delimiter: str, types: Sequence[pa.DataType]
         raise DatasetError(
             f"{path}: expected a closing quote for each opening one, but the quote that opens in "
             f"line {line:,} {problem}; fix that line (a quote inside a cell is written twice), or "
-            "save the table as Parquet if the text is meant so"
+            "save the table as Parquet if that text is intended"
         )
 
 
@@ -109,7 +109,7 @@ class Dialect:
         if len(sign) != 1 or not sign.isascii() or sign in '\r\n"':
             raise DatasetError(f"expected a delimiter of one character, or 'tab', got {sign!r}")
         if sign == self.decimal:
-            raise DatasetError(f"expected another sign between columns than in numbers: {sign!r}")
+            raise DatasetError(f"expected different signs as delimiter and decimal, got {sign!r}")
         object.__setattr__(self, "delimiter", sign)
 
 
@@ -135,10 +135,10 @@ class TextFile:
             content = recoded(path, content, encoding)
         delimiter = dialect.delimiter or delimiter_of(path, content, usual)
         if dialect.encoding is None and encoding != "utf-8":
-            notes.append(f"recognised text in {encoding}; pass encoding= if letters are wrong")
+            notes.append(f"recognised text in {encoding}; pass encoding= if characters look wrong")
         if dialect.delimiter is None and delimiter != usual:
             shown = NAMES.get(delimiter, delimiter)
-            notes.append(f"recognised {shown!r} between columns; pass delimiter= if that is wrong")
+            notes.append(f"recognised {shown!r} as the delimiter; pass delimiter= if that is wrong")
         return cls(path, content, delimiter, tuple(notes))
 
 
@@ -296,7 +296,7 @@ def _check_delimiter(path: Path, lines: Sequence[str], delimiter: str, guessed: 
             shown = NAMES.get(other, other)
             raise WrongFormat.of(DatasetError)(
                 str(path),
-                f"columns divided by {NAMES.get(delimiter, delimiter)!r}",
+                f"columns separated by {NAMES.get(delimiter, delimiter)!r}",
                 repr(shown),
                 f"pass delimiter={shown!r}",
             )

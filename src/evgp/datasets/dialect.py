@@ -72,7 +72,7 @@ def _eight_bits(path: Path, content: pa.Buffer | None, chunk: bytes, wide: int, 
     strange = [at for at, char in enumerate(text) if "\udc80" <= char <= "\udcff"]
     wide += len(chunk) - len(text)
     if _CONTROL.search(chunk[:_HEAD]):
-        raise WrongFormat.of(DatasetError)(str(path), "a text file", "bytes that are no text")
+        raise WrongFormat.of(DatasetError)(str(path), "a text file", "binary data")
     if wide > len(strange):
         line += text.count("\n", 0, strange[0])
         raise WrongFormat.of(DatasetError)(

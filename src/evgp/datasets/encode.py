@@ -330,7 +330,7 @@ class Fitted:
     def _warn(self, unknown: Sequence[str]) -> None:
         for name in unknown:
             warnings.warn(
-                f"{self.pool.name}: column {name!r} holds words that the pool does not have; they "
+                f"{self.pool.name}: column {name!r}: values that the pool does not have; they "
                 "count as none of its categories",
                 DataWarning,
                 stacklevel=3,
@@ -435,8 +435,8 @@ class Encoder:
         notes = _refuse_missing(table, self.columns, self.impute) + differences
         x, unknown = self.matrix(table)
         notes += [
-            f"{counted(count, 'cell')} of column {name!r} with words that {self.source} does not "
-            "have; they count as none of its categories"
+            f"column {name!r}: values that {self.source} does not have, in "
+            f"{counted(count, 'cell')}; they count as none of its categories"
             for name, count in unknown.items()
         ]
         for note in notes:
@@ -620,7 +620,7 @@ def usable(source: str, name: str, kind: pa.DataType) -> None:
 def nothing(source: str, constant: int, left_out: int) -> DatasetError:
     """Return the error for a pool whose rows are all alike."""
     return DatasetError(
-        f"{source}: expected a column that differs between rows, got "
+        f"{source}: expected a column whose values differ, got "
         f"{counted(constant, 'constant column')} and {left_out} left out; there is nothing to "
         "choose by"
     )
@@ -629,8 +629,8 @@ def nothing(source: str, constant: int, left_out: int) -> DatasetError:
 def none_left(source: str, left_out: int) -> DatasetError:
     """Return the error for a pool whose columns are all left out."""
     return DatasetError(
-        f"{source}: expected a column to choose by, got {left_out} left out and no other; leave "
-        "out fewer"
+        f"{source}: expected a column to choose by, but all {left_out} are left out; leave out "
+        "fewer"
     )
 
 
@@ -670,7 +670,7 @@ def lists_noted(columns: Sequence[Column], texts: Sequence[str]) -> list[str]:
 def filled(missing: Sequence[MissingCells]) -> str:
     """Return the note on missing values that were filled in."""
     total = counted(sum(cells.count for cells in missing), "cell")
-    return f"filled {total} with the pool's mean or most frequent word: {checks.listed(missing)}"
+    return f"filled {total} with the pool's mean or most frequent value: {checks.listed(missing)}"
 
 
 def _missing(table: Table, column: Column, first: int = 0) -> list[MissingCells]:

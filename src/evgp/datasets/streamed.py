@@ -601,7 +601,7 @@ def _check(file: str, rows: int, fields: pa.Schema, got: int, schema: pa.Schema)
             str(file),
             f"{rows:,} rows, as when the pool was opened",
             f"{got:,}",
-            "leave the files alone while they are read, and start again",
+            "do not change the files while they are read, and run again",
         )
     for field in fields:
         at = schema.get_field_index(field.name)
@@ -610,7 +610,7 @@ def _check(file: str, rows: int, fields: pa.Schema, got: int, schema: pa.Schema)
                 str(file),
                 f"column {field.name!r} of {field.type}, as when the pool was opened",
                 str("none" if at < 0 else schema.field(at).type),
-                "leave the files alone while they are read, and start again",
+                "do not change the files while they are read, and run again",
             )
 
 
@@ -719,7 +719,7 @@ class StreamedArray:
                     str(path),
                     f"{_described(shape, self.layout.dtype)}, as when the pool was opened",
                     str(_described(header.shape, header.dtype)),
-                    "leave the files alone while they are read, and start again",
+                    "do not change the files while they are read, and run again",
                 )
             if header.columns_first:
                 part = _across(path, header, stream.tell(), start, stop)

@@ -126,8 +126,8 @@ class FeaturePosterior:
     def informed_variance(self) -> Float[Tensor, " c"]:
         """Not available: in feature space there are no single test points."""
         raise PoolError(
-            "expected the expected variance as criterion with features, got mutual information, "
-            "which needs the test points one by one; use criterion='ev'"
+            "expected a criterion that works with features, such as 'ev'; got mutual information, "
+            "which needs the test points one by one"
         )
 
     def observed(self) -> list[int]:

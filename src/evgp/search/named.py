@@ -90,7 +90,7 @@ def greedy_named(greedy: object) -> Greedy:
     >>> greedy_named("lazy")
     Lazy()
     """
-    return GREEDIES[one_of(greedy, "a greedy", ("auto", *GREEDIES))]()
+    return GREEDIES[one_of(greedy, "greedy", ("auto", *GREEDIES))]()
 
 
 def _choose_sharded(greedy: str | Greedy) -> Greedy:

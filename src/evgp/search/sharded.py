@@ -194,7 +194,7 @@ def split(
 ) -> tuple[list[Shard], ShardStart]:
     """A pool in memory split into shards, and what they share at the start."""
     if not isinstance(start, FeatureStart):
-        raise PoolError("expected features for a sharded greedy, got a kernel; use features=")
+        raise PoolError("expected features for a sharded search, got a kernel; pass features=")
     n = len(start)
     free = torch.zeros(n, dtype=torch.bool)
     free[candidates] = True

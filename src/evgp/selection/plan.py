@@ -237,8 +237,8 @@ class Plan:
         if request.k > width / 2 and width < sizes.rows and self.backend.kind != "raw":
             warnings.warn(
                 f"{request.k:,} picks are many for {width:,} features ({self.backend.kind}), which "
-                "know little of what is left after half as many picks; allow more memory, or more "
-                f"features with features='nystrom-{rank_for(request.k)}'",
+                f"describe little of the variance left after {width // 2:,} picks; allow more "
+                f"memory, or pass features='nystrom-{rank_for(request.k)}'",
                 DataWarning,
                 stacklevel=3,
             )

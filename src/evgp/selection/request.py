@@ -640,7 +640,7 @@ def _money(
         budget = number(budget, "a budget", 0, _MONEY, above=True)
     if costs is None:
         raise BadArgument.of(PoolError)(
-            "costs", "with a budget", "none", "give one price a row, or k"
+            "costs", "with a budget", "none", "give one price per row, or k"
         )
     if budget is None:
         raise PoolError("expected a budget with costs, got none; say how much may be spent")

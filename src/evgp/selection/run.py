@@ -155,7 +155,7 @@ def check_by_features(criterion: Criterion, what: str) -> None:
     """Refuse a criterion that needs the variance of each test point separately."""
     if not can(criterion, "by_features"):
         raise PoolError(
-            f"expected the expected variance as criterion with {what}, got {criterion!r}, which "
+            f"expected a criterion that works with {what}, such as 'ev'; got {criterion!r}, which "
             "needs the test points one by one"
         )
 
