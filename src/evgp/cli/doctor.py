@@ -32,8 +32,7 @@ def doctor(*, json: options.AsJson = False) -> None:
       evgp doctor --json > machine.json
     """
     try:
-        from evgp.doctor import advise, inspect
-        from evgp.doctor.advice import is_broken
+        from evgp.doctor import advise, inspect, is_broken
     except ImportError as error:
         fail(f"{error.name} cannot be imported ({error}); run `pip install --force-reinstall evgp`")
     environment = inspect()
@@ -51,7 +50,7 @@ def doctor(*, json: options.AsJson = False) -> None:
 
 
 def _rows(environment: "Environment") -> Iterator[Row]:
-    from evgp.doctor.environment import is_shown
+    from evgp.doctor import is_shown
 
     yield "evgp", environment.evgp or "run from source"
     yield "python", f"{environment.python} on {environment.platform}"

@@ -169,16 +169,18 @@ def _variance(network: Network, x: Array, flat: Float[Tensor, "n d"]) -> Float[T
     Cached for as long as the tensor exists unchanged: a search asks for one column after another.
     """
     # Inference tensors have no version counter.
-    cached = isinstance(x, Tensor) and not x.is_inference()
-    known = _VARIANCES.get(x) if cached else None
-    if known is None or known[0] != x._version:
+    key = x if isinstance(x, Tensor) and not x.is_inference() else None
+    known = None if key is None else _VARIANCES.get(key)
+    if key is not None and known is not None and known[0] == key._version:
+        variance = known[1]
+    else:
         empty = flat.new_empty(0, dtype=torch.float64)
         blocks = (block.double().square().mean(1) for block in torch.split(flat, 4096))
-        known = (x._version if cached else 0, torch.cat([empty, *blocks]))
-        if cached:
-            _VARIANCES[x] = known
-    _check(network, known[1])
-    return known[1]
+        variance = torch.cat([empty, *blocks])
+        if key is not None:
+            _VARIANCES[key] = (key._version, variance)
+    _check(network, variance)
+    return variance
 
 
 def _check(network: Network, variance: Float[Tensor, " n"]) -> None:

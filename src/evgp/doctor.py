@@ -1,10 +1,9 @@
-"""What this machine and this installation have: packages, threads, memory, devices, folders."""
+"""What this machine and this installation have, and what to fix."""
 
 import os
 import platform
 import shutil
 import sqlite3
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -17,7 +16,13 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from evgp._extras import EXTRAS
 from evgp._machine import limits
+from evgp._processes import cores
 from evgp.errors import DatasetError
+
+_LOW_MEMORY = 10**9  # bytes; torch alone takes a third of it
+_LOW_DISK = 2 * 10**9
+_OLD_SQLITE = (3, 12)  # earlier versions do not know `synchronous=EXTRA`
+_TESTED = ((3, 11), (3, 13))
 
 
 @dataclass(frozen=True)
@@ -193,7 +198,7 @@ def _tried(requirement: Requirement) -> Package:
 
 def threads() -> Threads:
     """The threads of torch and of linear algebra libraries, and the cores that they may use."""
-    return Threads(_cores(), _torch_threads(), tuple(_blas()), os.environ.get("OMP_NUM_THREADS"))
+    return Threads(cores(), _torch_threads(), tuple(_blas()), os.environ.get("OMP_NUM_THREADS"))
 
 
 def memory(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Memory:
@@ -206,7 +211,7 @@ def memory(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgr
 
 def devices() -> tuple[Device, ...]:
     """The CPU, and the other devices that torch can use."""
-    available = [Device("cpu", f"{_cores()} cores")]
+    available = [Device("cpu", f"{cores()} cores")]
     try:
         import torch
 
@@ -220,12 +225,6 @@ def devices() -> tuple[Device, ...]:
     except Exception as error:  # a driver that does not match may raise anything
         available.append(Device("others", f"unknown ({type(error).__name__}: {error})"))
     return tuple(available)
-
-
-def _cores() -> int:
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _torch_threads() -> int | None:
@@ -243,7 +242,10 @@ def _blas() -> Iterator[tuple[str, int]]:
         import scipy.linalg  # noqa: F401  loads those of NumPy too
         from threadpoolctl import threadpool_info
 
-        libraries = {_library(pool): int(pool["num_threads"]) for pool in threadpool_info()}
+        libraries = {
+            f"{pool['internal_api']} {pool.get('version') or ''}".strip(): int(pool["num_threads"])
+            for pool in threadpool_info()
+        }
     except Exception:
         return
     yield from sorted(libraries.items())
@@ -254,10 +256,6 @@ def _blas() -> Iterator[tuple[str, int]]:
             yield "mkl in torch", int(torch.get_num_threads())
     except Exception:
         return
-
-
-def _library(pool: dict[str, object]) -> str:
-    return f"{pool['internal_api']} {pool.get('version') or ''}".strip()
 
 
 def inspect() -> Environment:
@@ -318,3 +316,97 @@ def _folder(role: str, path: Path, variable: str, datasets: dict[Path, list[str]
         free = None
     writable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
     return Folder(role, str(path), variable, exists, writable, free, tuple(datasets.get(path, ())))
+
+
+def advise(environment: Environment) -> tuple[str, ...]:
+    """The problems, worst first; empty if there are none."""
+    return (
+        *_packages(environment),
+        *_versions(environment),
+        *_of_memory(environment.memory),
+        *_of_threads(environment.threads),
+        *(sentence for folder in environment.folders for sentence in _of_folder(folder)),
+    )
+
+
+def is_broken(environment: Environment) -> bool:
+    """Whether evgp cannot work as it is installed."""
+    return any(package.trouble for package in environment.packages)
+
+
+def _packages(environment: Environment) -> Iterator[str]:
+    for package in environment.packages:
+        if package.trouble:
+            shown = f"{package.name} {package.version}".strip()
+            yield (
+                f"{shown}: {package.trouble}; run "
+                f'`pip install --force-reinstall "{package.name}{package.needs}"`'
+            )
+    if not environment.evgp:
+        yield "evgp runs from source and is not installed; run `pip install --editable .`"
+
+
+def _versions(environment: Environment) -> Iterator[str]:
+    oldest, newest = _TESTED
+    if not oldest <= _numbers(environment.python)[:2] <= newest:
+        yield (
+            f"evgp is not tested with Python {environment.python}; use {_dotted(oldest)} to "
+            f"{_dotted(newest)}"
+        )
+    if _numbers(environment.sqlite) < _OLD_SQLITE:
+        yield (
+            f"SQLite {environment.sqlite} is older than {_dotted(_OLD_SQLITE)}, so a power "
+            "failure may lose the last label of a campaign; use a newer Python"
+        )
+
+
+def _of_memory(memory: Memory) -> Iterator[str]:
+    if memory.usable < _LOW_MEMORY:
+        where = "" if memory.limit is None else f" within a limit of {memory.limit / 1e9:.1f} GB"
+        yield (
+            f"only {memory.usable / 1e9:.1f} GB of memory is free{where}; close other programs, "
+            "and check with `evgp plan` before a run"
+        )
+    elif memory.usable < memory.free / 2:
+        yield (
+            f"this container allows only {memory.usable / 1e9:.1f} GB of the "
+            f"{memory.free / 1e9:.1f} GB that are free; run large jobs with "
+            f"`--memory {memory.usable / 1.25e9:.1f}GB`"
+        )
+
+
+def _of_threads(threads: Threads) -> Iterator[str]:
+    asked = threads.asked
+    if asked is not None and not all(
+        part.strip().isdecimal() and int(part) > 0 for part in asked.split(",")
+    ):
+        yield f"OMP_NUM_THREADS is {asked!r}, expected a number; set it to {threads.cores}"
+    most = max((count for _, count in threads.blas), default=0)
+    if max(most, threads.torch or 0) > threads.cores:
+        yield (
+            f"{max(most, threads.torch or 0)} threads share {threads.cores} "
+            f"core{'s' if threads.cores > 1 else ''}, which is slower than one thread per core; "
+            f"set OMP_NUM_THREADS={threads.cores}"
+        )
+
+
+def _of_folder(folder: Folder) -> Iterator[str]:
+    if folder.variable == "EVGP_DATA" and not folder.exists:
+        yield f"EVGP_DATA is {folder.path}, which is not a folder; set it to the folder of datasets"
+    if folder.role == "cache":
+        if not folder.writable:
+            yield f"{folder.path} is not writable; set EVGP_CACHE to a folder that is"
+        elif folder.free is not None and folder.free < _LOW_DISK:
+            yield (
+                f"{folder.path} has only {folder.free / 1e9:.1f} GB free, which may be too "
+                "little for large pools; set EVGP_CACHE to a folder on a larger disk"
+            )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.split(".")
+    return tuple(int("".join(c for c in part if c.isdigit()) or 0) for part in parts[:3])
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

@@ -17,9 +17,19 @@ from typer.testing import CliRunner
 import evgp
 from evgp._extras import EXTRAS
 from evgp.cli.main import app
-from evgp.doctor import Device, Environment, Folder, Memory, OptionalPart, Package, Threads, advise
-from evgp.doctor.advice import is_broken
-from evgp.doctor.environment import inspect, memory
+from evgp.doctor import (
+    Device,
+    Environment,
+    Folder,
+    Memory,
+    OptionalPart,
+    Package,
+    Threads,
+    advise,
+    inspect,
+    is_broken,
+    memory,
+)
 
 GB = 10**9
 FACTS = Environment(
