@@ -191,8 +191,8 @@ def test_a_bad_basis_never_makes_the_bound_too_low(*, spectrum, a, seed, k, roun
     made, sums = covariance(SPECTRA[spectrum](np.arange(130), a), seed)
     junk = torch.ones(k, 130, dtype=torch.float64) if guess else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounds.certificate, "DENSE", 1)
-        patch.setattr(bounds.certificate, "_ROUNDS", rounds)
+        patch.setattr(bounds, "DENSE", 1)
+        patch.setattr(bounds, "_ROUNDS", rounds)
         bound = bounds.ceiling(made, k, guess=junk)
     assert len(bound.parts) > 1, "the block path"
     sizes = [0, 1, 2, k, k + 1, 2 * k, 94, 110, 129, 130, 200]
@@ -205,14 +205,14 @@ def test_a_bad_basis_never_makes_the_bound_too_low(*, spectrum, a, seed, k, roun
 @pytest.mark.parametrize("spectrum", ["geometric", "power", "steps"])
 def test_the_bound_is_close_once_the_basis_is_good(spectrum, monkeypatch) -> None:
     made, sums = covariance(SPECTRA[spectrum](np.arange(300), 0.6), 0)
-    monkeypatch.setattr(bounds.certificate, "DENSE", 1)
+    monkeypatch.setattr(bounds, "DENSE", 1)
     assert bounds.ceiling(made, 20)(20) <= 1.02 * float(sums[19])
 
 
 def test_the_ritz_values_alone_would_be_too_low(monkeypatch) -> None:
     made, sums = covariance(SPECTRA["power"](np.arange(130), 0.3), 0)
-    monkeypatch.setattr(bounds.certificate, "DENSE", 1)
-    monkeypatch.setattr(bounds.certificate, "_ROUNDS", 1)
+    monkeypatch.setattr(bounds, "DENSE", 1)
+    monkeypatch.setattr(bounds, "_ROUNDS", 1)
     bound = bounds.ceiling(made, 20)
     assert max(float(part.ritz[20]) for part in bound.parts) < 0.9 * float(sums[19])
 
@@ -220,7 +220,7 @@ def test_the_ritz_values_alone_would_be_too_low(monkeypatch) -> None:
 @pytest.mark.parametrize("storage", [torch.float32, torch.float64], ids=["float32", "float64"])
 def test_rounding_never_makes_the_bound_too_low(storage, monkeypatch) -> None:
     tail = {torch.float32: 3e-6, torch.float64: 1e-9}[storage]
-    monkeypatch.setattr(bounds.certificate, "DENSE", 1)
+    monkeypatch.setattr(bounds, "DENSE", 1)
     for seed in range(4):
         made, sums = covariance(np.where(np.arange(400) < 1, 1.0, tail), seed, storage)
         bound = bounds.ceiling(made, 20)

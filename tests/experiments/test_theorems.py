@@ -19,7 +19,6 @@ from experiments.theorems import (
     rkhs_norm,
     spread_bound,
 )
-from tests.forked import python
 from tests.messages import refused
 
 DEPTHS = (1, 2, 3, 4, 6)
@@ -228,8 +227,3 @@ X = points(4, 3, 0)
 def test_what_has_no_bound_is_refused(call) -> None:
     with refused(EvgpError):
         call()
-
-
-def test_the_room_is_there_once_the_package_is() -> None:
-    code = "import evgp; assert evgp.theory.ratio_bound and 'theory' in evgp.__all__"
-    assert python(code).returncode == 0

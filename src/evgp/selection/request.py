@@ -198,38 +198,28 @@ class Request:
         x: Given,
         k: int | None = None,
         *,
-        budget: float | None = None,
-        costs: ArrayLike | str | None = None,
-        x_test: Given | None = None,
-        test_weights: ArrayLike | None = None,
-        labelled: ArrayLike | str | Path | None = None,
-        x_labelled: Given | None = None,
+        budget: float | None = None, costs: ArrayLike | str | None = None,
+        x_test: Given | None = None, test_weights: ArrayLike | None = None,
+        labelled: ArrayLike | str | Path | None = None, x_labelled: Given | None = None,
         candidates: ArrayLike | None = None,
-        id: str | None = None,
-        column: str | None = None,
-        drop: str | Sequence[str] = (),
-        impute: bool = False,
-        max_categories: int = MAX_CATEGORIES,
+        id: str | None = None, column: str | None = None, drop: str | Sequence[str] = (),
+        impute: bool = False, max_categories: int = MAX_CATEGORIES,
         delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None,
         array: str | None = None, image_size: int | None = None,
         network: Network | Source | str = mlp(),
         kernel: Kernel | str | None = None,
         criterion: str | Criterion = "ev",
-        greedy: str | Greedy = "auto",
-        final: bool = False,
+        greedy: str | Greedy = "auto", final: bool = False,
         noise: float = NOISE,
         scale: str | None = "auto",
-        text: str | Sequence[str] = (),
-        embed: object = None,
+        text: str | Sequence[str] = (), embed: object = None,
         storage: str = "auto",
         thin: int | None = None,
         features: str | Features | None = None,
         method: str = "auto",
         memory: int | str | None = None,
-        executor: Executor | None = None,
-        cache: str | Path | None = None,
-        seed: int | None = None,
-        random_state: int | None = None,
+        executor: Executor | None = None, cache: str | Path | None = None,
+        seed: int | None = None, random_state: int | None = None,
         progress: Progress | bool | None = None,
         standardise: bool | None = None,
     ) -> "Request":  # fmt: skip
@@ -336,9 +326,8 @@ class Request:
         """
         if random_state is not None:
             seed = either_seed(seed, random_state)
-        if features is not None:
-            features_of(features)
         seed = 0 if seed is None else seed_of(seed)
+        raw = isinstance(features, str) and features == "raw"
         network = network_named(network) if isinstance(network, str) else network
         prior = kernel_of(network, seed, kernel)
         in_shards = one_of(method, "method", METHODS) == "sharded" or executor is not None
@@ -346,7 +335,7 @@ class Request:
             id=id, column=column, drop=drop, impute=impute, max_categories=max_categories,
             delimiter=delimiter, decimal=decimal, encoding=encoding, array=array, text=text,
             embed=embed, image_size=image_size, costs=costs if isinstance(costs, str) else None,
-            scale=None if features == "raw" else scale_of(scale, standardise),
+            scale=None if raw else scale_of(scale, standardise),
             # What the network, its kernel or features ask of their inputs.
             fixed=not (can(prior, "any_width") and isinstance(features, str | None)),
             channels_first=isinstance(network, Finite),
@@ -392,6 +381,8 @@ class Request:
                 "expected no test_weights with mutual information, which has no place for them; "
                 "use criterion='ev', or repeat test points"
             )
+        if self.features is not None:
+            features_of(self.features)
         if self.method == "dense" and self.features is not None:
             raise PoolError(f"expected no features with method='dense', got {self.features!r}")
 
