@@ -9,7 +9,7 @@ import pytest
 
 import evgp
 from evgp.cli import _audit_io
-from evgp.datasets import Encoder, load_csv, read_table
+from evgp.datasets import Encoder, ReadOptions, load_csv, read_table
 from evgp.report.words import percent
 from tests.messages import printed
 
@@ -111,9 +111,7 @@ def test_classes_are_columns_around_zero(run, files, tmp_path) -> None:
     assert made["kind"] == "classification" and made["label_standard_deviation"] is None
     assert 0 <= made["trained"]["test_error"] < 0.5
     assert "in_label_unit" not in made["test_rows"][0]
-    tables = _audit_io.read_tables(
-        _audit_io.AuditCall(*files[:2], None, "group", id="name", drop=["y"])
-    )
+    tables = _audit_io.read_tables((*files[:2], None), "group", ReadOptions(id="name", drop=["y"]))
     assert tables.y.mean(0).abs().max() < 1e-12 and tables.y.shape == (20, 2)
     codes = ["down", "up"]
     truth = [codes[int(row.argmax())] for row in tables.y]
@@ -132,7 +130,7 @@ def test_the_classes_of_unbalanced_labels_are_those_that_networks_say(run, tmp_p
     ran = run("audit", *paths, "--label", "kind", *QUICK, "--json", "--report", page)
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)["trained"]
-    tables = _audit_io.read_tables(_audit_io.AuditCall(*paths, None, "kind"))
+    tables = _audit_io.read_tables((*paths, None), "kind", ReadOptions())
     assert 0 < tables.means[0] < 0.25 and tables.means.sum() == pytest.approx(1)
     how = {"optimiser": "adam", "lr": 0.01, "steps": 40}
     nets = evgp.training.Recipe(evgp.mlp(width=32, outputs=2), how)(

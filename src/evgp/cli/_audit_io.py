@@ -1,7 +1,7 @@
 """Reading the tables of an audit, and writing its result as a table, JSON and a page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,29 +28,10 @@ from evgp.datasets import (
     read_table,
     split,
 )
+from evgp.datasets.own import class_name
 from evgp.errors import DatasetError
 from evgp.report import AuditRows, AuditSummary, Trained, summarise_audit
 from evgp.report.summary import plain_json
-
-
-@dataclass(frozen=True)
-class AuditCall:
-    """The files to read and how to read them, from the command line."""
-
-    train: Path
-    test: Path
-    pool: Path | None
-    label: str
-    task: str | None = None
-    id: str | None = None
-    drop: Sequence[str] = ()
-    impute: bool = False
-    delimiter: str | None = None
-
-    @property
-    def files(self) -> tuple[Path | None, ...]:
-        """All files that are read."""
-        return (self.train, self.test, self.pool)
 
 
 @dataclass(frozen=True)
@@ -108,28 +89,28 @@ class AuditTables:
         return f"Labels were read as {len(names)} classes ({shown}){other}."
 
 
-def read_tables(call: AuditCall) -> AuditTables:
+def read_tables(
+    files: tuple[Path, Path, Path | None], label: str, how: ReadOptions, task: str | None = None
+) -> AuditTables:
     """Read the three files; test rows and pool are encoded like the training rows."""
-    id, label = call.id, call.label
-    table, notes = noted(lambda: _read(call, call.train, ()))
+    train_file, test_file, pool_file = files
+    table, notes = noted(lambda: _read(train_file, how, ()))
     table.column(label)
-    dropped = split(call.drop, table.names)
-    others = [name for name in dropped if name != label]
-    drop = (label, *others)
-    options = ReadOptions(id=id, drop=drop, impute=call.impute, scale="columns")
-    training = from_table(table, options)
+    how = replace(how, drop=split(how.drop, table.names), scale="columns")
+    drop = (label, *(name for name in how.drop if name != label))
+    training = from_table(table, replace(how, drop=drop))
     encoder = training.encoder
-    constant = [name for name in encoder.ignored if name not in (id, label, *others)]
+    constant = [name for name in encoder.ignored if name not in (how.id, *drop)]
     notes += map(in_flags, training.notes)
     # Its notes would repeat those of the encoder.
-    data, _ = noted(lambda: _labelled(call, dropped, table.source))
+    data, _ = noted(lambda: _labelled(train_file, label, how, task))
     train = AuditPart(table, training.in_memory.numpy(), training.ids)
-    test, more = noted(lambda: _part(_read(call, call.test, encoder.words), training))
+    test, more = noted(lambda: _part(_read(test_file, how, encoder.words), training))
     notes += more
     unseen_columns = _unseen(table, test.table, constant, "test")
     pool = None
-    if (path := call.pool) is not None:
-        pool, more = noted(lambda: _part(_read(call, path, encoder.words), training))
+    if pool_file is not None:
+        pool, more = noted(lambda: _part(_read(pool_file, how, encoder.words), training))
         notes += more
         unseen_columns += _unseen(table, pool.table, constant, "pool")
     y_test, more = _test_labels(test.table, label, data)
@@ -138,15 +119,15 @@ def read_tables(call: AuditCall) -> AuditTables:
     return AuditTables(train, test, pool, data, encoder.sources, y, means, y_test, notes)
 
 
-def _labelled(call: AuditCall, dropped: Sequence[str], source: str) -> Dataset:
+def _labelled(file: Path, label: str, how: ReadOptions, task: str | None) -> Dataset:
     """The labels of all rows, without a test split."""
     try:
         return load_csv(
-            call.train, call.label, task=call.task or "auto", test=0, id=call.id,
-            drop=dropped, impute=call.impute, delimiter=call.delimiter,
+            file, label, task=task or "auto", test=0, id=how.id,
+            drop=how.drop, impute=how.impute, delimiter=how.delimiter,
         )  # fmt: skip
     except DatasetError as error:
-        raise DatasetError(_of_training(str(error), source)) from error
+        raise DatasetError(_of_training(str(error), str(file))) from error
 
 
 def _of_training(message: str, source: str) -> str:
@@ -196,9 +177,9 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _read(call: AuditCall, path: Path, words: Sequence[str]) -> Table:
-    names = (*words, *(() if call.id is None else (call.id,)))
-    return read_table(path, delimiter=call.delimiter, text=names)
+def _read(path: Path, how: ReadOptions, words: Sequence[str]) -> Table:
+    names = (*words, *(() if how.id is None else (how.id,)))
+    return read_table(path, delimiter=how.delimiter, text=names)
 
 
 def _part(table: Table, training: PoolData) -> AuditPart:
@@ -232,7 +213,7 @@ def _test_labels(
         ]
     if data.classes:
         known = {name: code for code, name in enumerate(data.class_names)}
-        codes = torch.tensor([known.get(_word(cell), -1) for cell in cells])
+        codes = torch.tensor([known.get(class_name(cell), -1) for cell in cells])
         unseen = int((codes < 0).sum())
         message = f"{table.source}: {unseen:,} labels are of classes not in the training rows"
         return codes, [message] if unseen else []
@@ -244,18 +225,6 @@ def _test_labels(
         ]
     scaled = (torch.from_numpy(values.astype(np.float64)) - data.y_mean) / data.y_std
     return scaled[:, None], []
-
-
-def _word(value: object) -> str:
-    """A class as `load_csv` names it.
-
-    >>> _word(3.0), _word(True), _word("a")
-    ('3', 'true', 'a')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
-    return f"{value:.0f}" if whole else str(value)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """`evgp audit`: predict, before training, where networks trained on a set will disagree."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from evgp.errors import DatasetError
 
 if TYPE_CHECKING:
     from evgp.audits import Audit
-    from evgp.cli._audit_io import AuditCall, AuditResult, AuditTables
+    from evgp.cli._audit_io import AuditResult, AuditTables
     from evgp.report import AuditSummary, Trained
     from evgp.training import Recipe
 
@@ -115,24 +115,28 @@ def audit(
     from evgp.cli import _audit_io
     from evgp.cli._output import noted
     from evgp.cli._picked import check_paths
+    from evgp.datasets import ReadOptions
 
-    call = _audit_io.AuditCall(
-        train_file, test_file, pool, label, task, id, drop or (), impute, delimiter
-    )
-    check_paths(output, report, call.files)
+    files = (train_file, test_file, pool)
+    how = ReadOptions(id=id, drop=drop or (), impute=impute, delimiter=delimiter)
+    check_paths(output, report, files)
     network = evgp.mlp(depth, width, activation, w_std, b_std)
     if lr <= 0:
         raise DatasetError(f"expected --lr above 0, got {lr}; 0.01 is usual")
-    tables = _audit_io.read_tables(call)
+    tables = _audit_io.read_tables(files, label, how, task)
     note(tables.notes, quiet=quiet)
     trained, unlabelled = None, None if tables.pool is None else tables.pool.x
-    settings = _settings(call, tables, str(network), noise, seed)
+    settings: dict[str, object] = {
+        "label": label, "task": tables.data.kind, "network": str(network), "noise": noise,
+        "seed": seed, "id": id, "drop": ", ".join(drop or ()) or None, "impute": impute or None,
+    }  # fmt: skip
     with progress(quiet) as bar:
         # The columns are encoded already.
-        how: Any = {"noise": noise, "standardise": False, "seed": seed, "progress": bar}
         prediction, notes = noted(
-            lambda: evgp.audit(tables.train.x, tables.test.x, network, pool=unlabelled, k=k, **how)
-        )
+            lambda: evgp.audit(
+                tables.train.x, tables.test.x, network, pool=unlabelled, k=k, noise=noise,
+                standardise=False, seed=seed, progress=bar)
+        )  # fmt: skip
         if train:
             classes = tables.data.classes or 1
             finite = evgp.mlp(depth, width, activation, w_std, b_std, outputs=classes)
@@ -172,17 +176,6 @@ def _write(
     if not quiet:
         tell(result.tables.how_labels_were_read(task))
         _tell(summary, [str(path) for path in (output, report) if path is not None])
-
-
-def _settings(
-    call: "AuditCall", tables: "AuditTables", network: str, noise: float, seed: int
-) -> dict[str, object]:
-    """The settings that the page of the audit shows."""
-    return {
-        "label": call.label, "task": tables.data.kind, "network": network, "noise": noise,
-        "seed": seed, "id": call.id, "drop": ", ".join(call.drop) or None,
-        "impute": call.impute or None,
-    }  # fmt: skip
 
 
 def _tell(summary: "AuditSummary", files: list[str]) -> None:

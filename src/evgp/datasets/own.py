@@ -99,7 +99,7 @@ def load_csv(
         about = f"numbers in column {label!r}, as targets"
         return Dataset(**made, y=y, y_test=y_test, about=about, y_mean=mean, y_std=std)
     classes, codes = np.unique(values, return_inverse=True)
-    names = tuple(_word(value) for value in classes)
+    names = tuple(class_name(value) for value in classes)
     _check_classes(table.source, names, codes[rows], codes[rows_test])
     y, y_test = torch.from_numpy(codes[rows]), torch.from_numpy(codes[rows_test])
     about = f"{len(names)} classes in column {label!r}"
@@ -138,9 +138,9 @@ def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarra
         values = to_objects(to_text(cells))
     if (values == values[0]).all():
         raise DatasetError(
-            f"{source}: expected labels that differ in column {label!r}, got {_word(values[0])!r} "
-            f"in {'all' if len(values) > 1 else 'its'} {counted(len(values), 'row')}; name another "
-            "column"
+            f"{source}: expected labels that differ in column {label!r}, got "
+            f"{class_name(values[0])!r} in {'all' if len(values) > 1 else 'its'} "
+            f"{counted(len(values), 'row')}; name another column"
         )
     return values
 
@@ -230,11 +230,13 @@ def _check_classes(
     )
 
 
-def _word(value: object) -> str:
+def class_name(value: object) -> str:
     """A class as people write it.
 
-    >>> _word(3.0), _word(0.5), _word("a")
-    ('3', '0.5', 'a')
+    >>> class_name(3.0), class_name(0.5), class_name(True), class_name("a")
+    ('3', '0.5', 'true', 'a')
     """
+    if isinstance(value, bool):
+        return str(value).lower()
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
     return f"{value:.0f}" if whole else str(value)
