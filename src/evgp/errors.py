@@ -580,7 +580,7 @@ class DoesNotFit(Detailed, ValueError):
 
 @dataclass(eq=False, repr=False)
 class Stopped(Detailed, ValueError):
-    """Code of somebody else, found by its name, raised an exception."""
+    """Code of another package, found by its name, raised an exception."""
 
     name: str
     error: str

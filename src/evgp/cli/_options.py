@@ -67,8 +67,8 @@ OnlyColumn = Annotated[
     option(
         "--column",
         "NAME",
-        "The only column to use as features, such as one of embeddings; a column of lists of "
-        "numbers is found by itself if there is just one.",
+        "The only column to use as features, such as one of embeddings; the only column of lists "
+        "of numbers is found without it.",
     ),
 ]
 Drop = Annotated[
@@ -110,7 +110,7 @@ TextColumn = Annotated[
         "--text",
         "COLUMN",
         "Column of text to embed; several, by commas or by repeating the option, are joined. "
-        "The only column of free text is found by itself.",
+        "The only column of free text is found without it.",
     ),
 ]
 EmbedderName = Annotated[

@@ -36,7 +36,7 @@ def look(
 ) -> None:
     """Show each column of a table: its type, how it would be used, and what is odd.
 
-    Lists all problems, and the command that picks nevertheless. The exit code is 0 even if the
+    Lists all problems, and a command that works despite them. The exit code is 0 even if the
     table has problems.
 
     \b

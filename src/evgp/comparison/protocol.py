@@ -85,7 +85,7 @@ class DatasetSource:
                 raise UnknownName.of(DatasetError)("a dataset", self.source, tuple(names()), others)
             raise DatasetError(
                 f"{self.source}: expected the name of the column that holds the labels, got none; "
-                "say it with label="
+                "pass label="
             )
         data = load_csv(
             self.source,
@@ -111,8 +111,8 @@ class Protocol:
     """The budget, how it is spent, and how networks are made of the labels.
 
     `start` labels are drawn at random before the first round, the same for all strategies; they
-    are part of the budget. Of `lr` and `steps` (`epochs` for classes) the paper's hold unless they
-    are said. `width` is that of the network that is trained. `search` and `noise` are those of
+    are part of the budget. `lr` and `steps` (`epochs` for classes) are those of the paper by
+    default. `width` is that of the network that is trained. `search` and `noise` are those of
     EV-GP.
 
     `learners` are what is fitted to the labels: "network" (ensembles of `members`), "1nn",

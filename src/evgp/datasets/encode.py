@@ -487,7 +487,7 @@ class Encoder:
         return x, unknown
 
     def shape_(self, x: Float[np.ndarray, "n d"]) -> None:
-        """Finish the scaling of encoded columns in place: by group, so that each counts alike.
+        """Finish the scaling of encoded columns in place, by group, so that groups count equally.
 
         Plain columns are one group, in which one-hot columns stay as they are, and each column of
         lists is another.

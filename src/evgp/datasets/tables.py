@@ -158,7 +158,7 @@ def read_table(
 
     `delimiter`, `decimal` and `encoding` are for CSV files, where they are recognised by default;
     `array` names an array of an npz archive, and the columns in `text` are read from a CSV file as
-    text, so that ids keep their leading zeros. What was recognised is said in a `DataWarning`.
+    text, so that ids keep their leading zeros. A `DataWarning` reports what was recognised.
     `formats` are those of another table, whose columns are written alike.
     """
     dialect = Dialect(delimiter, decimal, encoding)

@@ -626,7 +626,7 @@ def _free_rows(candidates: ArrayLike | None, known: Int[Tensor, " l"], n: int) -
 def _money(
     costs: ArrayLike | None, budget: float | None, n: int
 ) -> tuple[Float[Tensor, " n"], float]:
-    """Return the costs and the budget; neither goes without the other."""
+    """Return the costs and the budget; each needs the other."""
     if budget is not None:
         budget = number(budget, "a budget", 0, _MONEY, above=True)
     if costs is None:
