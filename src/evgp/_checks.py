@@ -146,13 +146,13 @@ def keep(owner: object, **checked: object) -> None:
             object.__setattr__(owner, name, value)
 
 
-def noise_of(value: object, *, error: Error = PoolError) -> float:
+def noise_of(value: object) -> float:
     """Return the checked noise of a label, as a fraction of the prior variance.
 
     >>> noise_of(1e-6)
     1e-06
     """
-    return number(value, "noise", 0, 1e6, why="a fraction of the prior variance", error=error)
+    return number(value, "noise", 0, 1e6, why="a fraction of the prior variance")
 
 
 def flag(value: object, name: str, *, error: Error = PoolError) -> bool:
@@ -245,7 +245,7 @@ def path_of(value: object, name: str, *, error: Error = PoolError) -> Path:
     return Path(value)
 
 
-def bytes_of(value: object, name: str = "memory", *, error: Error = PoolError) -> int:
+def bytes_of(value: object) -> int:
     """Return the number of bytes in a size such as "2GB".
 
     >>> bytes_of("2GB"), bytes_of("512 MiB"), bytes_of(1000)
@@ -254,7 +254,7 @@ def bytes_of(value: object, name: str = "memory", *, error: Error = PoolError) -
     text = str(value).lower() if isinstance(value, str | int | np.integer) else ""
     match = re.fullmatch(r"\s*(\d{1,18}(?:\.\d+)?)\s*([kmgt]?i?b?)\s*", text)
     if match is None or float(match[1]) <= 0 or isinstance(value, bool):
-        raise BadArgument.of(error)(name, "such as 2GB or 500MB", shown(value))
+        raise BadArgument.of(PoolError)("memory", "such as 2GB or 500MB", shown(value))
     base, power = (1024 if "i" in match[2] else 1000), "kmgt".find(match[2][:1] or "b") + 1
     return int(float(match[1]) * base ** max(0, power))
 
@@ -356,7 +356,7 @@ def points(
     return finite(tensor.double(), name, error=error)
 
 
-def vector(value: Any, name: str, *, error: Error = PoolError) -> Float[np.ndarray, " k"]:
+def vector(value: Any, name: str) -> Float[np.ndarray, " k"]:
     """Return a list of numbers as a float64 array; NaN is allowed.
 
     >>> vector([1, 2], "gains")
@@ -364,9 +364,9 @@ def vector(value: Any, name: str, *, error: Error = PoolError) -> Float[np.ndarr
     """
     if type(value) is np.ndarray and value.dtype == np.float64 and value.ndim == 1:
         return value
-    tensor = numbers(value, name, error=error)
+    tensor = numbers(value, name)
     if tensor.ndim != 1:
-        raise WrongShape.of(error)(name, "as a list of numbers", tuple(tensor.shape))
+        raise WrongShape.of(PoolError)(name, "as a list of numbers", tuple(tensor.shape))
     return tensor.double().numpy()
 
 

@@ -54,10 +54,10 @@ def tiles(n: int, m: int, rows: int = 512, columns: int = 1024) -> Iterator[tupl
             yield slice(top, min(top + rows, n)), slice(left, min(left + columns, m))
 
 
-def mirror_(a: Float[Tensor, "n n"], step: int = 1024) -> None:
+def mirror_(a: Float[Tensor, "n n"]) -> None:
     """Copy the part above the diagonal to the part below it, block by block."""
-    for start in range(0, len(a), step):
-        stop = start + step
+    for start in range(0, len(a), 1024):
+        stop = start + 1024
         block = a[start:stop, start:stop]
         block.copy_(block.triu() + block.triu(1).T)
         a[stop:, start:stop] = a[start:stop, stop:].T

@@ -1,7 +1,8 @@
 """`evgp audit`: predict, before training, where networks trained on a set will disagree."""
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -132,11 +133,9 @@ def audit(
     }  # fmt: skip
     with progress(quiet) as bar:
         # The columns are encoded already.
-        prediction, notes = noted(
-            lambda: evgp.audit(
-                tables.train.x, tables.test.x, network, pool=unlabelled, k=k, noise=noise,
-                standardise=False, seed=seed, progress=bar)
-        )  # fmt: skip
+        again: Any = {"noise": noise, "standardise": False, "seed": seed, "progress": bar}
+        predict = partial(evgp.audit, tables.train.x, tables.test.x, network, pool=unlabelled, k=k)
+        prediction, notes = noted(lambda: predict(**again))
         if train:
             classes = tables.data.classes or 1
             finite = evgp.mlp(depth, width, activation, w_std, b_std, outputs=classes)

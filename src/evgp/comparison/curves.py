@@ -16,7 +16,7 @@ from evgp.comparison.statistics import central
 from evgp.comparison.summary import RANDOM, Comparison, Contest, Curve
 from evgp.errors import DatasetError, UnknownName
 from evgp.report import words
-from evgp.report.axes import Axis, grid, join, path, percent, stretched, tag
+from evgp.report.axes import STEPS, Axis, grid, join, path, percent, stretched, tag
 
 WIDE_SPAN = 20  # the largest mean over the least, beyond which the axis is logarithmic
 GAP = 6.5  # percent of the height between two names, so that they never touch
@@ -92,17 +92,17 @@ class LogAxis(Axis):
         value = max(value, self.low * 1e-3)
         return 100 * log10(value / self.low) / log10(self.high / self.low)
 
-    def ticks(self, most: int = 6) -> list[float]:
+    def ticks(self) -> list[float]:
         """Powers of ten, and 2 and 5 times these if there is room."""
         powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
         for factors in ((1, 2, 5), (1, 3), (1,)):
             values = [f * 10.0**p for p in powers for f in factors]
             values = [m for m in values if self.low * (1 - 1e-9) <= m <= self.high * (1 + 1e-9)]
-            if len(values) <= most + 1:
+            if len(values) <= STEPS + 1:
                 break
-        return values[:: ceil(len(values) / (most + 1))]
+        return values[:: ceil(len(values) / (STEPS + 1))]
 
-    def label(self, value: float, most: int = 6) -> str:
+    def label(self, value: float) -> str:
         return f"{value:,g}" if 1e-3 <= value < 1e6 else words.number(value, 1)
 
 

@@ -11,6 +11,8 @@ from math import ceil, floor, log10
 
 from markupsafe import Markup, escape
 
+STEPS = 6  # between the ticks of an axis, at most
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -28,22 +30,22 @@ class Axis:
         """The position of a value, in percent of the axis."""
         return 100 * (value - self.low) / (self.high - self.low)
 
-    def ticks(self, most: int = 6) -> list[float]:
-        """Round numbers along the axis, at most `most` steps."""
-        step = self.step(most)
+    def ticks(self) -> list[float]:
+        """Round numbers along the axis."""
+        step = self.step()
         first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
         return [step * i for i in range(first, last + 1)]
 
-    def step(self, most: int = 6) -> float:
-        """The smallest of 1, 2, 2.5, 5 times a power of ten that needs at most `most` steps."""
-        power = 10.0 ** floor(log10((self.high - self.low) / most))
+    def step(self) -> float:
+        """The smallest of 1, 2, 2.5, 5 times a power of ten that needs at most six steps."""
+        power = 10.0 ** floor(log10((self.high - self.low) / STEPS))
         steps = [power * factor for factor in (1, 2, 2.5, 5, 10, 20)]
-        fits = [s for s in steps if (self.high - self.low) / s <= most]
+        fits = [s for s in steps if (self.high - self.low) / s <= STEPS]
         return max(1.0, ceil(fits[0])) if self.whole else fits[0]
 
-    def label(self, value: float, most: int = 6) -> str:
+    def label(self, value: float) -> str:
         """The label of a tick, with as many decimals as the step has."""
-        step = self.step(most)
+        step = self.step()
         if not 1e-4 <= step < 1e6:
             return f"{value:.2g}".replace("e-0", "e-").replace("e+0", "e")
         places = next(p for p in range(7) if abs(round(step, p) - step) < 1e-9 * step)

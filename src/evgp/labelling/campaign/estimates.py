@@ -116,7 +116,7 @@ class Hint:
         return "More labels have not helped so far."
 
 
-def hint(campaign: Campaign, *, seed: int = 0) -> Hint:
+def hint(campaign: Campaign) -> Hint:
     """The hint for the labels so far; O(f l³) for l labels (at most 1,000) and f folds."""
     state = campaign.state
     if not state.rounds:
@@ -132,9 +132,7 @@ def hint(campaign: Campaign, *, seed: int = 0) -> Hint:
         targets = hot - hot.mean(0)
     x = campaign.points(rows)
     _, network = campaign.network()
-    errors = [
-        _error(network, x[:count], targets[:count], seed) for count in (len(rows), len(rows) // 2)
-    ]
+    errors = [_error(network, x[:count], targets[:count]) for count in (len(rows), len(rows) // 2)]
     return Hint(left, last, *errors)
 
 
@@ -145,8 +143,8 @@ def variance_left(state: State) -> tuple[float, float]:
     return last.start / last.prior - removed, removed
 
 
-def _error(network: Network, x: Float[Tensor, "l d"], y: Float[Tensor, "l o"], seed: int) -> float:
+def _error(network: Network, x: Float[Tensor, "l d"], y: Float[Tensor, "l o"]) -> float:
     held_out = max(1, round(0.2 * len(x)))
-    loss = losses(network, x, y, split(len(x), _FOLDS, seed), held_out)
+    loss = losses(network, x, y, split(len(x), _FOLDS, 0), held_out)
     scale = float((y - y.mean(0)).square().sum(1).mean())
     return float(loss.fit.mean()) / scale if scale > 0 else 0.0
