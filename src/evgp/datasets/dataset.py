@@ -12,7 +12,8 @@ from torch import Tensor
 
 from evgp._checks import integer, seed_of
 from evgp.datasets.columns import Number, is_constant
-from evgp.datasets.pool_data import ReadOptions, read_with
+from evgp.datasets.options import ReadOptions
+from evgp.datasets.read import read_with
 from evgp.errors import DatasetError, DataWarning
 
 Kind: TypeAlias = Literal["regression", "classification"]

@@ -27,7 +27,8 @@ from evgp.datasets.columns import (
 from evgp.datasets.dataset import Dataset, Kind, RawParts, generator, scaled_targets
 from evgp.datasets.encode import usable
 from evgp.datasets.labelled import ids
-from evgp.datasets.pool_data import ReadOptions, from_table
+from evgp.datasets.options import ReadOptions
+from evgp.datasets.pool_data import from_table
 from evgp.datasets.tables import Table, read_table
 from evgp.errors import DatasetError, DataWarning, TooFewRows, quoted
 

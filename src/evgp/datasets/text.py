@@ -14,6 +14,7 @@ from evgp._reading import check_memory
 from evgp.datasets.columns import counted, is_category, shown, to_objects, to_text
 from evgp.datasets.embedding import embedded, key_of
 from evgp.datasets.encode import Encoder
+from evgp.datasets.options import ReadOptions, split
 from evgp.datasets.tables import Table
 from evgp.datasets.vectors import is_vector
 from evgp.embedders import Embedder, Tfidf, embedder_of
@@ -201,3 +202,32 @@ def texts_of(table: Table, names: Sequence[str]) -> list[str]:
         check_memory(2 * cells.nbytes, table.source)
         columns.append([(text or "").strip() for text in to_objects(to_text(cells))])
     return ["\n".join(part for part in parts if part) for parts in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class TextPart:
+    """A table whose texts, if it has any, were replaced by vectors, and what to say about them."""
+
+    table: Table
+    columns: TextColumns | None = None
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, table: Table, options: ReadOptions, left_out: Sequence[str], progress: Progress
+    ) -> "TextPart":
+        """Embed the columns that were named, or the only column of free text."""
+        wanted = split(options.text, table.names)
+        most, embed = options.max_categories, options.embed
+        names = text_columns(table, wanted, left_out, most, embed)
+        if not names:
+            return cls(table)
+        if len(set(texts_of(table, names))) < 2:
+            note = f"dropped column {quoted(names)}: the same text in every row"
+            return cls(table, left_out=names, notes=(note,))
+        columns = TextColumns.learn(table, names, embed)
+        vectors, notes = columns.replaced(table, progress)
+        width = vectors.column(names[0]).type.list_size
+        note = columns.described(width, bool(wanted))
+        return cls(vectors, columns, notes=(note, *notes))
