@@ -9,7 +9,7 @@ import pytest
 
 import evgp
 from evgp.cli import _audit_io
-from evgp.datasets import Encoder, load_csv, read_table
+from evgp.datasets import Encoder, ReadOptions, load_csv, read_table
 from evgp.report.words import percent
 from tests.messages import printed
 
@@ -112,7 +112,7 @@ def test_classes_are_columns_around_zero(run, files, tmp_path) -> None:
     assert 0 <= made["trained"]["test_error"] < 0.5
     assert "in_label_unit" not in made["test_rows"][0]
     tables = _audit_io.read_tables(
-        _audit_io.AuditCall(*files[:2], None, "group", id="name", drop=["y"])
+        _audit_io.AuditCall(*files[:2], None, "group", reading=ReadOptions(id="name", drop=["y"]))
     )
     assert tables.y.mean(0).abs().max() < 1e-12 and tables.y.shape == (20, 2)
     codes = ["down", "up"]

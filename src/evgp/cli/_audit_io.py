@@ -1,7 +1,7 @@
 """Reading the tables of an audit, and writing its result as a table, JSON and a page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,15 @@ from evgp.datasets import (
     PoolData,
     ReadOptions,
     Table,
-    from_table,
+    TableData,
     ids,
     load_csv,
     plain,
+    read_for_network,
     read_table,
     split,
 )
+from evgp.datasets.options import split_all
 from evgp.errors import DatasetError
 from evgp.report import AuditRows, AuditSummary, Trained, summarise_audit
 from evgp.report.summary import plain_json
@@ -42,10 +44,7 @@ class AuditCall:
     pool: Path | None
     label: str
     task: str | None = None
-    id: str | None = None
-    drop: Sequence[str] = ()
-    impute: bool = False
-    delimiter: str | None = None
+    reading: ReadOptions = ReadOptions()
 
     @property
     def files(self) -> tuple[Path | None, ...]:
@@ -110,26 +109,25 @@ class AuditTables:
 
 def read_tables(call: AuditCall) -> AuditTables:
     """Read the three files; test rows and pool are encoded like the training rows."""
-    id, label = call.id, call.label
-    table, notes = noted(lambda: _read(call, call.train, ()))
+    how, label = call.reading, call.label
+    table, notes = noted(lambda: _read(how, call.train, split_all(how.text)))
     table.column(label)
-    dropped = split(call.drop, table.names)
-    others = [name for name in dropped if name != label]
-    drop = (label, *others)
-    options = ReadOptions(id=id, drop=drop, impute=call.impute, scale="columns")
-    training = from_table(table, options)
+    dropped = split(how.drop, table.names)
+    drop = tuple(dict.fromkeys((label, *dropped)))
+    training = read_for_network(table, replace(how, drop=drop))
+    assert isinstance(training, TableData)
     encoder = training.encoder
-    constant = [name for name in encoder.ignored if name not in (id, label, *others)]
+    constant = [name for name in encoder.ignored if name not in (how.id, *drop)]
     notes += map(in_flags, training.notes)
     # Its notes would repeat those of the encoder.
     data, _ = noted(lambda: _labelled(call, dropped, table.source))
     train = AuditPart(table, training.in_memory.numpy(), training.ids)
-    test, more = noted(lambda: _part(_read(call, call.test, encoder.words), training))
+    test, more = noted(lambda: _part(_read(how, call.test, encoder.words), training))
     notes += more
     unseen_columns = _unseen(table, test.table, constant, "test")
     pool = None
     if (path := call.pool) is not None:
-        pool, more = noted(lambda: _part(_read(call, path, encoder.words), training))
+        pool, more = noted(lambda: _part(_read(how, path, encoder.words), training))
         notes += more
         unseen_columns += _unseen(table, pool.table, constant, "pool")
     y_test, more = _test_labels(test.table, label, data)
@@ -140,10 +138,12 @@ def read_tables(call: AuditCall) -> AuditTables:
 
 def _labelled(call: AuditCall, dropped: Sequence[str], source: str) -> Dataset:
     """The labels of all rows, without a test split."""
+    how = call.reading
     try:
         return load_csv(
-            call.train, call.label, task=call.task or "auto", test=0, id=call.id,
-            drop=dropped, impute=call.impute, delimiter=call.delimiter,
+            call.train, call.label, task=call.task or "auto", test=0, id=how.id,
+            column=how.column, drop=dropped, impute=how.impute, text=how.text, embed=how.embed,
+            **how.dialect,
         )  # fmt: skip
     except DatasetError as error:
         raise DatasetError(_of_training(str(error), source)) from error
@@ -196,9 +196,9 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _read(call: AuditCall, path: Path, words: Sequence[str]) -> Table:
-    names = (*words, *(() if call.id is None else (call.id,)))
-    return read_table(path, delimiter=call.delimiter, text=names)
+def _read(how: ReadOptions, path: Path, words: Sequence[str]) -> Table:
+    names = (*words, *(() if how.id is None else (how.id,)))
+    return read_table(path, **how.dialect, text=names)
 
 
 def _part(table: Table, training: PoolData) -> AuditPart:

@@ -1,5 +1,6 @@
 """`evgp audit`: predict, before training, where networks trained on a set will disagree."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from evgp.errors import DatasetError
 if TYPE_CHECKING:
     from evgp.audits import Audit
     from evgp.cli._audit_io import AuditCall, AuditResult, AuditTables
+    from evgp.nets import Network
     from evgp.report import AuditSummary, Trained
     from evgp.training import Recipe
 
@@ -84,9 +86,14 @@ def audit(
     width: Width = 512,
     task: options.TaskName = None,
     id: options.Id = None,
+    column: options.OnlyColumn = None,
     drop: options.Drop = None,
+    text: options.TextColumn = None,
+    embed: options.EmbedderName = None,
     impute: options.Impute = False,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
     depth: options.Depth = 2,
     activation: options.Activation = "relu",
     w_std: options.WStd = 1.0,
@@ -116,32 +123,29 @@ def audit(
     from evgp.cli._output import noted
     from evgp.cli._picked import check_paths
 
-    call = _audit_io.AuditCall(
-        train_file, test_file, pool, label, task, id, drop or (), impute, delimiter
-    )
+    reading = evgp.datasets.ReadOptions(
+        id=id, column=column, drop=drop or (), impute=impute, text=text or (), embed=embed,
+        delimiter=delimiter, decimal=decimal, encoding=encoding,
+    )  # fmt: skip
+    call = _audit_io.AuditCall(train_file, test_file, pool, label, task, reading)
     check_paths(output, report, call.files)
-    network = evgp.mlp(depth, width, activation, w_std, b_std)
-    if lr <= 0:
-        raise DatasetError(f"expected --lr above 0, got {lr}; 0.01 is usual")
+    mlp = partial(evgp.mlp, depth, width, activation, w_std, b_std)
+    network = mlp()
+    _check_rate(lr)
     tables = _audit_io.read_tables(call)
     note(tables.notes, quiet=quiet)
-    trained, unlabelled = None, None if tables.pool is None else tables.pool.x
+    trained = None
     settings = _settings(call, tables, str(network), noise, seed)
     with progress(quiet) as bar:
         # The columns are encoded already.
         how: Any = {"noise": noise, "standardise": False, "seed": seed, "progress": bar}
-        prediction, notes = noted(
-            lambda: evgp.audit(tables.train.x, tables.test.x, network, pool=unlabelled, k=k, **how)
-        )
+        prediction, notes = noted(lambda: _audited(tables, network, k=k, **how))
         if train:
-            classes = tables.data.classes or 1
-            finite = evgp.mlp(depth, width, activation, w_std, b_std, outputs=classes)
-            adam = {"optimiser": "adam", "lr": lr, "steps": steps}
-            recipe = evgp.training.Recipe(finite, adam, gentler=3)
+            recipe = _recipe(mlp(outputs=tables.data.classes or 1), lr, steps)
             trained = _trained(recipe, prediction, tables, members=members, seed=seed, bar=bar)
             settings |= {"members": members, "steps": steps, "lr": lr}
-    all_notes = (*tables.notes, *notes)
-    result = _audit_io.AuditResult(prediction, tables, label, k, trained, settings, all_notes)
+    said = (*tables.notes, *notes)
+    result = _audit_io.AuditResult(prediction, tables, label, k, trained, settings, said)
     _write(result, str(network), output, report, notes, as_json=json, quiet=quiet, task=task)
 
 
@@ -178,10 +182,11 @@ def _settings(
     call: "AuditCall", tables: "AuditTables", network: str, noise: float, seed: int
 ) -> dict[str, object]:
     """The settings that the page of the audit shows."""
+    how = call.reading
     return {
         "label": call.label, "task": tables.data.kind, "network": network, "noise": noise,
-        "seed": seed, "id": call.id, "drop": ", ".join(call.drop) or None,
-        "impute": call.impute or None,
+        "seed": seed, "id": how.id, "column": how.column, "drop": ", ".join(how.drop) or None,
+        "text": ", ".join(how.text) or None, "embed": how.embed, "impute": how.impute or None,
     }  # fmt: skip
 
 
@@ -193,6 +198,24 @@ def _tell(summary: "AuditSummary", files: list[str]) -> None:
         tell(sentence.replace(THIN, " "))
     if files:
         tell(f"Written: {', '.join(files)}.")
+
+
+def _audited(tables: "AuditTables", network: "Network", **how: Any) -> "Audit":
+    import evgp
+
+    pool = None if tables.pool is None else tables.pool.x
+    return evgp.audit(tables.train.x, tables.test.x, network, pool=pool, **how)
+
+
+def _check_rate(lr: float) -> None:
+    if lr <= 0:
+        raise DatasetError(f"expected --lr above 0, got {lr}; 0.01 is usual")
+
+
+def _recipe(network: "Network", lr: float, steps: int) -> "Recipe":
+    from evgp.training import Recipe
+
+    return Recipe(network, {"optimiser": "adam", "lr": lr, "steps": steps}, gentler=3)
 
 
 def _trained(

@@ -59,6 +59,8 @@ from evgp.datasets.pool_data import from_array as from_array
 from evgp.datasets.pool_data import from_table as from_table
 from evgp.datasets.pool_data import is_table as is_table
 from evgp.datasets.read import look as look
+from evgp.datasets.read import read_columns as read_columns
+from evgp.datasets.read import read_for_network as read_for_network
 from evgp.datasets.read import read_pool as read_pool
 from evgp.datasets.read import read_with as read_with
 from evgp.datasets.samples import Columned as Columned

@@ -33,7 +33,7 @@ from evgp.datasets.samples import is_samples, stack
 from evgp.datasets.streamed import KINDS, StreamedArray, open_like
 from evgp.datasets.tables import Cells, Table, read_table
 from evgp.datasets.text import TextEncoder, TextPart
-from evgp.datasets.vectors import chosen, is_vector
+from evgp.datasets.vectors import Vector, chosen, is_vector
 from evgp.embedders import Embedder
 from evgp.errors import BadArgument, DatasetError, PoolError
 
@@ -178,6 +178,11 @@ class TableData(PoolData):
         schema = self.table.data.schema
         names = [name for name in self.table.names if not is_vector(schema.field(name).type)]
         return {name: self.table.cells(name) for name in names}
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether some columns are vectors: lists of numbers, or embedded texts."""
+        return any(isinstance(column, Vector) for column in self.encoder.columns)
 
     @property
     def original(self) -> Table:
