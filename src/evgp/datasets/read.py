@@ -451,9 +451,11 @@ def _from_files(where: str | Path, options: ReadOptions) -> PoolData:
     refused = ("delimiter", "decimal", "encoding", "array", "image_size", "text", "embed")
     names = [f"{name}=" for name in refused if getattr(options, name)]
     if names:
+        advice = "leave it out"
+        if options.text or options.embed is not None:
+            advice = "embed first, and write the vectors as a column of lists (docs/text.md)"
         raise DatasetError(
-            f"{where}: {', '.join(names)} cannot apply to a pool that stays in its files; leave it "
-            "out"
+            f"{where}: {', '.join(names)} cannot apply to a pool that stays in its files; {advice}"
         )
     pool = _opened_files(where, options)
     drop = split(options.drop, pool.columns)

@@ -1,6 +1,5 @@
 """Columns of free text: recognised, and replaced by a column of vectors."""
 
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -11,6 +10,7 @@ from jaxtyping import Float
 
 from evgp._executor import Progress, silent
 from evgp._reading import check_memory
+from evgp.datasets.checks import several_words
 from evgp.datasets.columns import counted, is_category, shown, to_objects, to_text
 from evgp.datasets.embedding import embedded, key_of
 from evgp.datasets.encode import Encoder
@@ -19,15 +19,6 @@ from evgp.datasets.tables import Table
 from evgp.datasets.vectors import is_vector
 from evgp.embedders import Embedder, Tfidf, embedder_of
 from evgp.errors import DatasetError, DataWarning, UnusableColumn, quoted
-
-_WORD = re.compile(r"[^\W\d_]{2,}")
-# A character of a script that is written without spaces.
-_SOLID = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
-)
-_SEVERAL = 3  # words in an average text
-_LOOKED_AT = 1_000  # distinct texts whose words are counted
-_BEGIN = 2_000  # characters of each that are looked at
 
 
 def is_free_text(cells: pa.ChunkedArray, most: int) -> bool:
@@ -45,13 +36,7 @@ def is_free_text(cells: pa.ChunkedArray, most: int) -> bool:
     values = [text for text in dict.fromkeys(to_objects(to_text(cells))) if text]
     if len(values) < 2 or len(values) <= min(most, len(cells) // 2):
         return False
-    looked_at = [text[:_BEGIN] for text in values[:: -(-len(values) // _LOOKED_AT)]]
-    return sum(map(_words, looked_at)) >= _SEVERAL * len(looked_at)
-
-
-def _words(text: str) -> float:
-    solid = len(_SOLID.findall(text))
-    return len(_WORD.findall(_SOLID.sub(" ", text) if solid else text)) + solid / 2
+    return several_words(values)
 
 
 def text_columns(
