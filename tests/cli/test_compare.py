@@ -186,10 +186,10 @@ def test_warnings_are_notes_and_quiet_is_quiet(run, table, tmp_path) -> None:
     formula = tmp_path / "=1+1.csv"
     formula.write_text("\n".join(text) + "\n")
     given = ("compare", formula, "--label", "price", "--drop", "kind, b", "--impute",
-             "--strategies", "random", *QUICK)  # fmt: skip
+             "--strategies", "random", *QUICK, "--seeds", 4)  # fmt: skip
     ran = run(*given, "--out", tmp_path / "out")
     assert ran.code == 0 and "note: " in ran.err and "DataWarning" not in ran.err
-    assert "1 more like these" in ran.err
+    assert " more like these" in ran.err
     ran = run(*given, "--out", tmp_path / "out", "--quiet")
     assert ran.code == 0 and ran.err == ""
     page = (tmp_path / "out" / "page.html").read_text()

@@ -10,7 +10,8 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from evgp.datasets.pool_data import ReadOptions, address, stays_in_files
+from evgp.datasets.options import ReadOptions, address
+from evgp.datasets.read import stays_in_files
 from tests.messages import printed
 
 FEW = ("--features", "nystrom-24")

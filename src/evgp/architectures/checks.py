@@ -14,7 +14,7 @@ from evgp._checks import points as checked_points
 from evgp._linalg import standardised
 from evgp._machine import available_memory
 from evgp._typing import Array
-from evgp.datasets import ReadOptions, from_array, is_table, read_pool
+from evgp.datasets import ReadOptions, from_array, read_columns
 from evgp.errors import BadArgument, DataWarning, MemoryPlanError, PoolError, size
 from evgp.nets import Network
 
@@ -66,14 +66,13 @@ def check_folds(n: int, folds: int, kappa: float, noise: float, seed: int) -> No
 
 
 def checked_inputs(
-    x: Array, y: Array | Sequence[str], standardise: bool
+    x: Any, y: Array | Sequence[str], reading: ReadOptions, standardise: bool
 ) -> tuple[Float[Tensor, " n *d"], Float[Tensor, "n o"]]:
     """Points, and targets: numbers, or centred one-hot classes."""
-    if is_table(x):
-        x = read_pool(x, scale="columns" if standardise else None).in_memory
-        standardise = False
+    data = read_columns(x, reading, flag(standardise, "standardise"))
+    if data is not None:
+        x, standardise = data.in_memory, False
     points = checked_points(x, "x")
-    flag(standardise, "standardise")
     codes = _classes(y)
     if codes is None:
         values = numbers(y, "y").double()

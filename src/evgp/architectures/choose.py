@@ -18,9 +18,9 @@ from evgp._executor import Progress
 from evgp._machine import available_memory, each_alone
 from evgp._progress import reporting
 from evgp._repr import html_card
-from evgp._typing import Array
 from evgp.architectures.checks import check_folds, checked_inputs, named_networks
-from evgp.architectures.cross_validation import losses, split
+from evgp.architectures.cross_validation import Losses, losses, split
+from evgp.datasets import ReadOptions
 from evgp.errors import BadArgument, PoolError, UnknownName
 from evgp.nets import Network
 
@@ -88,13 +88,16 @@ class Choice:
 
 def choose(
     networks: Mapping[str, Any] | Sequence[Any],
-    x: Array,
-    y: Array,
+    x: Any,
+    y: Any,
     *,
     folds: int = 100,
     kappa: float = 0.3,
     noise: float = 1e-4,
     standardise: bool = True,
+    column: str | None = None,
+    text: str | Sequence[str] = (),
+    embed: object = None,
     current: Network | str | None = None,
     one_error: bool = False,
     seed: int = 0,
@@ -111,7 +114,7 @@ def choose(
     ----------
     networks : mapping or sequence of Network
         The candidates, with or without names, such as `evgp.architectures.candidates()`.
-    x : array or tensor, shape (n, d)
+    x : array or tensor, shape (n, d), frame, or list of texts
         Labelled points.
     y : array or tensor, shape (n,) or (n, outputs)
         Labels: numbers, or classes as words or integers, which become centred one-hot targets.
@@ -123,7 +126,10 @@ def choose(
         Variance of a label, as a fraction of the mean prior variance.
     standardise : bool
         Whether to scale columns of `x` and numbers in `y` to mean 0 and standard deviation 1. Then
-        a score of 1 is that of predicting the mean (summed over several outputs).
+        a score of 1 is that of predicting the mean (summed over several outputs). Embeddings are
+        scaled as in `evgp.pick`.
+    column, text, embed
+        The only column to use, columns of text, and what embeds them, as for `evgp.read_pool`.
     current : Network or str, optional
         The architecture in use.
     one_error : bool
@@ -146,7 +152,8 @@ def choose(
     Choice(gelu-2; gelu-2 0.04487, gelu-1 0.08339, leaky_relu-1 0.08633, ...)
     """
     named = named_networks(networks)
-    points, targets = checked_inputs(x, y, standardise)
+    reading = ReadOptions(column=column, text=text, embed=embed)
+    points, targets = checked_inputs(x, y, reading, standardise)
     n = len(points)
     check_folds(n, folds, kappa, noise, seed)
     folds, noise, seed = int(folds), float(noise), int(seed)
@@ -168,10 +175,22 @@ def choose(
         for loss in run(work, named.values()):
             results.append(loss)
             report("architectures", len(results), len(named))
+    scored = _scored(named, results, n, out)
+    chosen = min(scored, key=lambda architecture: architecture.score)
+    if one_error and current is not None:
+        present = scored[list(named).index(_current(named, current))]
+        chosen = present if present.lead <= present.doubt else chosen
+    ranked = tuple(sorted(scored, key=lambda architecture: architecture.score))
+    return Choice(ranked, chosen, folds, out)
+
+
+def _scored(
+    named: Mapping[str, Network], results: Sequence[Losses], n: int, out: int
+) -> list[Scored]:
+    """Each architecture with its losses, and how far it is behind the best."""
     totals = torch.stack([loss.total for loss in results])
-    best = int(totals.mean(1).argmin())
-    gaps = totals - totals[best]
-    scored = [
+    gaps = totals - totals[int(totals.mean(1).argmin())]
+    return [
         Scored(
             name,
             network,
@@ -184,12 +203,6 @@ def choose(
         )
         for (name, network), loss, gap in zip(named.items(), results, gaps, strict=True)
     ]
-    chosen = scored[best]
-    if one_error and current is not None:
-        present = scored[list(named).index(_current(named, current))]
-        chosen = present if present.lead <= present.doubt else chosen
-    ranked = tuple(sorted(scored, key=lambda architecture: architecture.score))
-    return Choice(ranked, chosen, folds, out)
 
 
 def _current(named: Mapping[str, Network], current: object) -> str:

@@ -6,6 +6,7 @@ NTKGP variance at t by $W_{it}^2 / A_{ii}$: for every row at once, without anoth
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from evgp._progress import reporting
 from evgp._typing import Array
 from evgp.audits.fit import Fit, Further, blocks, check_room
 from evgp.audits.results import Audit
-from evgp.datasets import ReadOptions, from_array, is_table, read_pool
+from evgp.datasets import ReadOptions, from_array, read_columns
 from evgp.errors import BadArgument, DataWarning, PoolError
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Network, mlp
@@ -109,14 +110,17 @@ _MAX_DRAWN = 4000  # labels in all random draws together; with a large k there a
 
 
 def audit(
-    x_train: Array,
-    x_test: Array,
+    x_train: Any,
+    x_test: Any,
     network: Network = mlp(),
     *,
-    pool: Array | None = None,
+    pool: Any = None,
     k: int = 10,
     noise: float = NOISE,
     standardise: bool = True,
+    column: str | None = None,
+    text: str | Sequence[str] = (),
+    embed: object = None,
     seed: int = 0,
     progress: Progress | bool | None = None,
 ) -> Audit:
@@ -127,7 +131,7 @@ def audit(
 
     Parameters
     ----------
-    x_train : array or tensor, shape (n, d)
+    x_train : array or tensor, shape (n, d), frame, or list of texts
         The labelled points; their labels are not needed.
     x_test : array or tensor, shape (m, d)
         Where predictions should be good.
@@ -142,7 +146,10 @@ def audit(
         Variance of a label, as a fraction of the mean prior variance.
     standardise : bool
         Whether to scale columns to mean 0 and standard deviation 1 over the training set. Columns
-        that are constant there are dropped, with a `DataWarning` if they vary elsewhere.
+        that are constant there are dropped, with a `DataWarning` if they vary elsewhere. Embeddings
+        are scaled as in `evgp.pick`.
+    column, text, embed
+        The only column to use, columns of text, and what embeds them, as for `evgp.read_pool`.
     seed : int
         Seed of the random sets.
     progress : callable or bool, optional
@@ -163,7 +170,8 @@ def audit(
             f"expected a network with exact kernels, such as evgp.mlp(), got {shown(network)}"
         )
     noise, seed, k = noise_of(noise), seed_of(seed), integer(k, "k", 1)
-    train, others, copies = _parts(x_train, x_test, pool, standardise=standardise)
+    reading = ReadOptions(column=column, text=text, embed=embed)
+    train, others, copies = _parts(x_train, x_test, pool, reading, standardise=standardise)
     test, unlabelled = others["test"], others.get("pool")
     further, sets = None, []
     with reporting(progress) as report:
@@ -202,15 +210,14 @@ def audit(
 
 
 def _parts(
-    x_train: Array, x_test: Array, pool: Array | None, *, standardise: bool
+    x_train: Any, x_test: Any, pool: Any, reading: ReadOptions, *, standardise: bool
 ) -> tuple[Float[Tensor, "n d"], dict[str, Float[Tensor, "_ d"]], Bool[np.ndarray, " p"] | None]:
     """Training rows; test rows and pool on the same scale; which pool rows are training rows.
 
     Copies are found before scaling, which may round a row and its copy differently.
     """
-    if is_table(x_train):  # it may contain text and dates
-        scale = "columns" if flag(standardise, "standardise") else None
-        data = read_pool(x_train, scale=scale)
+    data = read_columns(x_train, reading, flag(standardise, "standardise"), "x_train")
+    if data is not None:
         x_train, x_test = data.in_memory, data.tensor_like(x_test)
         pool = None if pool is None else data.tensor_like(pool, "pool")
         standardise = False

@@ -21,13 +21,15 @@ from evgp.datasets import (
     PoolData,
     ReadOptions,
     Table,
-    from_table,
+    TableData,
     ids,
     load_csv,
     plain,
+    read_for_network,
     read_table,
     split,
 )
+from evgp.datasets.options import split_all
 from evgp.datasets.own import class_name
 from evgp.errors import DatasetError
 from evgp.report import AuditRows, AuditSummary, Trained, summarise_audit
@@ -94,11 +96,12 @@ def read_tables(
 ) -> AuditTables:
     """Read the three files; test rows and pool are encoded like the training rows."""
     train_file, test_file, pool_file = files
-    table, notes = noted(lambda: _read(train_file, how, ()))
+    table, notes = noted(lambda: _read(train_file, how, split_all(how.text)))
     table.column(label)
-    how = replace(how, drop=split(how.drop, table.names), scale="columns")
-    drop = (label, *(name for name in how.drop if name != label))
-    training = from_table(table, replace(how, drop=drop))
+    how = replace(how, drop=split(how.drop, table.names))
+    drop = tuple(dict.fromkeys((label, *how.drop)))
+    training = read_for_network(table, replace(how, drop=drop))
+    assert isinstance(training, TableData)
     encoder = training.encoder
     constant = [name for name in encoder.ignored if name not in (how.id, *drop)]
     notes += map(in_flags, training.notes)
@@ -123,8 +126,8 @@ def _labelled(file: Path, label: str, how: ReadOptions, task: str | None) -> Dat
     """The labels of all rows, without a test split."""
     try:
         return load_csv(
-            file, label, task=task or "auto", test=0, id=how.id,
-            drop=how.drop, impute=how.impute, delimiter=how.delimiter,
+            file, label, task=task or "auto", test=0, id=how.id, column=how.column, drop=how.drop,
+            impute=how.impute, text=how.text, embed=how.embed, **how.dialect,
         )  # fmt: skip
     except DatasetError as error:
         raise DatasetError(_of_training(str(error), str(file))) from error
@@ -179,7 +182,7 @@ def _is_number(name: str) -> bool:
 
 def _read(path: Path, how: ReadOptions, words: Sequence[str]) -> Table:
     names = (*words, *(() if how.id is None else (how.id,)))
-    return read_table(path, delimiter=how.delimiter, text=names)
+    return read_table(path, **how.dialect, text=names)
 
 
 def _part(table: Table, training: PoolData) -> AuditPart:

@@ -15,6 +15,7 @@ from evgp.errors import DatasetError
 if TYPE_CHECKING:
     from evgp.audits import Audit
     from evgp.cli._audit_io import AuditResult, AuditTables
+    from evgp.datasets import ReadOptions
     from evgp.report import AuditSummary, Trained
     from evgp.training import Recipe
 
@@ -85,9 +86,14 @@ def audit(
     width: Width = 512,
     task: options.TaskName = None,
     id: options.Id = None,
+    column: options.OnlyColumn = None,
     drop: options.Drop = None,
+    text: options.TextColumn = None,
+    embed: options.EmbedderName = None,
     impute: options.Impute = False,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
     depth: options.Depth = 2,
     activation: options.Activation = "relu",
     w_std: options.WStd = 1.0,
@@ -118,33 +124,33 @@ def audit(
     from evgp.cli._picked import check_paths
     from evgp.datasets import ReadOptions
 
+    how = ReadOptions(
+        id=id, column=column, drop=drop or (), impute=impute, text=text or (), embed=embed,
+        delimiter=delimiter, decimal=decimal, encoding=encoding,
+    )  # fmt: skip
     files = (train_file, test_file, pool)
-    how = ReadOptions(id=id, drop=drop or (), impute=impute, delimiter=delimiter)
     check_paths(output, report, files)
-    network = evgp.mlp(depth, width, activation, w_std, b_std)
+    mlp = partial(evgp.mlp, depth, width, activation, w_std, b_std)
+    network = mlp()
     if lr <= 0:
         raise DatasetError(f"expected --lr above 0, got {lr}; 0.01 is usual")
     tables = _audit_io.read_tables(files, label, how, task)
     note(tables.notes, quiet=quiet)
     trained, unlabelled = None, None if tables.pool is None else tables.pool.x
-    settings: dict[str, object] = {
-        "label": label, "task": tables.data.kind, "network": str(network), "noise": noise,
-        "seed": seed, "id": id, "drop": ", ".join(drop or ()) or None, "impute": impute or None,
-    }  # fmt: skip
+    settings: dict[str, object] = {"label": label, "task": tables.data.kind, **_settings(how)}
+    settings |= {"network": str(network), "noise": noise, "seed": seed}
     with progress(quiet) as bar:
         # The columns are encoded already.
         again: Any = {"noise": noise, "standardise": False, "seed": seed, "progress": bar}
         predict = partial(evgp.audit, tables.train.x, tables.test.x, network, pool=unlabelled, k=k)
         prediction, notes = noted(lambda: predict(**again))
         if train:
-            classes = tables.data.classes or 1
-            finite = evgp.mlp(depth, width, activation, w_std, b_std, outputs=classes)
-            adam = {"optimiser": "adam", "lr": lr, "steps": steps}
-            recipe = evgp.training.Recipe(finite, adam, gentler=3)
+            finite, adam = mlp(outputs=tables.data.classes or 1), {"optimiser": "adam", "lr": lr}
+            recipe = evgp.training.Recipe(finite, {**adam, "steps": steps}, gentler=3)
             trained = _trained(recipe, prediction, tables, members=members, seed=seed, bar=bar)
             settings |= {"members": members, "steps": steps, "lr": lr}
-    all_notes = (*tables.notes, *notes)
-    result = _audit_io.AuditResult(prediction, tables, label, k, trained, settings, all_notes)
+    said = (*tables.notes, *notes)
+    result = _audit_io.AuditResult(prediction, tables, label, k, trained, settings, said)
     _write(result, str(network), output, report, notes, as_json=json, quiet=quiet, task=task)
 
 
@@ -175,6 +181,14 @@ def _write(
     if not quiet:
         tell(result.tables.how_labels_were_read(task))
         _tell(summary, [str(path) for path in (output, report) if path is not None])
+
+
+def _settings(how: "ReadOptions") -> dict[str, object]:
+    """How the tables were read, as the page of the audit shows it."""
+    return {
+        "id": how.id, "column": how.column, "drop": ", ".join(how.drop) or None,
+        "text": ", ".join(how.text) or None, "embed": how.embed, "impute": how.impute or None,
+    }  # fmt: skip
 
 
 def _tell(summary: "AuditSummary", files: list[str]) -> None:

@@ -66,8 +66,13 @@ def choose(
     label: Label,
     task: options.TaskName = None,
     id: options.Id = None,
+    column: options.OnlyColumn = None,
     drop: options.Drop = None,
+    text: options.TextColumn = None,
+    embed: options.EmbedderName = None,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
     impute: options.Impute = False,
     depths: Depths = "1,2,3,4",
     activations: ActivationNames = "relu,gelu,leaky_relu,erf",
@@ -105,7 +110,8 @@ def choose(
     table, notes = noted(
         lambda: load_csv(
             data, label, task=task or "auto", test=0, seed=seed, id=id, drop=dropped,
-            impute=impute, delimiter=delimiter,
+            impute=impute, column=column, text=text or (), embed=embed, delimiter=delimiter,
+            decimal=decimal, encoding=encoding,
         )
     )  # fmt: skip
     note(notes, quiet=quiet)
@@ -124,16 +130,20 @@ def choose(
         )
     if plot is not None:
         _draw(choice, plot)
-    if json:
-        show_json(document(choice))
-    else:
-        shown = columns(choice)
-        if sys.stdout.isatty():  # to leave room for names
-            del shown["behind_error"]
-        show(shown)
+    _show(choice, json=json)
     if not quiet:
         tell(f"labels were read as {table.about}; change that with --task")
         tell(_sentence(choice))
+
+
+def _show(choice: "Choice", *, json: bool) -> None:
+    if json:
+        show_json(document(choice))
+        return
+    shown = columns(choice)
+    if sys.stdout.isatty():  # to leave room for names
+        del shown["behind_error"]
+    show(shown)
 
 
 def columns(choice: "Choice") -> dict[str, list[object]]:

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evgp.cli import _options as options
-from evgp.cli._output import called, fail, guarded, note, progress, show, show_json, tell
+from evgp.cli._output import called, fail, guarded, in_flags, note, progress, show, show_json, tell
 from evgp.errors import DamageWarning, EvgpWarning, PoolError
 
 if TYPE_CHECKING:
-    from evgp.comparison import Comparison, Protocol
+    from evgp.comparison import Comparison, DatasetSource, Protocol
 
 Data = Annotated[
     list[str],
@@ -119,7 +119,7 @@ Jobs = Annotated[
         min=1,
     ),
 ]
-_NOTES = 3
+_NOTES = 6
 COLUMNS = (
     "dataset", "learner", "metric", "strategy", "area", "standard_deviation", "to_random", "p",
     "reaches_at",
@@ -143,8 +143,13 @@ def compare(
     label: options.LabelColumn = None,
     task: options.TaskName = None,
     id: options.Id = None,
+    column: options.OnlyColumn = None,
     drop: options.Drop = None,
+    text: options.TextColumn = None,
+    embed: options.EmbedderName = None,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
     impute: options.Impute = False,
     pool: PoolSize = None,
     test: TestSize = None,
@@ -171,37 +176,42 @@ def compare(
       evgp compare kin8nm --budget 100 --batch 20 --seeds 5 --out runs/kin8nm
       evgp compare prices.csv --label price --drop id --strategies evgp,random --out runs/prices
       evgp compare prices.csv --label price --learner 1nn,linear,trees --budgets 10,20,40,80
+      evgp compare reviews.csv --label stars --text body --learner linear --budgets 10,20,40
       evgp compare mnist --strategies evgp,random,badge,batchbald --budget 200 --batch 50
     """
     from evgp import __version__
-    from evgp.cli._output import left_out
-    from evgp.comparison import PAGE, DatasetSource, Protocol, check_publishable, publish
+    from evgp.comparison import PAGE, Protocol, check_publishable, publish
     from evgp.comparison import compare as run
 
-    names = options.parts(strategies)
-    if not names:
-        raise PoolError("name at least one strategy, such as evgp,random")
+    names = _names(strategies)
     protocol = Protocol(
         budget, batch, start, members, network, depth, width, lr, steps,
         learners=_learners(learner), budgets=_numbers(budgets),
         scale=None if scale == "none" else scale,
     )  # fmt: skip
-    dropped = [left_out(Path(one), drop or (), delimiter) for one in data]
     sources = [
-        DatasetSource(one, label, task, id, out, impute, pool, test, delimiter)
-        for one, out in zip(data, dropped, strict=True)
-    ]
+        _source(
+            one, drop or (), label=label, task=task, id=id, impute=impute, pool=pool, test=test,
+            delimiter=delimiter, decimal=decimal, encoding=encoding, column=column,
+            text=tuple(text or ()), embed=embed,
+        ) for one in data
+    ]  # fmt: skip
     check_publishable(out)
     begun = perf_counter()
-    every = range(seeds)
     with _noted(out, quiet), progress(quiet, lines=True) as bar:
-        run(sources, names, out=out, protocol=protocol, seeds=every, jobs=jobs, progress=bar)
+        run(sources, names, out=out, protocol=protocol, seeds=seeds, jobs=jobs, progress=bar)
     with _without_quotes():
         made = publish(out, command=called(), version=__version__, settings=_settings(protocol))
     _show(made, json=json, quiet=quiet)
     if not quiet:
-        spent = perf_counter() - begun
-        tell(f"wrote {out / 'rows.csv'}, plots and {out / PAGE} in {spent:,.0f} s")
+        tell(f"wrote {out / 'rows.csv'}, plots and {out / PAGE} in {perf_counter() - begun:,.0f} s")
+
+
+def _source(path: str, drop: Sequence[str], **how: Any) -> "DatasetSource":
+    from evgp.cli._output import left_out
+    from evgp.comparison import DatasetSource
+
+    return DatasetSource(path, drop=left_out(Path(path), drop, how["delimiter"]), **how)
 
 
 @contextmanager
@@ -222,6 +232,13 @@ def _noted(out: Path, quiet: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         fail(_stopped(out), code=130)
     note(_notes(caught), quiet=quiet)
+
+
+def _names(strategies: str) -> list[str]:
+    names = options.parts(strategies)
+    if not names:
+        raise PoolError("name at least one strategy, such as evgp,random")
+    return names
 
 
 def _learners(names: Sequence[str] | None) -> tuple[str, ...]:
@@ -329,7 +346,7 @@ def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:
     """What was damaged, then what the data warned of: the first few, as seeds warn of the same."""
     ours = [one for one in caught if issubclass(one.category, EvgpWarning)]
     ours.sort(key=lambda one: not issubclass(one.category, DamageWarning))
-    made = list(dict.fromkeys(str(one.message) for one in ours))
+    made = list(dict.fromkeys(in_flags(str(one.message)) for one in ours))
     more = len(made) - _NOTES
     return [*made[:_NOTES], f"{more} more like these, for other seeds"] if more > 0 else made
 

@@ -24,6 +24,9 @@ from evgp.strategies import Setting, Strategy, strategy_named
 from evgp.strategies.strategy import learns
 from evgp.training import Recipe, paper_recipe
 
+# Options of a table that are passed on to `load_csv` as they are.
+_READING = ("decimal", "encoding", "column", "embed")
+
 
 @dataclass(frozen=True)
 class DatasetSource:
@@ -42,13 +45,19 @@ class DatasetSource:
     pool: int | None = None
     test: int | None = None
     delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    column: str | None = None
+    text: tuple[str, ...] = ()
+    embed: str | None = None
 
     def __post_init__(self) -> None:
         word(self.source, "source", error=DatasetError)
-        for name in ("label", "task", "id", "delimiter"):
+        for name in ("label", "task", "id", "delimiter", *_READING):
             if getattr(self, name) is not None:
                 word(getattr(self, name), name, error=DatasetError)
-        object.__setattr__(self, "drop", words(self.drop, "drop", error=DatasetError))
+        for name in ("drop", "text"):
+            keep(self, **{name: words(getattr(self, name), name, error=DatasetError)})
         flag(self.impute, "impute", error=DatasetError)
         for name, least in (("pool", 2), ("test", 0)):
             if getattr(self, name) is not None:
@@ -72,11 +81,11 @@ class DatasetSource:
     def load(self, seed: int) -> Dataset:
         """The pool and the test set for one seed."""
         if self.source in names():
-            if self.label is not None or self.id or self.drop or self.impute:
+            own = ("label", "id", "drop", "impute", "text", *_READING)
+            if given := ", ".join(f"{name}=" for name in own if getattr(self, name)):
                 raise DatasetError(
                     f"{self.source} is a dataset of the paper and knows its labels; leave out "
-                    "label, id, drop and impute, or give a path such as "
-                    f"./{self.source}.csv"
+                    f"{given}, or give a path such as ./{self.source}.csv"
                 )
             return load(self.source, seed=seed, task=self.task, pool=self.pool, test=self.test)
         if self.label is None:
@@ -96,6 +105,8 @@ class DatasetSource:
             drop=self.drop,
             impute=self.impute,
             delimiter=self.delimiter,
+            text=self.text,
+            **{name: getattr(self, name) for name in _READING},
             test=0.5 if self.test is None else self.test,
         )
         return data if self.pool is None else _fewer(data, self.pool)

@@ -171,7 +171,8 @@ def play_cell(
     `dataset` is what rows call the data, and `source` its path where it is a table.
     """
     own = {name: settings.pop(name) for name in _SOURCE if name in settings}
-    data = DatasetSource(source or dataset, **own | {"drop": tuple(own.get("drop", ()))})
+    own |= {name: tuple(own[name]) for name in ("drop", "text") if name in own}
+    data = DatasetSource(source or dataset, **own)
     settings.setdefault("scale", "columns")  # of all cells before there was a choice
     settings |= {
         name: tuple(settings[name]) for name in ("learners", "budgets") if name in settings

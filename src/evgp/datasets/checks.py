@@ -26,6 +26,14 @@ from evgp.errors import DatasetError, MissingValues, TooManyCategories, Unusable
 
 # One more than `shown` shows, so that it can indicate that there are more.
 _FIRST = 4
+_WORD = re.compile(r"[^\W\d_]{2,}")
+# A character of a script that is written without spaces.
+_SOLID = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
+)
+_SEVERAL = 3  # words in an average text
+_LOOKED_AT = 1_000  # distinct texts whose words are counted
+_BEGIN = 2_000  # characters of each that are looked at
 
 
 @dataclass(frozen=True)
@@ -419,6 +427,21 @@ def added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]
     return total
 
 
+def several_words(values: Sequence[str]) -> bool:
+    """Whether texts have three words or more on average.
+
+    >>> several_words(["the cat sat down", "a dog ran off"]), several_words(["A. Miller"])
+    (True, False)
+    """
+    looked_at = [text[:_BEGIN] for text in values[:: -(-len(values) // _LOOKED_AT)]]
+    return sum(map(_words, looked_at)) >= _SEVERAL * len(looked_at)
+
+
+def _words(text: str) -> float:
+    solid = len(_SOLID.findall(text))
+    return len(_WORD.findall(_SOLID.sub(" ", text) if solid else text)) + solid / 2
+
+
 def check(
     source: str,
     name: str,
@@ -433,6 +456,10 @@ def check(
 
     `written` is False for booleans; `whole` is False while more rows are to come.
     """
+    refused = len(counts) > most or (whole and len(counts) == rows)
+    if refused and written and len(counts) > 1 and several_words([*counts]):
+        advice = f"embed it (docs/text.md), or leave it out with drop={name!r}"
+        raise UnusableColumn(source, name, "numbers or categories", "free text", advice)
     if (longest := max(map(len, counts), default=0)) > _LONGEST:
         got, advice = f"text of up to {longest:,} letters", f"leave it out with drop={name!r}"
         raise UnusableColumn(source, name, "numbers or categories", got, advice)

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from evgp._checks import integer, seed_of
 from evgp.datasets.columns import Number, is_constant
-from evgp.datasets.pool_data import ReadOptions, read_with
+from evgp.datasets.options import ReadOptions
+from evgp.datasets.read import read_with
 from evgp.errors import DatasetError, DataWarning
 
 Kind: TypeAlias = Literal["regression", "classification"]
@@ -45,7 +46,7 @@ class Dataset:
     pool; in the unit of the data they are `y * y_std + y_mean`. Those of a classification are 0, 1,
     ..., and `class_names` says what for. `rows` and `rows_test` are the rows they have at their
     source: both count through one table, except where the data came as a train part and a test
-    part. `raw` are the parts as they came, for another scaling.
+    part. `raw` are the parts as they came, for another scaling than `scale`.
 
     >>> import torch
     >>> x = torch.zeros(2, 3, dtype=torch.float64)
@@ -69,10 +70,11 @@ class Dataset:
     y_mean: float = 0.0
     y_std: float = 1.0
     raw: RawParts | None = None
+    scale: str | None = "columns"
 
     def scaled(self, scale: str | None) -> tuple[Shaped[Tensor, " n *d"], Shaped[Tensor, " m *d"]]:
         """Return the pool and the test part, scaled as `evgp.pick` scales such a pool."""
-        if self.raw is None or scale == "columns":
+        if self.raw is None or scale == self.scale:
             return self.x, self.x_test
         return self.raw.scaled(scale, len(self.x))
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil
 from pathlib import Path
@@ -13,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
-from evgp._checks import flag, integer, one_of, path_of, word, words
+from evgp._checks import integer, one_of, path_of, word
 from evgp._defaults import MAX_CATEGORIES
 from evgp.datasets import checks
 from evgp.datasets.columns import (
@@ -26,9 +27,13 @@ from evgp.datasets.columns import (
 )
 from evgp.datasets.dataset import Dataset, Kind, RawParts, generator, scaled_targets
 from evgp.datasets.encode import usable
+from evgp.datasets.formats import recognise
 from evgp.datasets.labelled import ids
-from evgp.datasets.pool_data import ReadOptions, from_table
+from evgp.datasets.options import ReadOptions, split, split_all
+from evgp.datasets.read import read_for_network
 from evgp.datasets.tables import Table, read_table
+from evgp.datasets.text import text_columns
+from evgp.datasets.vectors import is_vector
 from evgp.errors import DatasetError, DataWarning, TooFewRows, quoted
 
 # Whole numbers are classes if there are so few of them, and each stands for so many rows.
@@ -44,15 +49,22 @@ def load_csv(
     test: float | int = 0.5,
     seed: int = 0,
     id: str | None = None,
-    drop: Sequence[str] = (),
+    column: str | None = None,
+    drop: str | Sequence[str] = (),
     impute: bool = False,
     max_categories: int = MAX_CATEGORIES,
+    text: str | Sequence[str] = (),
+    embed: object = None,
     delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
 ) -> Dataset:
     """Any table with a column of labels (CSV, Parquet, ...), split by the seed.
 
     `test` is a share of the rows, or their number, which may be 0. Columns are scaled and words
-    encoded as the pool has them; the test part follows. Labels that are words, or whole numbers of
+    encoded as the pool has them; the test part follows. Vectors, which `text` and `embed` may make,
+    are scaled as in `evgp.pick`, other columns each by itself. The other options are those of
+    `evgp.read_pool`. Labels that are words, or whole numbers of
     which there are at most 20 with five rows each, are classes; other numbers are targets, with
     mean 0 and standard deviation 1 over the pool. `task` overrides this; `about` records the
     choice.
@@ -66,23 +78,25 @@ def load_csv(
     (Dataset('iris', classification of 2 classes, pool 4 x 1, test 4), "2 classes in column 'kind'")
     """
     path_of(path, "path", error=DatasetError)
-    for name, given in (("label", label), ("id", id), ("delimiter", delimiter)):
-        if given is not None or name == "label":
-            word(given, name, error=DatasetError)
-    drop = words(drop, "drop", error=DatasetError)
-    flag(impute, "impute", error=DatasetError)
-    max_categories = integer(max_categories, "max_categories", 1, error=DatasetError)
-    if label == id or label in drop:
-        raise DatasetError(f"expected a label column to learn from, got {label!r} to be left out")
-    table = _table(Path(path), delimiter, id)
+    word(label, "label", error=DatasetError)
+    options = ReadOptions(
+        id=id, column=column, drop=drop, impute=impute, max_categories=max_categories, text=text,
+        embed=embed, delimiter=delimiter, decimal=decimal, encoding=encoding,
+    )  # fmt: skip
+    table, notes = _table(Path(path), options)
     if id is not None:
         ids(table, id)
-    cells = table.column(label)
-    values = _labels(table.source, label, cells)
+    out = (label, *(() if id is None else (id,)), *split(options.drop, table.names))
+    if label in (column, *out[1:], *split(options.text, table.names)):
+        raise DatasetError(
+            f"expected a label column to learn from, got {label!r} in id=, column=, drop= or text= "
+            "too; name it once"
+        )
+    values = _labels(table.source, label, table.column(label))
     kind = _kind(table.source, label, values, task)
     rows, rows_test = _split(len(table), test, seed, table.source)
-    out = (label, *(() if id is None else (id,)), *drop)
-    x, x_test, raw = _features(table, rows, rows_test, out=out, impute=impute, most=max_categories)
+    _warn(table.source, notes)
+    x, x_test, raw = _features(table, rows, rows_test, out=out, options=options)
     made: dict[str, Any] = {
         "name": Path(table.source).name.split(".")[0],
         "kind": kind,
@@ -91,33 +105,41 @@ def load_csv(
         "rows": torch.from_numpy(rows),
         "rows_test": torch.from_numpy(rows_test),
         "raw": raw,
+        "scale": raw.options.scale,
     }
     if kind == "regression":
         numbers = values.astype(np.float64)
-        parts = numbers[rows], numbers[rows_test]
-        y, y_test, mean, std = scaled_targets(*parts, table.source)
-        about = f"numbers in column {label!r}, as targets"
-        return Dataset(**made, y=y, y_test=y_test, about=about, y_mean=mean, y_std=std)
+        y, y_test, mean, std = scaled_targets(numbers[rows], numbers[rows_test], table.source)
+        made["about"] = f"numbers in column {label!r}, as targets"
+        return Dataset(**made, y=y, y_test=y_test, y_mean=mean, y_std=std)
     classes, codes = np.unique(values, return_inverse=True)
     names = tuple(class_name(value) for value in classes)
     _check_classes(table.source, names, codes[rows], codes[rows_test])
-    y, y_test = torch.from_numpy(codes[rows]), torch.from_numpy(codes[rows_test])
-    about = f"{len(names)} classes in column {label!r}"
-    return Dataset(**made, y=y, y_test=y_test, classes=len(names), about=about, class_names=names)
+    y, y_test = (torch.from_numpy(codes[part]) for part in (rows, rows_test))
+    made |= {"about": f"{len(names)} classes in column {label!r}", "class_names": names}
+    return Dataset(**made, y=y, y_test=y_test, classes=len(names))
 
 
-def _table(path: Path, delimiter: str | None, id: str | None) -> Table:
+def _table(path: Path, options: ReadOptions) -> tuple[Table, tuple[str, ...]]:
     """The table, which is read again only if the file has changed: seeds share it."""
     try:
         state = path.stat()
     except OSError:
-        return read_table(path, delimiter=delimiter)  # says what is wrong
-    return _read_once(path, delimiter, id, (state.st_mtime_ns, state.st_size, state.st_ino))
+        read_table(path)  # says what is wrong
+        raise
+    names = (*(() if options.id is None else (options.id,)), *split_all(options.text))
+    written = options.delimiter, options.decimal, options.encoding
+    return _read_once(path, written, names, (state.st_mtime_ns, state.st_size, state.st_ino))
 
 
 @lru_cache(maxsize=4)
-def _read_once(path: Path, delimiter: str | None, id: str | None, _: tuple[int, ...]) -> Table:
-    return read_table(path, delimiter=delimiter, text=() if id is None else (id,))
+def _read_once(
+    path: Path, written: tuple[str | None, ...], text: tuple[str, ...], _: tuple[int, ...]
+) -> tuple[Table, tuple[str, ...]]:
+    delimiter, decimal, encoding = written
+    table = read_table(path, delimiter=delimiter, decimal=decimal, encoding=encoding, text=text)
+    found = recognise(table.data, decimal, text)
+    return Table(found.data, table.source), tuple(found.notes)
 
 
 def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarray, " n"]:
@@ -190,30 +212,37 @@ def _features(
     rows_test: Int[np.ndarray, " m"],
     *,
     out: Sequence[str],
-    impute: bool,
-    most: int,
+    options: ReadOptions,
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"], RawParts]:
     for name in out:
         table.column(name)
     data = table.data.drop_columns(list(dict.fromkeys(out)))
-    if not impute:
+    used = data.column_names if options.column is None else [options.column]
+    others = [name for name in data.column_names if name not in used]
+    wanted, most = split(options.text, data.column_names), options.max_categories
+    texts = text_columns(Table(data, table.source), wanted, others, most, options.embed)
+    for name in used:
+        usable(table.source, name, table.column(name).type)
+    if not options.impute:
         # Before the split, so that rows have the numbers they have in the file.
-        holes = [hole for name in data.column_names for hole in checks.in_cells(name, data[name])]
+        plain = [name for name in used if name not in texts and not is_vector(data[name].type)]
+        holes = [hole for name in plain for hole in checks.in_cells(name, data[name])]
         checks.refuse(holes, table.source, "correct them, or have them filled with impute=True")
-    for field in data.schema:
-        usable(table.source, field.name, field.type)
     if not data.column_names:
         raise DatasetError(f"{table.source}: the table has no columns other than the label")
     pool = Table(data.take(rows), f"{table.source} (pool)")
-    options = ReadOptions(impute=impute, max_categories=most, scale="columns")
-    made = from_table(pool, options)
-    for note in made.notes:
-        warnings.warn(f"{pool.source}: {note}", DataWarning, stacklevel=3)
+    made = read_for_network(pool, replace(options, id=None, drop=()))
+    _warn(pool.source, made.notes)
     test = data.take(rows_test)
-    raw = RawParts(pool.data, test, options)
+    raw = RawParts(pool.data, test, made.options)
     if not len(rows_test):
         return made.in_memory, made.in_memory[:0], raw
     return made.in_memory, made.tensor_like(Table(test, f"{table.source} (test)")), raw
+
+
+def _warn(source: str, notes: Sequence[str]) -> None:
+    for note in notes:
+        warnings.warn(f"{source}: {note}", DataWarning, stacklevel=4)
 
 
 def _check_classes(

@@ -1,6 +1,5 @@
 """Columns of free text: recognised, and replaced by a column of vectors."""
 
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -11,22 +10,15 @@ from jaxtyping import Float
 
 from evgp._executor import Progress, silent
 from evgp._reading import check_memory
+from evgp.datasets.checks import several_words
 from evgp.datasets.columns import counted, is_category, shown, to_objects, to_text
 from evgp.datasets.embedding import embedded, key_of
 from evgp.datasets.encode import Encoder
+from evgp.datasets.options import ReadOptions, split
 from evgp.datasets.tables import Table
 from evgp.datasets.vectors import is_vector
 from evgp.embedders import Embedder, Tfidf, embedder_of
 from evgp.errors import DatasetError, DataWarning, UnusableColumn, quoted
-
-_WORD = re.compile(r"[^\W\d_]{2,}")
-# A character of a script that is written without spaces.
-_SOLID = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"
-)
-_SEVERAL = 3  # words in an average text
-_LOOKED_AT = 1_000  # distinct texts whose words are counted
-_BEGIN = 2_000  # characters of each that are looked at
 
 
 def is_free_text(cells: pa.ChunkedArray, most: int) -> bool:
@@ -44,13 +36,7 @@ def is_free_text(cells: pa.ChunkedArray, most: int) -> bool:
     values = [text for text in dict.fromkeys(to_objects(to_text(cells))) if text]
     if len(values) < 2 or len(values) <= min(most, len(cells) // 2):
         return False
-    looked_at = [text[:_BEGIN] for text in values[:: -(-len(values) // _LOOKED_AT)]]
-    return sum(map(_words, looked_at)) >= _SEVERAL * len(looked_at)
-
-
-def _words(text: str) -> float:
-    solid = len(_SOLID.findall(text))
-    return len(_WORD.findall(_SOLID.sub(" ", text) if solid else text)) + solid / 2
+    return several_words(values)
 
 
 def text_columns(
@@ -201,3 +187,32 @@ def texts_of(table: Table, names: Sequence[str]) -> list[str]:
         check_memory(2 * cells.nbytes, table.source)
         columns.append([(text or "").strip() for text in to_objects(to_text(cells))])
     return ["\n".join(part for part in parts if part) for parts in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class TextPart:
+    """A table whose texts, if it has any, were replaced by vectors, and what to say about them."""
+
+    table: Table
+    columns: TextColumns | None = None
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, table: Table, options: ReadOptions, left_out: Sequence[str], progress: Progress
+    ) -> "TextPart":
+        """Embed the columns that were named, or the only column of free text."""
+        wanted = split(options.text, table.names)
+        most, embed = options.max_categories, options.embed
+        names = text_columns(table, wanted, left_out, most, embed)
+        if not names:
+            return cls(table)
+        if len(set(texts_of(table, names))) < 2:
+            note = f"dropped column {quoted(names)}: the same text in every row"
+            return cls(table, left_out=names, notes=(note,))
+        columns = TextColumns.learn(table, names, embed)
+        vectors, notes = columns.replaced(table, progress)
+        width = vectors.column(names[0]).type.list_size
+        note = columns.described(width, bool(wanted))
+        return cls(vectors, columns, notes=(note, *notes))

@@ -31,9 +31,9 @@ from evgp.datasets import (
     read_table,
 )
 from evgp.datasets.arrays import npy_header
+from evgp.datasets.folders import image_embedder
 from evgp.datasets.images import image_files
 from evgp.datasets.photographs import embedded_images
-from evgp.datasets.pool_data import image_embedder
 from evgp.errors import CampaignError, DamageWarning, DatasetError, UnreadableFile, WrongFormat
 
 _ROW_BYTES = 250  # Python's memory for the name of a row and its place in sets of rows
