@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evgp.comparison import Comparison, Protocol
 
 Data = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="DATA...",
         help="Datasets of the paper by name (boston, naval, protein, kin8nm, california, "
@@ -26,8 +26,20 @@ Data = Annotated[
         show_default=False,
     ),
 ]
+SuiteName = Annotated[
+    str | None,
+    options.option(
+        "--suite",
+        "NAME",
+        "In place of DATA: many pools with a protocol of their own. One of tables, images, text, "
+        "embeddings. Prints the core-hours first.",
+    ),
+]
+OnlyPlan = Annotated[
+    bool, typer.Option("--plan", help="With --suite: only print what is left to run.")
+]
 Strategies = Annotated[
-    str,
+    str | None,
     options.option(
         "--strategies",
         "NAMES",
@@ -77,9 +89,13 @@ Learners = Annotated[
     ),
 ]
 Seeds = Annotated[
-    int,
+    int | None,
     options.option(
-        "--seeds", "N", "Number of repetitions, each with its own split and initialisation.", min=1
+        "--seeds",
+        "N",
+        "Number of repetitions, each with its own split and initialisation: 5 by default, 30 with "
+        "--suite.",
+        min=1,
     ),
 ]
 Members = Annotated[
@@ -128,9 +144,11 @@ COLUMNS = (
 
 @guarded
 def compare(
-    data: Data,
+    data: Data = None,
     *,
-    strategies: Strategies = "evgp,random,kmeans++,badge",
+    suite: SuiteName = None,
+    plan: OnlyPlan = False,
+    strategies: Strategies = None,
     out: Out = Path("comparison"),
     budget: Budget = 100,
     batch: Batch = 20,
@@ -138,7 +156,7 @@ def compare(
     budgets: Budgets = None,
     learner: Learners = None,
     scale: options.ScaleName = "auto",
-    seeds: Seeds = 5,
+    seeds: Seeds = None,
     members: Members = 10,
     label: options.LabelColumn = None,
     task: options.TaskName = None,
@@ -172,13 +190,24 @@ def compare(
       evgp compare prices.csv --label price --drop id --strategies evgp,random --out runs/prices
       evgp compare prices.csv --label price --learner 1nn,linear,trees --budgets 10,20,40,80
       evgp compare mnist --strategies evgp,random,badge,batchbald --budget 200 --batch 50
+      evgp compare --suite tables --plan --out runs/tables
+      evgp compare --suite tables --out runs/tables
     """
+    if suite is not None:
+        from evgp.cli._suite import run_and_show
+
+        if data:
+            raise PoolError(f"expected DATA or --suite, got {' '.join(data)} and --suite {suite}")
+        run_and_show(suite, out, strategies, seeds, jobs, plan=plan, json=json, quiet=quiet)
+        return
+    if not data:
+        raise PoolError("expected DATA, such as kin8nm or prices.csv, or --suite tables; got none")
     from evgp import __version__
     from evgp.cli._output import left_out
     from evgp.comparison import PAGE, DatasetSource, Protocol, check_publishable, publish
     from evgp.comparison import compare as run
 
-    names = options.parts(strategies)
+    names = options.parts("evgp,random,kmeans++,badge" if strategies is None else strategies)
     if not names:
         raise PoolError("name at least one strategy, such as evgp,random")
     protocol = Protocol(
@@ -193,7 +222,7 @@ def compare(
     ]
     check_publishable(out)
     begun = perf_counter()
-    every = range(seeds)
+    every = range(5 if seeds is None else seeds)
     with _noted(out, quiet), progress(quiet, lines=True) as bar:
         run(sources, names, out=out, protocol=protocol, seeds=every, jobs=jobs, progress=bar)
     with _without_quotes():
