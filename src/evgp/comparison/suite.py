@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import groupby, product
 from pathlib import Path
 from time import perf_counter
 
@@ -222,20 +223,20 @@ def plan_suite(
     done = {(row.dataset, row.batch, row.strategy, row.seed) for row in recorded}
     there = tuple(pool for pool in pools_of(suite) if pool.is_named or pool.path is not None)
     absent = tuple(pool for pool in pools_of(suite) if pool not in there)
+    runs = [(pool, *run) for pool in there for run in pool.protocols()]
+    runs.sort(key=lambda run: NETWORK in run[1].learners)  # cold starts of all seeds come first
     cells, seconds, finished = [], 0.0, 0
-    for seed in range(seeds):
-        for pool in there:
-            for protocol, every in pool.protocols():
-                batch = 0 if protocol.budgets else protocol.batch
-                slow = _NETWORKS if NETWORK in protocol.learners else 1.0
-                for name in every:
-                    if strategies is not None and name not in strategies:
-                        continue
-                    if (pool.name, batch, name, seed) in done:
-                        finished += 1
-                        continue
-                    cells.append(cell_of(pool.data(), name, seed, protocol))
-                    seconds += slow * pool.seconds
+    for cold, group in groupby(runs, key=lambda run: NETWORK not in run[1].learners):
+        for seed, (pool, protocol, every) in product(range(seeds), list(group)):
+            batch = 0 if cold else protocol.batch
+            for name in every:
+                if strategies is not None and name not in strategies:
+                    continue
+                if (pool.name, batch, name, seed) in done:
+                    finished += 1
+                    continue
+                cells.append(cell_of(pool.data(), name, seed, protocol))
+                seconds += pool.seconds * (1.0 if cold else _NETWORKS)
     return SuitePlan(suite, there, absent, tuple(cells), finished, seconds)
 
 
@@ -280,8 +281,8 @@ def run_suite(
 
 
 def _by_seed(cells: Sequence[Cell]) -> Iterator[list[Cell]]:
-    for seed in dict.fromkeys(cell.settings["seed"] for cell in cells):
-        yield [cell for cell in cells if cell.settings["seed"] == seed]
+    for _, group in groupby(cells, key=lambda cell: cell.settings["seed"]):
+        yield list(group)
 
 
 def recorded_rows(folder: str | Path) -> tuple[Row, ...]:

@@ -218,10 +218,10 @@ def ranks(judgement: Judgement, styles: Mapping[str, Look]) -> Markup:
             tag("text", f"{tick:.0f}", class_="tick", x=at, y=18, text_anchor="middle"),
         ]
     bars = len(judgement.cliques)
-    for at, group in enumerate(judgement.cliques):
+    for number, group in enumerate(judgement.cliques):
         ends = [x.at(judgement.ranks[name]) for name in (group[0], group[-1])]
         title = tag("title", f"not clearly different: {', '.join(group)}")
-        level = 44 + 9 * at
+        level = 44 + 9 * number
         parts.append(
             tag("line", title, class_="clique", y1=level, y2=level, x1=percent(ends[0] - 0.6),
                 x2=percent(ends[1] + 0.6))
