@@ -225,18 +225,16 @@ def plan_suite(
     absent = tuple(pool for pool in pools_of(suite) if pool not in there)
     runs = [(pool, *run) for pool in there for run in pool.protocols()]
     runs.sort(key=lambda run: NETWORK in run[1].learners)  # cold starts of all seeds come first
-    cells, seconds, finished = [], 0.0, 0
+    cells: list[Cell] = []
+    seconds, finished = 0.0, 0
     for cold, group in groupby(runs, key=lambda run: NETWORK not in run[1].learners):
         for seed, (pool, protocol, every) in product(range(seeds), list(group)):
-            batch = 0 if cold else protocol.batch
-            for name in every:
-                if strategies is not None and name not in strategies:
-                    continue
-                if (pool.name, batch, name, seed) in done:
-                    finished += 1
-                    continue
-                cells.append(cell_of(pool.data(), name, seed, protocol))
-                seconds += pool.seconds * (1.0 if cold else _NETWORKS)
+            chosen = [name for name in every if strategies is None or name in strategies]
+            asked = [cell_of(pool.data(), name, seed, protocol) for name in chosen]
+            left = [cell for cell in asked if _run_of(cell) not in done]
+            cells += left
+            finished += len(asked) - len(left)
+            seconds += len(left) * pool.seconds * (1.0 if cold else _NETWORKS)
     return SuitePlan(suite, there, absent, tuple(cells), finished, seconds)
 
 
@@ -256,8 +254,7 @@ def run_suite(
     finished cells, the number of all, and the seconds left if known.
     """
     folder = path_of(out, "out", error=DatasetError)
-    store = Store(folder, check=check_rows)
-    collect(store)
+    collect(Store(folder, check=check_rows))
     plan = plan_suite(suite, folder, seeds, strategies)
     if not plan.pools:
         raise DatasetError(
@@ -266,18 +263,45 @@ def run_suite(
         )
     for pool in plan.pools:
         pool.check()
-    total, done, begun = len(plan.cells) + plan.finished, plan.finished, perf_counter()
-    for cells in _by_seed(plan.cells):
+    return run_recorded(folder, plan.cells, finished=plan.finished, jobs=jobs, watch=watch)
 
-        def heard(finished: int, of: int, left: float | None, before: int = done) -> None:
-            now = before + finished
-            each = (perf_counter() - begun) / max(1, now - plan.finished)
-            watch(now, total, each * (total - now) if now > plan.finished else None)
 
-        run_cells(store, cells, jobs=jobs, memory=_MEMORY, watch=heard)
-        done += len(cells)
+def run_recorded(
+    out: str | Path,
+    cells: Sequence[Cell],
+    *,
+    finished: int = 0,
+    jobs: int | None = None,
+    watch: Callable[[int, int, float | None], object] = lambda done, total, left: None,
+) -> tuple[Row, ...]:
+    """Run the cells that the table of a folder lacks, and add them to it after each seed.
+
+    `finished` counts other cells that are finished, for `watch`.
+    """
+    store = Store(path_of(out, "out", error=DatasetError), check=check_rows)
+    collect(store)
+    there = {(row.dataset, row.batch, row.strategy, row.seed) for row in recorded_rows(out)}
+    left = [cell for cell in cells if _run_of(cell) not in there]
+    before = finished + len(cells) - len(left)
+    total, done, begun = finished + len(cells), before, perf_counter()
+    for group in _by_seed(left):
+
+        def heard(new: int, of: int, seconds: float | None, earlier: int = done) -> None:
+            now = earlier + new
+            each = (perf_counter() - begun) / max(1, now - before)
+            watch(now, total, each * (total - now) if now > before else None)
+
+        run_cells(store, group, jobs=jobs, memory=_MEMORY, watch=heard)
+        done += len(group)
         collect(store)
-    return recorded_rows(folder)
+    return recorded_rows(out)
+
+
+def _run_of(cell: Cell) -> tuple[str, int, str, int]:
+    """The dataset, batch, strategy and seed of a cell, as its rows have them."""
+    about = cell.settings
+    batch = 0 if about.get("budgets") else about["batch"]
+    return about["dataset"], batch, about["strategy"], about["seed"]
 
 
 def _by_seed(cells: Sequence[Cell]) -> Iterator[list[Cell]]:
