@@ -8,15 +8,16 @@ strategy sees the pool as `evgp.pick` scales it.
     python -m experiments.vectors FOLDER
     python -m experiments.text_and_images FOLDER --seeds 20
 
-goes on where it stopped, and writes `experiments/results/text-and-images`.
+goes on where it stopped, and writes `experiments/results/text-and-images/rows.parquet`.
 """
 
 import argparse
 from itertools import product
 from pathlib import Path
 
-from evgp.comparison import DatasetSource, Protocol, compare
-from evgp.comparison.run import open_store
+from evgp.comparison import DatasetSource, Protocol
+from evgp.comparison.run import cell_of
+from evgp.comparison.suite import run_recorded
 from experiments.vectors import IMAGES, MAIL_COUNT
 
 RESULTS = Path(__file__).parent / "results" / "text-and-images"
@@ -47,24 +48,16 @@ def source(folder: Path, name: str) -> DatasetSource:
 
 def run(folder: Path, names: tuple[str, ...], seeds: int, jobs: int) -> None:
     """Run what is missing, seed by seed, so that all datasets grow alike."""
+    cells = []
     for seed, name in product(range(seeds), names):
         protocol = Protocol(
             budgets=BUDGETS[name], learners=(LEARNER,), search="exact", noise=1e-6, scale="auto"
         )
-        rows = compare(
-            source(folder, name),
-            STRATEGIES,
-            out=RESULTS / name,
-            protocol=protocol,
-            seeds=[seed],
-            jobs=jobs,
-        )
-        print(f"seed {seed}: {name}, {len(rows):,} rows", flush=True)
-
-
-def pack() -> int:
-    """Put the finished cells of each dataset into one file; return how many there were."""
-    return sum(open_store(folder).pack() for folder in sorted(RESULTS.glob("*/")))
+        where = source(folder, name)
+        cells += [cell_of(where, strategy, seed, protocol) for strategy in STRATEGIES]
+    run_recorded(
+        RESULTS, cells, jobs=jobs, watch=lambda done, total, left: print(done, total, flush=True)
+    )
 
 
 if __name__ == "__main__":
@@ -73,9 +66,5 @@ if __name__ == "__main__":
     parser.add_argument("names", nargs="*", help="only these datasets", default=tuple(POOLS))
     parser.add_argument("--seeds", type=int, default=SPLITS)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--pack", action="store_true", help="only pack the finished cells")
     given = parser.parse_args()
-    if given.pack:
-        print(pack())
-    else:
-        run(given.folder, tuple(given.names), given.seeds, given.jobs)
+    run(given.folder, tuple(given.names), given.seeds, given.jobs)

@@ -10,14 +10,16 @@ number of labels; their intervals are percentiles of 2,000 bootstrap samples of 
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
-from evgp.comparison.run import finished_rows, open_store
+from evgp.comparison import Row
 from evgp.comparison.statistics import interval
-from experiments.text_and_images import BUDGETS, CLASSES, LEARNER, POOLS, RESULTS, SPLITS, TESTS
+from evgp.comparison.suite import recorded_rows
+from experiments.text_and_images import BUDGETS, CLASSES, POOLS, RESULTS, SPLITS, TESTS
 from experiments.vectors import IMAGES
 from experiments.worth_page import Difference, losses, table
 
@@ -41,12 +43,17 @@ REFERENCE = 200
 _SAMPLES = 2_000
 
 
+@cache
+def _rows() -> tuple[Row, ...]:
+    return recorded_rows(RESULTS)
+
+
 class Curves:
     """Percent accuracy on one dataset: strategy by split by number of labels."""
 
     def __init__(self, dataset: str) -> None:
         self.dataset, self.budgets = dataset, BUDGETS[dataset]
-        rows = [r for r in finished_rows(open_store(RESULTS / dataset)) if r.learner == LEARNER]
+        rows = [row for row in _rows() if row.dataset == dataset]
         scores = {(row.strategy, row.seed, row.labels): 100 * row.accuracy for row in rows}
         # Only splits that all strategies have finished, so that all are compared on the same ones.
         self.seeds = [
@@ -155,7 +162,8 @@ def _times() -> str:
 
 def page() -> str:
     """Return the page."""
-    every = [Curves(name) for name in POOLS if (RESULTS / name).exists()]
+    there = {row.dataset for row in _rows()}
+    every = [Curves(name) for name in POOLS if name in there]
     rivals = [name for name in NAMES if name != "evgp"]
     worse = "\n\n".join(_losses(every, name) for name in rivals)
     sections = "\n\n".join(map(_section, every))

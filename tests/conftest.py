@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from hypothesis import settings
@@ -164,3 +166,21 @@ def reference():
 def x() -> torch.Tensor:
     """Forty points in three dimensions."""
     return torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+@pytest.fixture
+def small_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+    """The suite "tables" as one small pool, in a folder of its own."""
+    from evgp.comparison import suite
+
+    random = np.random.default_rng(0)
+    x = random.normal(size=(60, 3))
+    folder = tmp_path / "data" / "suites"
+    folder.mkdir(parents=True)
+    table = {f"x{i}": x[:, i] for i in range(3)} | {"label": np.where(x.sum(1) > 0, "yes", "no")}
+    pq.write_table(pa.table(table), folder / "small.parquet")
+    monkeypatch.setenv("EVGP_DATA", str(tmp_path / "data"))
+    checksum = suite.fingerprint(folder / "small.parquet")
+    pool = suite.SuitePool("small", "tables", 60, 2, "made up", "none", "nobody", 0.1, checksum)
+    monkeypatch.setattr(suite, "suite_pools", lambda: (pool,))
+    return pool

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evgp.comparison import Comparison, DatasetSource, Protocol
 
 Data = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="DATA...",
         help="Datasets of the paper by name (boston, naval, protein, kin8nm, california, "
@@ -26,8 +26,20 @@ Data = Annotated[
         show_default=False,
     ),
 ]
+SuiteName = Annotated[
+    str | None,
+    options.option(
+        "--suite",
+        "NAME",
+        "In place of DATA: many pools with a protocol of their own. One of tables, images, text, "
+        "embeddings. Prints the core-hours first.",
+    ),
+]
+OnlyPlan = Annotated[
+    bool, typer.Option("--plan", help="With --suite: only print what is left to run.")
+]
 Strategies = Annotated[
-    str,
+    str | None,
     options.option(
         "--strategies",
         "NAMES",
@@ -77,9 +89,13 @@ Learners = Annotated[
     ),
 ]
 Seeds = Annotated[
-    int,
+    int | None,
     options.option(
-        "--seeds", "N", "Number of repetitions, each with its own split and initialisation.", min=1
+        "--seeds",
+        "N",
+        "Number of repetitions, each with its own split and initialisation: 5 by default, 30 with "
+        "--suite.",
+        min=1,
     ),
 ]
 Members = Annotated[
@@ -128,9 +144,11 @@ COLUMNS = (
 
 @guarded
 def compare(
-    data: Data,
+    data: Data = None,
     *,
-    strategies: Strategies = "evgp,random,kmeans++,badge",
+    suite: SuiteName = None,
+    plan: OnlyPlan = False,
+    strategies: Strategies = None,
     out: Out = Path("comparison"),
     budget: Budget = 100,
     batch: Batch = 20,
@@ -138,7 +156,7 @@ def compare(
     budgets: Budgets = None,
     learner: Learners = None,
     scale: options.ScaleName = "auto",
-    seeds: Seeds = 5,
+    seeds: Seeds = None,
     members: Members = 10,
     label: options.LabelColumn = None,
     task: options.TaskName = None,
@@ -178,12 +196,19 @@ def compare(
       evgp compare prices.csv --label price --learner 1nn,linear,trees --budgets 10,20,40,80
       evgp compare reviews.csv --label stars --text body --learner linear --budgets 10,20,40
       evgp compare mnist --strategies evgp,random,badge,batchbald --budget 200 --batch 50
+      evgp compare --suite tables --plan --out runs/tables
+      evgp compare --suite tables --out runs/tables
     """
+    if suite is not None or not data:
+        from evgp.cli._suite import run_and_show
+
+        run_and_show(suite, data, out, strategies, seeds, jobs, plan=plan, json=json, quiet=quiet)
+        return
     from evgp import __version__
     from evgp.comparison import PAGE, Protocol, check_publishable, publish
     from evgp.comparison import compare as run
 
-    names = _names(strategies)
+    names = _names("evgp,random,kmeans++,badge" if strategies is None else strategies)
     protocol = Protocol(
         budget, batch, start, members, network, depth, width, lr, steps,
         learners=_learners(learner), budgets=_numbers(budgets),
@@ -199,7 +224,7 @@ def compare(
     check_publishable(out)
     begun = perf_counter()
     with _noted(out, quiet), progress(quiet, lines=True) as bar:
-        run(sources, names, out=out, protocol=protocol, seeds=seeds, jobs=jobs, progress=bar)
+        run(sources, names, out=out, protocol=protocol, seeds=seeds or 5, jobs=jobs, progress=bar)
     with _without_quotes():
         made = publish(out, command=called(), version=__version__, settings=_settings(protocol))
     _show(made, json=json, quiet=quiet)

@@ -367,7 +367,7 @@ def check(
 
 def open_store(folder: Path) -> Store:
     """Open the finished cells of a comparison."""
-    store = Store(folder, check=_check_rows)
+    store = Store(folder, check=check_rows)
     _upgrade(store)
     return store
 
@@ -387,7 +387,8 @@ def warn_of_damage(store: Store, cells: Sequence[Cell] = ()) -> None:
         )
 
 
-def _check_rows(rows: Records) -> None:
+def check_rows(rows: Records) -> None:
+    """Raise if records are not rows of a comparison."""
     for row in rows:
         row_of(row)
 
@@ -404,7 +405,7 @@ def _upgrade(store: Store) -> None:
             settings |= cell["terms"]
             if settings["source"] == settings["dataset"]:
                 del settings["source"]
-            _check_rows(rows)
+            check_rows(rows)
             seconds = sum(float(row["pick_seconds"] + row["train_seconds"]) for row in rows)
             extra = {"picks": list(former["picks"])}
         except (DatasetError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

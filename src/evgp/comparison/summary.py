@@ -13,6 +13,7 @@ MEAN = "mean"  # over learners
 LEVEL = 0.05
 MINUS = "\u2212"
 FEW = 5
+UNCLEAR = "no clear difference"
 _AGAINST = {
     "better": "better than random",
     "worse": "worse than random",
@@ -438,16 +439,17 @@ def reached(saved: Saved | None) -> str:
 def answer(saved: Saved, strategy: str, end: int, *, sure: bool = True) -> tuple[str, str]:
     """The answer to "would it have saved labels?": a figure, and what it means.
 
-    `sure` says that a test confirms the difference from random.
+    `sure` says that a test confirms the difference from random; without it there is no clear
+    difference, whatever the curves look like.
 
     >>> answer(Saved(62.0, False, 100, 38.0), "evgp", 100)
     ('38\u202f% fewer', '62 labels by evgp do what 100 by random do')
     >>> answer(Saved(10.0, True, 10, 0.0), "evgp", 100)[0]
     'unclear'
     """
-    noise = "" if sure else "; the difference is not significant"
     if saved.at is None:
-        return "no", f"{end:,} labels by {strategy} do not reach what {end:,} by random do{noise}"
+        means = f"{end:,} labels by {strategy} do not reach what {end:,} by random do"
+        return ("no", means) if sure else (UNCLEAR, f"{means}, by the mean curves")
     at, own = ceil(saved.at - 1e-9), ceil(saved.own - 1e-9)
     if saved.first and at == own:
         return (
@@ -458,10 +460,11 @@ def answer(saved: Saved, strategy: str, end: int, *, sure: bool = True) -> tuple
     share = abs(own - at) / own
     means = f"{at:,} labels by {strategy} do what {own:,} by random do"
     means += ", from the first batch on" if saved.first else ""
+    if not sure:
+        return UNCLEAR, f"{means}, by the mean curves, but no test confirms it"
     if at == own:
         return "none", means
-    figure = f"{round(100 * share)}{THIN}% {'fewer' if at < own else 'more'}"
-    return figure if sure else f"perhaps {figure}", means + noise
+    return f"{round(100 * share)}{THIN}% {'fewer' if at < own else 'more'}", means
 
 
 def aligned(values: Sequence[float | None]) -> list[str]:

@@ -1,0 +1,86 @@
+"""`evgp compare --suite`: print what it will take, run it, and print what it says."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evgp.cli import _options as options
+from evgp.cli._output import called, note, progress, show, show_json, tell
+from evgp.errors import PoolError
+
+if TYPE_CHECKING:
+    from evgp.comparison.suite_page import Part
+
+COLUMNS = ("part", "strategy", "rank", "labels_needed", "low", "high", "p_holm", "verdict")
+
+
+def run_and_show(
+    suite: str | None,
+    data: Sequence[str] | None,
+    out: Path,
+    strategies: str | None,
+    seeds: int | None,
+    jobs: int | None,
+    *,
+    plan: bool,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Run what is missing of a suite, and print how many labels each strategy needs."""
+    from evgp import __version__
+    from evgp.comparison.suite import SEEDS, plan_suite, run_suite
+    from evgp.comparison.suite_page import PAGE, publish_suite
+
+    if suite is None:
+        raise PoolError("expected DATA, such as kin8nm or prices.csv, or --suite tables; got none")
+    if data:
+        raise PoolError(f"expected DATA or --suite, got {' '.join(data)} and --suite {suite}")
+    count = SEEDS if seeds is None else seeds
+    names = None if strategies is None else options.parts(strategies)
+    left = plan_suite(suite, out, count, names)
+    if plan or not quiet:
+        tell(str(left))
+    if plan:
+        return
+    note([f"{pool.name}: not on this machine, left out" for pool in left.absent], quiet=quiet)
+    with progress(quiet, lines=True) as bar:
+        run_suite(
+            suite,
+            out=out,
+            seeds=count,
+            strategies=names,
+            jobs=jobs,
+            watch=lambda done, total, seconds: bar("cells", done, total),
+        )
+    parts = publish_suite(suite, out, command=called(), version=__version__)
+    if json:
+        show_json({part.title: _record(part) for part in parts})
+    else:
+        show(table(parts))
+    if not quiet:
+        for part in parts:
+            tell(f"{part.title}: {part.headline}.")
+        tell(f"wrote {out / 'rows.parquet'} and {out / PAGE}")
+
+
+def _record(part: "Part") -> dict[str, object]:
+    return {
+        "ranks": dict(part.judgement.ranks),
+        "savings": {name: asdict(one) for name, one in part.judgement.savings.items()},
+        "pairs": [asdict(duel) for duel in part.judgement.duels],
+    }
+
+
+def table(parts: Sequence["Part"]) -> Mapping[str, Sequence[object]]:
+    """A line for each strategy: its rank, and its labels as a share of those of random picks."""
+    lines: list[tuple[object, ...]] = []
+    for part in parts:
+        for name in part.judgement.strategies:
+            rank = part.judgement.ranks.get(name, "")
+            saved = part.judgement.savings.get(name)
+            about: tuple[object, ...] = ("", "", "", "", "")
+            if saved is not None:
+                about = (saved.ratio, saved.low, saved.high, saved.holm, saved.verdict)
+            lines.append((part.title.split(":")[0].lower(), name, rank, *about))
+    return dict(zip(COLUMNS, zip(*lines, strict=True), strict=True)) if lines else {}
