@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evgp.audits import Audit
     from evgp.cli._audit_io import AuditResult, AuditTables
     from evgp.datasets import ReadOptions
+    from evgp.nets import Network
     from evgp.report import AuditSummary, Trained
     from evgp.training import Recipe
 
@@ -132,21 +133,18 @@ def audit(
     check_paths(output, report, files)
     mlp = partial(evgp.mlp, depth, width, activation, w_std, b_std)
     network = mlp()
-    if lr <= 0:
-        raise DatasetError(f"expected --lr above 0, got {lr}; 0.01 is usual")
+    _check_rate(lr)
     tables = _audit_io.read_tables(files, label, how, task)
     note(tables.notes, quiet=quiet)
-    trained, unlabelled = None, None if tables.pool is None else tables.pool.x
+    trained = None
     settings: dict[str, object] = {"label": label, "task": tables.data.kind, **_settings(how)}
     settings |= {"network": str(network), "noise": noise, "seed": seed}
     with progress(quiet) as bar:
         # The columns are encoded already.
         again: Any = {"noise": noise, "standardise": False, "seed": seed, "progress": bar}
-        predict = partial(evgp.audit, tables.train.x, tables.test.x, network, pool=unlabelled, k=k)
-        prediction, notes = noted(lambda: predict(**again))
+        prediction, notes = noted(lambda: _audited(tables, network, k=k, **again))
         if train:
-            finite, adam = mlp(outputs=tables.data.classes or 1), {"optimiser": "adam", "lr": lr}
-            recipe = evgp.training.Recipe(finite, {**adam, "steps": steps}, gentler=3)
+            recipe = _recipe(mlp(outputs=tables.data.classes or 1), lr, steps)
             trained = _trained(recipe, prediction, tables, members=members, seed=seed, bar=bar)
             settings |= {"members": members, "steps": steps, "lr": lr}
     said = (*tables.notes, *notes)
@@ -199,6 +197,24 @@ def _tell(summary: "AuditSummary", files: list[str]) -> None:
         tell(sentence.replace(THIN, " "))
     if files:
         tell(f"Written: {', '.join(files)}.")
+
+
+def _audited(tables: "AuditTables", network: "Network", **how: Any) -> "Audit":
+    import evgp
+
+    pool = None if tables.pool is None else tables.pool.x
+    return evgp.audit(tables.train.x, tables.test.x, network, pool=pool, **how)
+
+
+def _check_rate(lr: float) -> None:
+    if lr <= 0:
+        raise DatasetError(f"expected --lr above 0, got {lr}; 0.01 is usual")
+
+
+def _recipe(network: "Network", lr: float, steps: int) -> "Recipe":
+    from evgp.training import Recipe
+
+    return Recipe(network, {"optimiser": "adam", "lr": lr, "steps": steps}, gentler=3)
 
 
 def _trained(

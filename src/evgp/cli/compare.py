@@ -202,17 +202,18 @@ def compare(
     if suite is not None or not data:
         from evgp.cli._suite import run_and_show
 
-        run_and_show(suite, data, out, strategies, seeds, jobs, plan=plan, json=json, quiet=quiet)
+        run_and_show(
+            suite, data, out=out, strategies=strategies, seeds=seeds, jobs=jobs, plan=plan,
+            json=json, quiet=quiet,
+        )  # fmt: skip
         return
-    from evgp import __version__
-    from evgp.comparison import PAGE, Protocol, check_publishable, publish
+    from evgp.comparison import Protocol, check_publishable
     from evgp.comparison import compare as run
 
     names = _names("evgp,random,kmeans++,badge" if strategies is None else strategies)
     protocol = Protocol(
-        budget, batch, start, members, network, depth, width, lr, steps,
+        budget, batch, start, members, network, depth, width, lr, steps, scale=_scaling(scale),
         learners=_learners(learner), budgets=_numbers(budgets),
-        scale=None if scale == "none" else scale,
     )  # fmt: skip
     sources = [
         _source(
@@ -225,6 +226,14 @@ def compare(
     begun = perf_counter()
     with _noted(out, quiet), progress(quiet, lines=True) as bar:
         run(sources, names, out=out, protocol=protocol, seeds=seeds or 5, jobs=jobs, progress=bar)
+    _publish(out, protocol, begun, json=json, quiet=quiet)
+
+
+def _publish(out: Path, protocol: "Protocol", begun: float, *, json: bool, quiet: bool) -> None:
+    """Write the page, print its table, and say where it is."""
+    from evgp import __version__
+    from evgp.comparison import PAGE, publish
+
     with _without_quotes():
         made = publish(out, command=called(), version=__version__, settings=_settings(protocol))
     _show(made, json=json, quiet=quiet)
@@ -257,6 +266,10 @@ def _noted(out: Path, quiet: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         fail(_stopped(out), code=130)
     note(_notes(caught), quiet=quiet)
+
+
+def _scaling(name: str) -> str | None:
+    return None if name == "none" else name
 
 
 def _names(strategies: str) -> list[str]:
