@@ -123,22 +123,20 @@ def audit(
     from evgp.cli import _audit_io
     from evgp.cli._output import noted
     from evgp.cli._picked import check_paths
-    from evgp.datasets import ReadOptions
 
-    how = ReadOptions(
+    how = evgp.datasets.ReadOptions(
         id=id, column=column, drop=drop or (), impute=impute, text=text or (), embed=embed,
         delimiter=delimiter, decimal=decimal, encoding=encoding,
     )  # fmt: skip
-    files = (train_file, test_file, pool)
-    check_paths(output, report, files)
+    check_paths(output, report, files := (train_file, test_file, pool))
     mlp = partial(evgp.mlp, depth, width, activation, w_std, b_std)
     network = mlp()
     _check_rate(lr)
     tables = _audit_io.read_tables(files, label, how, task)
     note(tables.notes, quiet=quiet)
     trained = None
-    settings: dict[str, object] = {"label": label, "task": tables.data.kind, **_settings(how)}
-    settings |= {"network": str(network), "noise": noise, "seed": seed}
+    settings = {"label": label, "task": tables.data.kind, "network": str(network), "noise": noise}
+    settings |= {"seed": seed, **_settings(how)}
     with progress(quiet) as bar:
         # The columns are encoded already.
         again: Any = {"noise": noise, "standardise": False, "seed": seed, "progress": bar}

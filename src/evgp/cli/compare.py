@@ -202,20 +202,16 @@ def compare(
     if suite is not None or not data:
         from evgp.cli._suite import run_and_show
 
-        run_and_show(
-            suite, data, out=out, strategies=strategies, seeds=seeds, jobs=jobs, plan=plan,
-            json=json, quiet=quiet,
-        )  # fmt: skip
-        return
+        asked = {"out": out, "strategies": strategies, "seeds": seeds, "jobs": jobs, "plan": plan}
+        return run_and_show(suite, data, **asked, json=json, quiet=quiet)
     from evgp.comparison import Protocol, check_publishable
     from evgp.comparison import compare as run
 
-    names = _names("evgp,random,kmeans++,badge" if strategies is None else strategies)
     protocol = Protocol(
         budget, batch, start, members, network, depth, width, lr, steps, scale=_scaling(scale),
         learners=_learners(learner), budgets=_numbers(budgets),
     )  # fmt: skip
-    sources = [
+    names, sources = _names(strategies), [
         _source(
             one, drop or (), label=label, task=task, id=id, impute=impute, pool=pool, test=test,
             delimiter=delimiter, decimal=decimal, encoding=encoding, column=column,
@@ -223,9 +219,9 @@ def compare(
         ) for one in data
     ]  # fmt: skip
     check_publishable(out)
-    begun = perf_counter()
+    begun, count = perf_counter(), seeds or 5
     with _noted(out, quiet), progress(quiet, lines=True) as bar:
-        run(sources, names, out=out, protocol=protocol, seeds=seeds or 5, jobs=jobs, progress=bar)
+        run(sources, names, out=out, protocol=protocol, seeds=count, jobs=jobs, progress=bar)
     _publish(out, protocol, begun, json=json, quiet=quiet)
 
 
@@ -272,8 +268,8 @@ def _scaling(name: str) -> str | None:
     return None if name == "none" else name
 
 
-def _names(strategies: str) -> list[str]:
-    names = options.parts(strategies)
+def _names(strategies: str | None) -> list[str]:
+    names = options.parts("evgp,random,kmeans++,badge" if strategies is None else strategies)
     if not names:
         raise PoolError("name at least one strategy, such as evgp,random")
     return names

@@ -211,11 +211,11 @@ def ranks(judgement: Judgement, styles: Mapping[str, Look]) -> Markup:
     x = Axis(1, max(2, len(names)), whole=True)
     places = apart([x.at(judgement.ranks[name]) for name in names], 100 / (len(names) + 1))
     parts = [tag("line", class_="grid even", x1=0, x2="100%", y1=30, y2=30)]
-    for tick in x.ticks(12):
+    for tick in range(1, len(names) + 1):
         at = percent(x.at(tick))
         parts += [
             tag("line", class_="grid even", x1=at, x2=at, y1=26, y2=34),
-            tag("text", f"{tick:.0f}", class_="tick", x=at, y=18, text_anchor="middle"),
+            tag("text", f"{tick}", class_="tick", x=at, y=18, text_anchor="middle"),
         ]
     bars = len(judgement.cliques)
     for number, group in enumerate(judgement.cliques):
