@@ -1,7 +1,7 @@
 """`evgp compare --suite`: print what it will take, run it, and print what it says."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,33 +15,36 @@ if TYPE_CHECKING:
 COLUMNS = ("part", "strategy", "rank", "labels_needed", "low", "high", "p_holm", "verdict")
 
 
-def run_and_show(
-    suite: str | None,
-    data: Sequence[str] | None,
-    *,
-    out: Path,
-    strategies: str | None,
-    seeds: int | None,
-    jobs: int | None,
-    plan: bool,
-    json: bool,
-    quiet: bool,
-) -> None:
+@dataclass(frozen=True)
+class SuiteCall:
+    """The options of a suite, from the command line."""
+
+    suite: str | None
+    data: Sequence[str] | None
+    out: Path
+    strategies: str | None
+    seeds: int | None
+    jobs: int | None
+    plan: bool
+
+
+def run_and_show(call: SuiteCall, *, json: bool, quiet: bool) -> None:
     """Run what is missing of a suite, and print how many labels each strategy needs."""
     from evgp import __version__
     from evgp.comparison.suite import SEEDS, plan_suite, run_suite
     from evgp.comparison.suite_page import PAGE, publish_suite
 
+    suite, data, out = call.suite, call.data, call.out
     if suite is None:
         raise PoolError("expected DATA, such as kin8nm or prices.csv, or --suite tables; got none")
     if data:
         raise PoolError(f"expected DATA or --suite, got {' '.join(data)} and --suite {suite}")
-    count = SEEDS if seeds is None else seeds
-    names = None if strategies is None else options.parts(strategies)
+    count = SEEDS if call.seeds is None else call.seeds
+    names = None if call.strategies is None else options.parts(call.strategies)
     left = plan_suite(suite, out, count, names)
-    if plan or not quiet:
+    if call.plan or not quiet:
         tell(str(left))
-    if plan:
+    if call.plan:
         return
     note([f"{pool.name}: not on this machine, left out" for pool in left.absent], quiet=quiet)
     with progress(quiet, lines=True) as bar:
@@ -50,7 +53,7 @@ def run_and_show(
             out=out,
             seeds=count,
             strategies=names,
-            jobs=jobs,
+            jobs=call.jobs,
             watch=lambda done, total, seconds: bar("cells", done, total),
         )
     parts = publish_suite(suite, out, command=called(), version=__version__)

@@ -200,10 +200,10 @@ def compare(
       evgp compare --suite tables --out runs/tables
     """
     if suite is not None or not data:
-        from evgp.cli._suite import run_and_show
+        from evgp.cli._suite import SuiteCall, run_and_show
 
-        asked = {"out": out, "strategies": strategies, "seeds": seeds, "jobs": jobs, "plan": plan}
-        return run_and_show(suite, data, **asked, json=json, quiet=quiet)
+        asked = SuiteCall(suite, data, out, strategies, seeds, jobs, plan)
+        return run_and_show(asked, json=json, quiet=quiet)
     from evgp.comparison import Protocol, check_publishable
     from evgp.comparison import compare as run
 
