@@ -76,7 +76,7 @@ def left_after(
 
 
 def correlations() -> list[tuple[str, float, int]]:
-    """Rank correlation (Spearman) of each feature with the labels saved, and over how many pools."""
+    """Rank correlation (Spearman) of each feature with labels saved, and over how many pools."""
     rows = read_records(TABLE)
     saved = [row["saved"] for row in rows]
     return [
