@@ -21,7 +21,7 @@ from evgp.comparison.judge import (
 )
 from evgp.comparison.rows import LEARNERS, Row
 from evgp.comparison.statistics import interval
-from evgp.comparison.suite import SuitePool, pools_of, recorded_rows
+from evgp.comparison.suite import COLD, ROUNDS, SuitePool, pools_of, recorded_rows
 from evgp.comparison.summary import LEVEL, RANDOM, chance, ours, signed
 from evgp.datasets import write_text
 from evgp.report.axes import Axis, join, path, percent, stretched, tag
@@ -77,7 +77,8 @@ def parts_of(rows: Sequence[Row]) -> list[Part]:
     }
     made = []
     for cold, title in titles.items():
-        own = [row for row in rows if (row.batch == 0) == cold]
+        listed = COLD if cold else tuple(name for every in ROUNDS.values() for name in every)
+        own = [row for row in rows if (row.batch == 0) == cold and row.strategy in listed]
         if not own:
             continue
         whole = judge(own)
