@@ -5,7 +5,6 @@ import shutil
 from dataclasses import replace
 
 import pyarrow.parquet as pq
-import pytest
 
 from evgp.comparison import suite as suites
 from evgp.comparison.suite import (
@@ -21,6 +20,7 @@ from evgp.comparison.suite import (
 from evgp.comparison.suite_page import parts_of, publish_suite, render_suite
 from evgp.errors import DatasetError
 from tests.comparison.test_judge import planted
+from tests.messages import refused
 
 QUICK = ("random", "evgp", "kmeans")
 
@@ -71,7 +71,7 @@ def test_finished_cells_of_a_killed_run_are_collected(small_suite, tmp_path) -> 
 def test_another_table_under_the_same_name_is_refused(small_suite, tmp_path) -> None:
     assert small_suite.path is not None
     pq.write_table(pq.read_table(small_suite.path).slice(1), small_suite.path)
-    with pytest.raises(DatasetError, match="got other contents"):
+    with refused(DatasetError):
         run_suite("tables", out=tmp_path / "out", seeds=1, strategies=QUICK)
 
 
@@ -87,9 +87,9 @@ def test_pools_that_are_not_there(small_suite, tmp_path) -> None:
     small_suite.path.unlink()
     plan = plan_suite("tables", tmp_path / "out", 1)
     assert plan.absent == (small_suite,) and "not on this machine: small" in str(plan)
-    with pytest.raises(DatasetError, match=r"experiments\.pools"):
+    with refused(DatasetError):
         run_suite("tables", out=tmp_path / "out", seeds=1)
-    with pytest.raises(DatasetError, match="tables"):
+    with refused(DatasetError):
         plan_suite("tabels", tmp_path / "out")
 
 
@@ -97,7 +97,7 @@ def test_a_damaged_table_is_named(small_suite, tmp_path) -> None:
     out = tmp_path / "out"
     run_suite("tables", out=out, seeds=1, strategies=QUICK, jobs=1)
     (out / "rows.parquet").write_bytes(b"PAR1 nonsense")
-    with pytest.raises(DatasetError, match=r"rows\.parquet"):
+    with refused(DatasetError):
         run_suite("tables", out=out, seeds=1, strategies=QUICK, jobs=1)
 
 
