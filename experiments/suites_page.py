@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evgp.comparison import Row
-from evgp.comparison.judge import Judgement, Loss, Savings, judge, savings, unit
+from evgp.comparison.judge import Judgement, LostPool, Savings, judge, savings, unit
 from evgp.comparison.suite import COLD, SUITES, pools_of, recorded_rows, suite_pools
 from evgp.comparison.summary import LEVEL, RANDOM, chance
 
@@ -88,7 +88,7 @@ def _losses(every: Judgement) -> str:
     return "\n".join([*lines, "", "Below random picks:", "", _table(worst[:_LOSSES]), ""])
 
 
-def _table(losses: Sequence[Loss]) -> str:
+def _table(losses: Sequence[LostPool]) -> str:
     if not losses:
         return "nowhere."
     lines = [

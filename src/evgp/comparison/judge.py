@@ -118,7 +118,7 @@ class Duel:
 
 
 @dataclass(frozen=True)
-class Loss:
+class LostPool:
     """A pool and a number of labels at which one strategy is below another, with 5 % error."""
 
     pool: str
@@ -162,7 +162,7 @@ class Judgement:
                 return Duel(first, second, one.losses, one.ties, one.wins)
         raise DatasetError(f"expected two of {', '.join(self.strategies)}, got {first}, {second}")
 
-    def losses(self, strategy: str, base: str = RANDOM) -> tuple[tuple[Loss, ...], int]:
+    def losses(self, strategy: str, base: str = RANDOM) -> tuple[tuple[LostPool, ...], int]:
         """Where a strategy is below another, largest loss first, and how many places there are."""
         tested = []
         for pool in self.pools:
@@ -175,7 +175,7 @@ class Judgement:
                     tested.append((pool, labels, test))
         adjusted = holm([1.0 if test.p is None else test.p for _, _, test in tested])
         found = [
-            Loss(pool.name, labels, test.difference, test.low, test.high, test.p, q, pool.kind)
+            LostPool(pool.name, labels, test.difference, test.low, test.high, test.p, q, pool.kind)
             for (pool, labels, test), q in zip(tested, adjusted, strict=True)
             if test.p is not None and test.p < LEVEL and not test.better
             and test.low is not None and test.high is not None

@@ -11,7 +11,7 @@ from evgp.comparison.curves import LogAxis, Look, apart, looks, swatch
 from evgp.comparison.judge import (
     Duel,
     Judgement,
-    Loss,
+    LostPool,
     PoolScores,
     Savings,
     judge,
@@ -58,7 +58,7 @@ class Rivalry:
     """How the strategy of the page does against another one."""
 
     rival: str
-    losses: tuple[Loss, ...]
+    losses: tuple[LostPool, ...]
     tested: int
     duel: Duel
     saved: Savings | None
