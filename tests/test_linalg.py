@@ -17,8 +17,6 @@ def test_columns_have_mean_0_and_deviation_1_whatever_their_size(size) -> None:
     exact = 1e-5 if size == 1e-310 else 1e-12
     sign = 1 if size > 0 else -1
     torch.testing.assert_close(standardised(size * X), sign * PLAIN, rtol=exact, atol=exact)
-    other = standardised(size * X[:5], by=size * X)
-    torch.testing.assert_close(other, sign * PLAIN[:5], rtol=exact, atol=exact)
 
 
 def test_an_offset_costs_the_digits_it_takes_and_no_more() -> None:
@@ -26,12 +24,11 @@ def test_an_offset_costs_the_digits_it_takes_and_no_more() -> None:
     assert not standardised(X + 1e17).any()
 
 
-def test_a_constant_column_becomes_zeros_for_all_values() -> None:
+def test_a_constant_column_becomes_zeros() -> None:
     x = X.clone()
     x[:, 1] = 0.1
     x[::2, 1] += 1e-16
     assert not standardised(x)[:, 1].any()
-    assert not standardised(1e300 * X, by=x)[:, 1].any()
     assert standardised(x)[:, [0, 2]].equal(standardised(X)[:, [0, 2]])
     assert not standardised(torch.zeros(3, 2)).any() and not standardised(X[:1]).any()
 
@@ -40,10 +37,6 @@ def test_any_shape_and_any_floats_come_back_as_float64() -> None:
     assert standardised(X[:, 0].float()).dtype == torch.float64
     torch.testing.assert_close(standardised(X[:, 0]), PLAIN[:, 0])
     assert standardised(X.reshape(10, 5, 3)).shape == (10, 5, 3)
-
-
-def test_what_is_beyond_all_numbers_is_infinite() -> None:
-    assert standardised(1e200 * X[:1].abs(), by=1e-200 * X).isinf().all()
 
 
 def test_arrays_that_torch_cannot_share_come_in_as_copies() -> None:

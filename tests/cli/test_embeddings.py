@@ -77,6 +77,7 @@ def test_the_plan_of_many_embeddings_says_why_it_takes_features(
     run, tmp_path: Path, monkeypatch
 ) -> None:
     room = import_module("evgp.selection.plan")
+    monkeypatch.setattr(room, "_SMALL", 0)
     monkeypatch.setattr(room, "_LONG", 0.0)
     monkeypatch.setattr(room, "_TIMES", 0.0)
     x = np.random.default_rng(0).normal(size=(600, 4))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -100,8 +100,7 @@ def read_tables(
     table.column(label)
     how = replace(how, drop=split(how.drop, table.names))
     drop = tuple(dict.fromkeys((label, *how.drop)))
-    training = read_for_network(table, replace(how, drop=drop))
-    assert isinstance(training, TableData)
+    training = cast(TableData, read_for_network(table, replace(how, drop=drop)))
     encoder = training.encoder
     constant = [name for name in encoder.ignored if name not in (how.id, *drop)]
     notes += map(in_flags, training.notes)

@@ -30,6 +30,11 @@ class ImageData(ArrayData):
         """The pixels."""
         return self.pictures.x
 
+    def again(self, options: ReadOptions) -> "ImageData":
+        """Scale the pixels again, with other options."""
+        read = super().again(options)
+        return replace(self, x=read.x, options=options, code=read.code)
+
     def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
         """Read another folder of images, or take an array of pixels."""
         if not isinstance(other, str | Path):

@@ -120,6 +120,15 @@ class PoolData(ABC):
         """The pool before it was encoded: its table, array or files."""
         return self.x
 
+    @property
+    def has_vectors(self) -> bool:
+        """Whether some columns are vectors: lists of numbers, or embedded texts."""
+        return False
+
+    @abstractmethod
+    def again(self, options: ReadOptions) -> "PoolData":
+        """Read the original again, with other options."""
+
     @abstractmethod
     def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
         """Read other points, such as test points, with this pool's columns and scaling."""
@@ -189,6 +198,10 @@ class TableData(PoolData):
         """The table before it was encoded."""
         return self.table
 
+    def again(self, options: ReadOptions) -> "TableData":
+        """Encode the table again, with other options."""
+        return from_table(self.table, options)
+
     def cells_of(
         self, rows: Int[np.ndarray, " k"], text_only: bool = False
     ) -> dict[str, list[object]]:
@@ -252,6 +265,16 @@ class ArrayData(PoolData):
         """Shape of a row before the scaling."""
         return tuple(self.original.shape[1:])
 
+    def again(self, options: ReadOptions) -> "ArrayData":
+        """Scale the array again, with other options."""
+        if options.embed is not self.options.embed:
+            raise PoolError(
+                f"{self.source} was read without this embed=; give it to evgp.read_pool"
+            )
+        given = self.original if self.given is None else self.given
+        read = from_array(as_points(given, self.source, options), options, self.source)
+        return replace(read, ids=self.ids, notes=self.notes, pictures=self.pictures)
+
     def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
         """Scale another array, given as an array or a file."""
         if isinstance(other, str | Path):
@@ -291,6 +314,10 @@ class FileData(PoolData):
     def used(self) -> int:
         """Number of columns used as features; 0 if the files have no columns."""
         return self.x.shape[0] if self.x.columns else 0
+
+    def again(self, options: ReadOptions) -> "FileData":
+        """Return the same files, to be read with other options."""
+        return replace(self, options=options)
 
     def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
         """Open other files, given as a path or an opened pool."""

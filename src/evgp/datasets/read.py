@@ -19,7 +19,7 @@ from evgp.datasets import checks
 from evgp.datasets.arrays import npy_header, read_array
 from evgp.datasets.columns import is_category
 from evgp.datasets.encode import Streamed
-from evgp.datasets.folders import ImageData, from_folder, from_pixels
+from evgp.datasets.folders import from_folder, from_pixels
 from evgp.datasets.formats import recognise
 from evgp.datasets.frames import array_of, table_of
 from evgp.datasets.images import pictures_of
@@ -27,10 +27,8 @@ from evgp.datasets.look import TableReport, problems_of, remedies, report_of
 from evgp.datasets.options import ReadOptions, address, split, split_all
 from evgp.datasets.pool_data import (
     ARRAYS,
-    ArrayData,
     FileData,
     PoolData,
-    TableData,
     are_texts,
     array_at,
     as_points,
@@ -174,9 +172,7 @@ def read_with(
 def read_for_network(pool: Any, options: ReadOptions, name: str = "x") -> PoolData:
     """Read inputs of networks: each column scaled by itself, but vectors as in `evgp.pick`."""
     data = read_with(pool, replace(options, scale="columns"), name=name)
-    if isinstance(data, TableData) and data.has_vectors:
-        return from_table(data.table, replace(data.options, scale="auto"))
-    return data
+    return data.again(replace(data.options, scale="auto")) if data.has_vectors else data
 
 
 def read_columns(
@@ -238,17 +234,7 @@ def _read_again(pool: PoolData, options: ReadOptions) -> PoolData:
     wanted = replace(wanted, drop=split(wanted.drop, pool.features)) if wanted.drop else wanted
     same = all(getattr(wanted, name) == getattr(former, name) for name in (*_READING, "fixed"))
     shapes = wanted.channels_first == former.channels_first or len(pool.shape) == 1
-    if pool.in_files or (same and shapes):
-        return replace(pool, options=wanted) if pool.in_files else pool
-    if isinstance(pool, TableData):
-        return from_table(pool.table, wanted)
-    if wanted.embed is not former.embed:
-        raise PoolError(f"{pool.source} was read without this embed=; give it to evgp.read_pool")
-    given = pool.original if not isinstance(pool, ArrayData) or pool.given is None else pool.given
-    again = from_array(as_points(given, pool.source, wanted), wanted, pool.source)
-    if isinstance(pool, ImageData):
-        return replace(pool, x=again.x, options=wanted, code=again.code)
-    return replace(again, ids=pool.ids, notes=pool.notes, pictures=pool.pictures)
+    return pool if same and shapes and not pool.in_files else pool.again(wanted)
 
 
 def _as_opened(pool: Streamed, options: ReadOptions) -> ReadOptions:

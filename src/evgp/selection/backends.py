@@ -442,7 +442,7 @@ class ShardsBackend(_ByFeatures):
             scratch=self.scratch,
             two_rounds=getattr(search, "over_shards", "") == "two-rounds",
         )
-        known = settings_of(points) if isinstance(points, Fitted) else {}
+        known = settings_of(cast(Fitted, points)) if can(request.x, "in_files") else {}
         return replace(picks, settings=known)
 
     def _opened(
