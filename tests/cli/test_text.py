@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import evgp
-from evgp.errors import DataWarning
+from evgp.errors import DamageWarning, DataWarning
+from evgp.labelling.campaign import Campaign
+from evgp.labelling.campaign.source import cells
 from tests.messages import printed
 
 WORDS = "apple pear plum car train ship river lake stone cloud table chair house moon".split()
@@ -87,3 +89,44 @@ def test_a_campaign_embeds_photographs(run, tmp_path: Path, monkeypatch) -> None
     with pytest.warns(DataWarning):
         expected = evgp.pick("photos", 3, embed="channel_means:means")
     assert [row["id"] for row in rows] == list(expected.ids)
+
+
+@pytest.mark.filterwarnings("ignore::evgp.errors.DataWarning")
+def test_a_campaign_takes_the_options_of_pick(run, mails: Path, monkeypatch) -> None:
+    folder = mails.parent
+    monkeypatch.chdir(folder)
+    rows = list(csv.reader(io.StringIO(mails.read_text())))
+    lines = [";".join([*row, "größe" if at == 0 else f"{at % 5},5"]) for at, row in enumerate(rows)]
+    (folder / "mails.txt.csv").write_text("\n".join(lines), encoding="latin-1")
+    (folder / "test.csv").write_text("\n".join(lines[:9]), encoding="latin-1")
+    how = {"id": "key", "text": "body", "drop": "subject", "embed": "tfidf-8", "features": "raw"}
+    options = [word for name, value in how.items() for word in (f"--{name}", value)]
+    ran = run("campaign", "new", "spam", "mails.txt.csv", "--classes", "spam,ham", "--delimiter",
+              ";", "--decimal", ",", "--encoding", "cp1252", "--test", "test.csv", "--show",
+              "body, größe", *options)  # fmt: skip
+    assert ran.code == 0, ran.err
+    found = csv.DictReader(
+        io.StringIO(run("campaign", "next", "spam", "-k", 3).out), delimiter="\t"
+    )
+    expected = evgp.pick(
+        "mails.txt.csv", 3, x_test="test.csv", delimiter=";", decimal=",", encoding="cp1252", **how
+    )
+    assert [row["id"] for row in found] == list(expected.ids)
+    campaign = Campaign.open("spam")
+    assert campaign.card(3) == {"body": rows[4][2], "größe": 4.5}
+    card = cells(campaign.card(3), campaign.created.settings["text"])
+    assert [(cell.name, cell.kind) for cell in card] == [("body", "long"), ("größe", "number")]
+    for path in (folder / "spam.evgp-arrays").iterdir():
+        path.unlink()  # both are encoded again
+    with pytest.warns(DamageWarning):
+        assert campaign.x_test().shape == (8, 9)
+        assert len(campaign.x()) == 50
+
+
+def test_columns_of_a_campaign_are_those_of_its_pool(run, mails: Path, monkeypatch) -> None:
+    monkeypatch.chdir(mails.parent)
+    for option in ("--show", "--text", "--drop"):
+        ran = run("campaign", "new", "spam", mails, "--classes", "spam,ham", option, "boddy")
+        assert ran.code == 1
+        printed(ran.err)
+    assert not Path("spam.evgp").exists()

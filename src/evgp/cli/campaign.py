@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evgp._defaults import MAX_CATEGORIES
 from evgp.cli import _options as options
 from evgp.cli._label_studio import ForLabelStudio, ImagesAt, write_tasks
 from evgp.cli._output import called, guarded, progress, show, show_json, tell
@@ -36,6 +37,15 @@ Number = Annotated[bool, typer.Option("--number", help="People enter a number (r
 ChooseNetwork = Annotated[
     bool,
     typer.Option("--choose-network", help="Let the labels so far choose the network (EV-GP+MS)."),
+]
+Shown = Annotated[
+    list[str] | None,
+    options.option(
+        "--show",
+        "COLUMN",
+        "Column that people see; repeat the option, or separate several names with commas. All by "
+        "default.",
+    ),
 ]
 HowMany = Annotated[int, typer.Option("-k", metavar="N", min=1, help="Number of rows.")]
 LabelFile = Annotated[
@@ -83,14 +93,24 @@ def new(
     id: options.Id = None,
     classes: Classes = None,
     number: Number = False,
+    show: Shown = None,
+    column: options.OnlyColumn = None,
     drop: options.Drop = None,
+    test: options.TestFile = None,
     impute: options.Impute = False,
-    depth: options.Depth = 2,
-    activation: options.Activation = "relu",
-    choose_network: ChooseNetwork = False,
+    max_categories: options.MaxCategories = MAX_CATEGORIES,
     scale: options.ScaleName = "auto",
     text: options.TextColumn = None,
     embed: options.EmbedderName = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    depth: options.Depth = 2,
+    activation: options.Activation = "relu",
+    w_std: options.WStd = 1.0,
+    b_std: options.BStd = 0.1,
+    choose_network: ChooseNetwork = False,
+    features: options.FeatureName = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
@@ -102,30 +122,29 @@ def new(
     \b
     Examples:
       evgp campaign new spam mails.parquet --id key --classes spam,ham
+      evgp campaign new spam mails.csv --id key --text subject,body --show body --classes spam,ham
       evgp campaign new prices houses.csv --id house --number
       evgp campaign new birds photos/ --classes sparrow,finch,other
     """
-    from evgp.cli._output import left_out
     from evgp.labelling.campaign import Campaign
 
     campaign = Campaign.create(
-        name,
-        pool,
-        id=id,
-        classes=options.parts(classes or ""),
-        number=number,
-        drop=left_out(pool, drop or ()),
-        impute=impute,
-        network={"depth": depth, "activation": activation},
-        choose_network=choose_network,
-        scale=None if scale == "none" else scale,
-        text=left_out(pool, text or ()),
-        embed=embed,
-        seed=seed,
-    )
+        name, pool, id=id, classes=options.parts(classes or ""), number=number, show=show or (),
+        column=column, drop=drop or (), x_test=test, impute=impute, max_categories=max_categories,
+        scale=None if scale == "none" else scale, text=text or (), embed=embed,
+        delimiter=delimiter, decimal=decimal, encoding=encoding,
+        network={"depth": depth, "activation": activation, **_initial(w_std, b_std)},
+        choose_network=choose_network, features=features, seed=seed,
+    )  # fmt: skip
     if not quiet:
         rows = f"{campaign.created.rows:,} rows"
         tell(f"{campaign.path}: {rows}; pick the first with evgp campaign next {name}")
+
+
+def _initial(w_std: float, b_std: float) -> dict[str, float]:
+    """What differs from the defaults of `evgp.mlp`, which older campaigns do not record."""
+    given = {"w_std": (w_std, 1.0), "b_std": (b_std, 0.1)}
+    return {name: value for name, (value, usual) in given.items() if value != usual}
 
 
 @guarded

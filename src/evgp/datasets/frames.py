@@ -155,7 +155,7 @@ def _named(x: Shaped[np.ndarray, " n *d"], rows: Int[np.ndarray, " r"] | None = 
     return pa.table({f"x{j}": _cells(x[:, j]) for j in range(x.shape[1])})
 
 
-def _cells(column: Any) -> pa.Array:
+def _cells(column: Any) -> pa.Array | pa.ChunkedArray:
     """Convert a column of any type; objects that Arrow has no type for become text."""
     objects = getattr(getattr(column, "dtype", None), "kind", "") == "O"
     if objects and any(isinstance(value, Tensor) for value in column):

@@ -138,9 +138,11 @@
     [...el("which-cells").children].forEach((line, c) => { line.lastElementChild.textContent = data.cells[i][c]; });
   }
 
+  const clipped = (text) => (text.length > 120 ? `${text.slice(0, 119)}…` : text);
+
   function tipFor(i) {
     const box = map.getBoundingClientRect();
-    const few = data.shown.slice(0, 3).map((c) => `${data.columns[c]}: ${data.cells[i][c]}`);
+    const few = data.shown.slice(0, 3).map((c) => `${data.columns[c]}: ${clipped(data.cells[i][c])}`);
     const text = [`${i + 1} · ${data.ids[i]}`, `gain ${number(data.gains[i])}`, ...few].join("\n");
     showTip(text, box.left + (box.width * data.at[i][0]) / 100, box.top + (box.height * data.at[i][1]) / 100 - 6, looks && looks.pick(i));
   }

@@ -164,7 +164,7 @@ def plain_json(value: object) -> object:
 
 SHARES = (0.5, 0.8, 0.9, 0.95)
 SHOWN = 12
-LONGEST = 200
+LONGEST = 1_000
 LONGEST_HOVERED = 60
 CHARACTERS = 800_000
 BINS = 32
@@ -409,7 +409,7 @@ def highest_bin(values: Float[np.ndarray, " n"]) -> float:
 
 
 def text(value: object, *, longest: int | None = LONGEST) -> str:
-    """A value as text, shortened: floats to eight digits, texts to 200 characters.
+    """A value as text, shortened: floats to eight digits, texts to 1,000 characters.
 
     A missing value is empty, and characters that UTF-8 cannot encode become question marks.
     """

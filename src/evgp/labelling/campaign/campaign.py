@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,12 +27,22 @@ from evgp.labelling.campaign.checks import (
     checked_person,
     checked_value,
 )
-from evgp.labelling.campaign.events import KINDS, Answered, Created, Kind, Picked, Undone, Value
+from evgp.labelling.campaign.events import (
+    KINDS,
+    READING,
+    Answered,
+    Created,
+    Kind,
+    Picked,
+    Undone,
+    Value,
+)
 from evgp.labelling.campaign.journal import Entry, Journal, NewEvent
 from evgp.labelling.campaign.source import (
     Source,
     checksum,
     encoded,
+    encoded_test,
     image_scaling,
     open_source,
     stored,
@@ -40,9 +51,11 @@ from evgp.labelling.campaign.source import (
 from evgp.labelling.campaign.state import State, StateBuilder, fold
 from evgp.nets import Network, mlp
 from evgp.selection import pick
+from evgp.selection.features import features_of
 
 SUFFIX = ".evgp"
 _MIN_LABELS = 10  # before they choose the network
+_USUAL = {key: getattr(ReadOptions(), key) for key in READING}
 
 
 @dataclass(frozen=True)
@@ -100,48 +113,61 @@ class Campaign:
         impute: bool = False,
         network: Mapping[str, Any] | None = None,
         choose_network: bool = False,
+        features: str | None = None,
+        x_test: str | Path | None = None,
+        show: str | Sequence[str] = (),
         scale: str | None = "auto",
-        text: str | Sequence[str] = (),
-        embed: str | None = None,
         seed: int = 0,
+        **reading: Any,
     ) -> "Campaign":
         """Create a campaign on a table or a folder of images, for `classes` or for a `number`.
 
         `network` are arguments of `evgp.mlp`; with `choose_network` the labels so far choose the
-        network in each round (EV-GP+MS); `scale`, `text` and `embed` are those of `evgp.pick`.
+        network in each round (EV-GP+MS). `x_test` is a file, or folder, of test points, and `show`
+        are the columns that people see, all by default. `features`, `scale` and further arguments
+        (`column`, `text`, `embed`, `max_categories`, `delimiter`, ...) are those of `evgp.pick`.
         O(rows) time and memory: the pool is encoded once.
         """
         file, pool_path = campaign_path(path), Path(pool)
         names = checked_classes(classes, number)
         seed_of(seed)
         check_network(network or {})
+        features_of(features)
         if file.exists():
             raise CampaignError(f"{file} exists already; choose another name for the campaign")
         digest = checksum(pool_path)
-        text = words(text, "text", error=CampaignError)
-        source = open_source(pool_path, id=id, text=text)
-        scale = scale_of(scale, error=CampaignError)
-        how = ReadOptions(id=id, drop=drop, impute=impute, scale=scale, text=text, embed=embed)
+        scale = None if features == "raw" else scale_of(scale, error=CampaignError)
+        how = reading_of({"id": id, "drop": drop, "impute": impute, "scale": scale, **reading})
+        source = open_source(pool_path, how)
+        drop, text = (source.checked_columns(part) for part in (how.drop, how.text))
+        how = replace(how, drop=drop, text=text)
+        shown = source.checked_columns(words(show, "show", error=CampaignError))
         x = encoded(source, how)
         first = Created(
-            pool=os.path.relpath(pool_path.resolve(), file.resolve().parent),
+            pool=_relative(pool_path, file),
             checksum=digest,
             array="",
             rows=len(source),
             id=id,
             classes=names,
             settings={
-                "drop": list(drop),
+                "drop": list(how.drop),
                 "impute": impute,
                 "network": dict(network or {}),
                 "choose_network": choose_network,
                 "scale": scale,
                 "seed": seed,
-                **({"text": list(text)} if text else {}),
-                **({"embed": embed} if embed is not None else {}),
+                **_given(how),
+                **({"show": list(shown)} if shown else {}),
+                **({"features": features} if features is not None else {}),
             },
         )
-        with stored(_arrays(file), x) as array:
+        with ExitStack() as files:
+            if x_test is not None:
+                test = encoded_test(source, how, Path(x_test))
+                stored_name = files.enter_context(stored(_arrays(file), test))
+                first.settings["test"] = [_relative(Path(x_test), file), stored_name, len(test)]
+            array = files.enter_context(stored(_arrays(file), x))
             return cls(Journal.create(file, replace(first, array=array)))
 
     @classmethod
@@ -183,9 +209,7 @@ class Campaign:
     def source(self) -> Source:
         """The rows for people to read; opened when first needed."""
         if self._source is None:
-            created = self.created
-            text = created.settings.get("text", ())
-            self._source = open_source(self.pool_path, id=created.id, rows=created.rows, text=text)
+            self._source = open_source(self.pool_path, self._reading, rows=self.created.rows)
         return self._source
 
     def check_pool(self) -> None:
@@ -348,18 +372,37 @@ class Campaign:
 
         def encode() -> Shaped[np.ndarray, " n *d"]:
             self.check_pool()
-            options = self.created.settings
-            how = ReadOptions(
-                id=self.created.id,
-                drop=tuple(options["drop"]),
-                impute=options["impute"],
-                scale=self.scale,
-                text=options.get("text", ()),
-                embed=options.get("embed"),
-            )
-            return encoded(self.source, how)
+            return encoded(self.source, self._reading)
 
         return stored_array(_arrays(self.path), self.created.array, self.created.rows, encode)
+
+    def x_test(self) -> Shaped[np.ndarray, " m *d"] | None:
+        """The encoded test points; None for the pool itself."""
+        path, array, rows = self.created.settings.get("test", (None, "", 0))
+        if path is None:
+            return None
+        where = self.path.resolve().parent / path
+        return stored_array(
+            _arrays(self.path), array, rows, lambda: encoded_test(self.source, self._reading, where)
+        )
+
+    def card(self, row: int) -> dict[str, object]:
+        """What people see of a row: the columns that were chosen, or all but the id."""
+        card = self.source.card(row)
+        return {name: card[name] for name in self.shown}
+
+    @property
+    def shown(self) -> list[str]:
+        """The columns that people see."""
+        table, id = self.source.table, self.created.id
+        names = [] if table is None else [name for name in table.names if name != id]
+        return self.created.settings.get("show") or names
+
+    @property
+    def _reading(self) -> ReadOptions:
+        settings = self.created.settings
+        own = {key: settings[key] for key in ("drop", "impute", *READING) if key in settings}
+        return reading_of({"id": self.created.id, "scale": self.scale, **own})
 
     @property
     def scale(self) -> str | None:
@@ -390,7 +433,9 @@ class Campaign:
             k,
             labelled=known or None,
             candidates=free,
+            x_test=self.x_test(),
             network=network,
+            features=state.created.settings.get("features"),
             scale=self.scale if self.source.images is not None else None,
             seed=state.created.settings["seed"],
             progress=progress,
@@ -433,6 +478,24 @@ def campaign_path(name: str | Path) -> Path:
     if not path.name or path.name == "..":
         raise CampaignError(f"expected a campaign name such as spam, got {str(name)!r}")
     return path if path.suffix == SUFFIX else path.with_name(path.name + SUFFIX)
+
+
+def reading_of(options: Mapping[str, Any]) -> ReadOptions:
+    """How a pool is read, from the arguments of `evgp.pick`."""
+    try:
+        return ReadOptions(**options)
+    except TypeError as error:
+        raise CampaignError(f"expected arguments of evgp.read_pool, got {error}") from error
+
+
+def _given(how: ReadOptions) -> dict[str, Any]:
+    """The options that differ from the defaults, for JSON."""
+    more = {key: getattr(how, key) for key in READING if getattr(how, key) != _USUAL[key]}
+    return {key: list(value) if key == "text" else value for key, value in more.items()}
+
+
+def _relative(path: Path, file: Path) -> str:
+    return os.path.relpath(path.resolve(), file.resolve().parent)
 
 
 def _only(event: NewEvent, entries: Sequence[Entry]) -> list[NewEvent]:

@@ -13,6 +13,9 @@ from evgp.errors import CampaignError
 
 Value: TypeAlias = str | float
 Kind: TypeAlias = Literal["label", "skip", "unsure"]
+# Options of `evgp.read_pool` that settings contain if they were given.
+_WORDS = ("column", "embed", "delimiter", "decimal", "encoding")
+READING = ("text", "max_categories", *_WORDS)
 KINDS: tuple[Kind, ...] = ("label", "skip", "unsure")
 
 
@@ -124,10 +127,19 @@ def _is_created(event: Created) -> bool:
         and isinstance(settings["network"], dict)
         and all(isinstance(settings[key], bool) for key in ("impute", "choose_network"))
         and settings.get("scale", "columns") in (None, *SCALES)
-        and isinstance(settings.get("embed", ""), str)
-        and all(isinstance(name, str) for name in settings.get("text", []))
+        and all(isinstance(settings.get(key, ""), str) for key in (*_WORDS, "features"))
+        and all(isinstance(n, str) for key in ("text", "show") for n in settings.get(key, []))
+        and _is_row(settings.get("max_categories", 1))
+        and _is_test(settings.get("test", ["", "", 0]))
         and _is_row(settings["seed"])
     )
+
+
+def _is_test(test: object) -> bool:
+    """A path, the name of an array, and the number of its rows."""
+    if not isinstance(test, list) or len(test) != 3:
+        return False
+    return isinstance(test[0], str) and isinstance(test[1], str) and _is_row(test[2])
 
 
 def _is_picked(event: Picked) -> bool:

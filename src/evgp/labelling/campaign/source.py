@@ -6,7 +6,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
 from pathlib import Path
@@ -33,8 +33,16 @@ from evgp.datasets import (
 from evgp.datasets.arrays import npy_header
 from evgp.datasets.folders import image_embedder
 from evgp.datasets.images import image_files
+from evgp.datasets.options import split, split_all
 from evgp.datasets.photographs import embedded_images
-from evgp.errors import CampaignError, DamageWarning, DatasetError, UnreadableFile, WrongFormat
+from evgp.errors import (
+    CampaignError,
+    DamageWarning,
+    DatasetError,
+    UnreadableFile,
+    WrongFormat,
+    quoted,
+)
 
 _ROW_BYTES = 250  # Python's memory for the name of a row and its place in sets of rows
 
@@ -58,6 +66,16 @@ class Source:
         table = self.table
         return {name: plain(table.column(name).slice(row, 1))[0].as_py() for name in table.names}
 
+    def checked_columns(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names of columns, several of which may be separated by commas; raises if one is new."""
+        if names and self.table is None:
+            raise CampaignError(f"{self.path}: a folder of images has no columns {quoted(names)}")
+        found = split(names, () if self.table is None else self.table.names)
+        for name in found:
+            assert self.table is not None
+            self.table.column(name)
+        return found
+
     def row_of(self, name: str) -> int:
         """The row with this name; O(1) after the first call."""
         row = self._rows.get(name)
@@ -70,15 +88,15 @@ class Source:
         return {name: row for row, name in enumerate(self.names)}
 
 
-def open_source(
-    path: Path, *, id: str | None = None, rows: int | None = None, text: Sequence[str] = ()
-) -> Source:
+def open_source(path: Path, how: ReadOptions, *, rows: int | None = None) -> Source:
     """Read a table, or a folder of images, for people; raises if it does not have `rows` rows."""
+    id = how.id
     if path.is_dir():
         images = read_images(path)
         source = Source(path, images.names, images=images)
     else:
-        table = read_table(path, text=(*(() if id is None else (id,)), *text))
+        text = (*(() if id is None else (id,)), *split_all(how.text))
+        table = read_table(path, **how.dialect, text=text)
         check_memory(_ROW_BYTES * len(table), str(path))
         names = range(len(table)) if id is None else ids(table, id)
         source = Source(path, tuple(str(name) for name in names), table=table)
@@ -97,6 +115,17 @@ def encoded(source: Source, options: ReadOptions) -> Shaped[np.ndarray, " n *d"]
         return embedded_images(source.images, image_embedder(options))
     assert source.table is not None
     return from_table(source.table, options).in_memory.numpy()
+
+
+def encoded_test(source: Source, options: ReadOptions, path: Path) -> Shaped[np.ndarray, " m *d"]:
+    """Test points as numbers, encoded as the rows of the pool are."""
+    if source.images is None:
+        assert source.table is not None
+        return from_table(source.table, options).tensor_like(path).numpy()
+    if not path.is_dir():
+        raise DatasetError(f"{path}: expected a folder of images, as the pool is one")
+    images = read_images(path, like=source.images)
+    return images.x if options.embed is None else embedded_images(images, image_embedder(options))
 
 
 def image_scaling(images: Shaped[np.ndarray, " n *d"], scale: str | None) -> ArrayCode:
@@ -220,13 +249,14 @@ class CardCell:
     kind: Literal["number", "short", "long", "missing"]
 
 
-def cells(card: Mapping[str, object]) -> list[CardCell]:
-    """The columns of a row as text, long ones first, at most 300.
+def cells(card: Mapping[str, object], texts: Sequence[str] = ()) -> list[CardCell]:
+    """The columns of a row as text, long ones first, at most 300; `texts` are always long.
 
     >>> [(cell.text, cell.kind) for cell in cells({"a": 0.1 + 0.2, "b": None, "c": "=1+2"})]
     [('0.3', 'number'), ('', 'missing'), ('=1+2', 'short')]
     """
     shown = [_cell(str(name), value) for name, value in list(card.items())[:_MAX_CELLS]]
+    shown = [replace(c, kind="long") if c.name in texts and c.text else c for c in shown]
     ordered = sorted(shown, key=lambda cell: cell.kind != "long")
     left = len(card) - len(shown)
     return ordered + ([CardCell("…", f"and {left:,} more columns", "short")] if left > 0 else [])

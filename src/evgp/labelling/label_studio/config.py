@@ -33,8 +33,7 @@ def layout_of(campaign: Campaign) -> Layout:
     source = campaign.source
     if source.table is None:
         return Layout(image=True)
-    table, id = source.table, campaign.created.id
-    names = [name for name in table.names if name != id]
+    table, names = source.table, campaign.shown
     long = tuple(name for name in names if _is_long(table, name))[:_MAX_TEXTS]
     return Layout(long=long, short=not long or len(names) > len(long))
 

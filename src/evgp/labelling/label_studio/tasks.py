@@ -70,9 +70,7 @@ def tasks_of(
                 data_uri(source_images, item.row) if images is None else images + quote(item.name)
             )
         else:
-            card = campaign.source.card(item.row)
-            card.pop(campaign.created.id or "", None)
-            shown = {cell.name: cell.text for cell in cells(card)}
+            shown = {cell.name: cell.text for cell in cells(campaign.card(item.row))}
             for j, name in enumerate(layout.long, 1):
                 # Label Studio shows an error for an empty text.
                 data[f"text_{j}"] = shown.pop(name, "") or "–"

@@ -360,9 +360,8 @@ class LabellingService:
         if source.images is not None:
             problem = source.images.problem(row)
             return tuple(cells({} if problem is None else {"note": problem}))
-        card = source.card(row)
-        card.pop(self.campaign.created.id or "", None)  # the page shows the id as the row's name
-        return tuple(cells(card))
+        texts = self.campaign.created.settings.get("text", ())
+        return tuple(cells(self.campaign.card(row), texts))
 
     def _recovering(self) -> bool:
         return monotonic() < self._recovers
