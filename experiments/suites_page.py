@@ -13,6 +13,7 @@ from evgp.comparison import Row
 from evgp.comparison.judge import Judgement, LostPlace, Savings, judge, savings, unit
 from evgp.comparison.suite import COLD, SUITES, pools_of, recorded_rows, suite_pools
 from evgp.comparison.summary import LEVEL, RANDOM, chance
+from experiments.forecast import ABOUT, GOAL, TABLE, correlations
 
 PAGE = Path(__file__).parents[1] / "docs" / "suites.md"
 RESULTS = Path(__file__).parent / "results" / "suites"
@@ -27,7 +28,7 @@ def page() -> str:
     every = judge([row for own in rows.values() for row in own])
     parts = [_head(every, list(rows)), _losses(every), _savings(every)]
     parts += [_suite(suite, judge(own)) for suite, own in rows.items()]
-    parts += [_rounds(), _pools(), _run()]
+    parts += [_rounds(), _forecast(), _pools(), _run()]
     return "\n".join(parts)
 
 
@@ -154,6 +155,28 @@ def _rounds() -> str:
     ]
     lines += [f"| `{name}` | {_share(one)} |" for name, one in made.savings.items()]
     return "\n".join([*lines, ""])
+
+
+def _forecast() -> str:
+    if not TABLE.exists():
+        return ""
+    found = correlations()
+    best = max(found, key=lambda one: abs(one[1]))
+    verdict = (
+        "No feature comes near, so no forecast is shown: it was tried, and left out."
+        if abs(best[1]) < GOAL
+        else "Fitted while leaving pools out, the best of them decides."
+    )
+    lines = [
+        "## Will choosing pay here?\n",
+        "Could the pool alone say, before any label, how many labels choosing will save? A forecast",
+        f"would be shown if its rank correlation with the labels saved by `evgp` were {GOAL} at least.",
+        f"{verdict} Spearman's rank correlations over {found[0][2]} pools:\n",
+        "| what the pool says | rank correlation |",
+        "| --- | --- |",
+    ]
+    lines += [f"| {ABOUT[name]} | {value:+.2f} |" for name, value, _ in found]
+    return "\n".join([*lines, "", "`python -m experiments.forecast` computes the table.", ""])
 
 
 def _pools() -> str:
