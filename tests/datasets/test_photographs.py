@@ -10,6 +10,7 @@ from torch import nn
 
 import evgp
 from evgp.errors import DatasetError, EmbedderError
+from tests.datasets.test_images import bomb
 from tests.messages import printed, refused, warned
 
 
@@ -74,6 +75,7 @@ def test_damaged_files_are_left_out(tmp_path: Path) -> None:
     folder = images_of(tmp_path / "pool", 80)
     content = (folder / "2.png").read_bytes()
     (folder / "2.png").write_bytes(content[: len(content) // 2])
+    (folder / "enormous.png").write_bytes(bomb(60_000, 60_000))
     data = evgp.read_pool(folder, embed=means)
     assert len(data) == 7
     printed("\n".join(data.notes))
