@@ -92,6 +92,7 @@ def audit(
     text: options.TextColumn = None,
     embed: options.EmbedderName = None,
     impute: options.Impute = False,
+    scale: options.ScaleName = "columns",
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,
     encoding: options.Encoding = None,
@@ -127,6 +128,7 @@ def audit(
     how = evgp.datasets.ReadOptions(
         id=id, column=column, drop=drop or (), impute=impute, text=text or (), embed=embed,
         delimiter=delimiter, decimal=decimal, encoding=encoding,
+        scale=None if scale == "none" else scale,
     )  # fmt: skip
     check_paths(output, report, files := (train_file, test_file, pool))
     mlp = partial(evgp.mlp, depth, width, activation, w_std, b_std)
@@ -136,10 +138,10 @@ def audit(
     note(tables.notes, quiet=quiet)
     trained = None
     settings = {"label": label, "task": tables.data.kind, "network": str(network), "noise": noise}
-    settings |= {"seed": seed, **_settings(how)}
+    settings |= {"seed": seed, **_settings(how), "scale": tables.scale or "none"}
     with progress(quiet) as bar:
         # The columns are encoded already.
-        again: Any = {"noise": noise, "standardise": False, "seed": seed, "progress": bar}
+        again: Any = {"noise": noise, "scale": None, "seed": seed, "progress": bar}
         prediction, notes = noted(lambda: _audited(tables, network, k=k, **again))
         if train:
             recipe = _recipe(mlp(outputs=tables.data.classes or 1), lr, steps)
