@@ -341,8 +341,8 @@ def _ahead_on_pixels(study: Study) -> tuple[bool, str]:
     return not (behind or lower), (
         "Against pixels standardised one by one, as version 0.1 did with rows of pixels, it is "
         f"{'not ' if behind else ''}ahead at every number of labels: {'; '.join(parts)}. But "
-        f"version 0.1 scaled arrays of images by channel, and against that it is behind on average in "
-        f"{len(lower)} of {len(images)} comparisons: {', '.join(lower)}. {len(level)} of these "
+        "version 0.1 scaled arrays of images by channel, and against that it is behind on average "
+        f"in {len(lower)} of {len(images)} comparisons: {', '.join(lower)}. {len(level)} of these "
         f"{len(images)} show no difference at the level of 5 % (last table of this page). The "
         "comparison with single pixels was added after the one by channel had been seen."
     )

@@ -127,12 +127,10 @@ def audit(
 
     how = evgp.datasets.ReadOptions(
         id=id, column=column, drop=drop or (), impute=impute, text=text or (), embed=embed,
-        delimiter=delimiter, decimal=decimal, encoding=encoding,
-        scale=None if scale == "none" else scale,
+        delimiter=delimiter, decimal=decimal, encoding=encoding, scale=_scale(scale),
     )  # fmt: skip
     check_paths(output, report, files := (train_file, test_file, pool))
-    mlp = partial(evgp.mlp, depth, width, activation, w_std, b_std)
-    network = mlp()
+    network = (mlp := partial(evgp.mlp, depth, width, activation, w_std, b_std))()
     _check_rate(lr)
     tables = _audit_io.read_tables(files, label, how, task)
     note(tables.notes, quiet=quiet)
@@ -179,6 +177,10 @@ def _write(
     if not quiet:
         tell(result.tables.how_labels_were_read(task))
         _tell(summary, [str(path) for path in (output, report) if path is not None])
+
+
+def _scale(name: str) -> str | None:
+    return None if name == "none" else name
 
 
 def _settings(how: "ReadOptions") -> dict[str, object]:

@@ -31,7 +31,6 @@ from evgp.datasets.formats import recognise
 from evgp.datasets.labelled import ids
 from evgp.datasets.options import ReadOptions, split, split_all
 from evgp.datasets.read import read_for_network
-from evgp.datasets.scaling import scale_of
 from evgp.datasets.tables import Table, read_table
 from evgp.datasets.text import text_columns
 from evgp.datasets.vectors import is_vector
@@ -83,8 +82,7 @@ def load_csv(
     word(label, "label", error=DatasetError)
     options = ReadOptions(
         id=id, column=column, drop=drop, impute=impute, max_categories=max_categories, text=text,
-        embed=embed, delimiter=delimiter, decimal=decimal, encoding=encoding,
-        scale=scale_of(scale, error=DatasetError),
+        embed=embed, delimiter=delimiter, decimal=decimal, encoding=encoding, scale=scale,
     )  # fmt: skip
     table, notes = _table(Path(path), options)
     if id is not None:
