@@ -61,7 +61,7 @@ def run(options: Options) -> None:
 
 def at_once(nets: dict[str, Network], x: Tensor, y: Tensor, folds: int) -> list[float]:
     """Every score, all folds of a candidate at once."""
-    made = choose(nets, x, y, folds=folds, standardise=False)
+    made = choose(nets, x, y, folds=folds, scale=None)
     return [next(one.score for one in made.ranked if one.name == name) for name in nets]
 
 

@@ -166,6 +166,20 @@ SECTIONS: dict[str, tuple[str, Callable[[Rows], str], dict[str, str]]] = {
             "seconds": "seconds",
         },
     ),
+    "rank": (
+        "Many picks: the rank of features follows k",
+        said.rank,
+        {
+            "pool": "pool",
+            "n": "n",
+            "method": "method",
+            "features": "features",
+            "left_at_100": "left after 100",
+            "left_at_500": "left after 500",
+            "left_at_1000": "left after 1,000",
+            "seconds": "CPU, s",
+        },
+    ),
     "scale": (
         "Pools in files",
         said.scale,

@@ -1,7 +1,12 @@
-"""Kernels other than the default that the study of picks compares, as strategies by name."""
+"""Kernels and scalings other than the default that the study of picks compares, by name."""
 
-from evgp import EVGP, NNGP, mlp
+from dataclasses import dataclass, replace
+
+from torch import Generator
+
+from evgp import EVGP, NNGP, NTK, Pool, Selection, mlp
 from evgp.strategies import Setting
+from evgp.strategies.scaled import Scaled
 
 
 def nngp(setting: Setting) -> EVGP:
@@ -10,3 +15,21 @@ def nngp(setting: Setting) -> EVGP:
     A strategy of the name "experiments.kernels:nngp".
     """
     return EVGP(NNGP(mlp(b_std=1.0)), greedy=setting.search, noise=setting.noise)
+
+
+@dataclass(frozen=True)
+class EachPixel:
+    """EV-GP on pixels that are standardised one by one, as version 0.1 did with rows of pixels."""
+
+    setting: Setting
+
+    def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
+        """Pick k rows."""
+        scaled = replace(pool, x=Scaled.of(pool.x, "columns")(pool.x))
+        search, noise = self.setting.search, self.setting.noise
+        return EVGP(NTK(mlp()), greedy=search, noise=noise)(scaled, k, generator=generator)
+
+
+def each_pixel(setting: Setting) -> EachPixel:
+    """Return the strategy "experiments.kernels:each_pixel@common"."""
+    return EachPixel(setting)

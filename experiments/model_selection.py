@@ -96,7 +96,7 @@ class Trial:
             y,
             folds=self.folds,
             noise=pinned.CHOICE_NOISE,
-            standardise=False,
+            scale=None,
             seed=self.seed,
             **rule,
         )

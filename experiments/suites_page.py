@@ -169,9 +169,10 @@ def _forecast() -> str:
     )
     lines = [
         "## Will choosing pay here?\n",
-        "Could the pool alone say, before any label, how many labels choosing will save? A forecast",
-        f"would be shown if its rank correlation with the labels saved by `evgp` were {GOAL} at least.",
-        f"{verdict} Spearman's rank correlations over {found[0][2]} pools:\n",
+        "Could the pool alone say, before any label, how many labels choosing will save? A",
+        "forecast would be shown if its rank correlation with the labels saved by `evgp` were at",
+        f"least {GOAL}. {verdict}",
+        f"Spearman's rank correlations over {found[0][2]} pools:\n",
         "| what the pool says | rank correlation |",
         "| --- | --- |",
     ]

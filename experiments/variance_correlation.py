@@ -50,7 +50,7 @@ def subset(
     )
     ensemble = recipe(x, y, members=how["members"], seed=seed, steps=how["steps"])
     observed = metrics.variances(ensemble.predict(test))
-    predicted = audit(x, test, network, noise=pinned.NOISE, standardise=False)
+    predicted = audit(x, test, network, noise=pinned.NOISE, scale=None)
     inducing = inducing_points(data.x, min(how["inducing"], len(data.x)), "kmeans", seed=seed)
     sparse = sntkgp(NTK(network), x, torch.zeros(size), test, inducing, noise=pinned.NOISE).variance
     return [

@@ -4,10 +4,11 @@ import math
 from importlib import import_module
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from evgp import NNGP, NTK, mlp
+from evgp import NNGP, NTK, mlp, read_pool
 from evgp.architectures import candidates, choose, losses
 from evgp.architectures.cross_validation import split
 from evgp.errors import DataWarning, EvgpError, MemoryPlanError
@@ -38,7 +39,7 @@ def test_folds_are_networks_trained_on_some_and_tested_on_others(network, output
 
 
 def test_the_best_has_the_least_expected_loss_and_folds_are_shared() -> None:
-    made = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=30, seed=3, standardise=False)
+    made = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=30, seed=3, scale=None)
     orders = split(20, 30, 3)
     for one in made.ranked:
         total = losses(one.network, X, Y, orders, 6).total
@@ -53,7 +54,7 @@ def test_the_best_has_the_least_expected_loss_and_folds_are_shared() -> None:
     assert [one.score for one in made.ranked] == sorted(one.score for one in made.ranked)
     assert made.network == made.chosen.network
     nets = list(candidates(depths=(1, 2)).values())
-    again = choose(nets, X.numpy(), Y.numpy(), folds=30, seed=3, standardise=False)
+    again = choose(nets, X.numpy(), Y.numpy(), folds=30, seed=3, scale=None)
     assert again.network == made.network
 
 
@@ -68,11 +69,25 @@ def test_one_error_keeps_what_is_not_clearly_worse() -> None:
     assert len({one.lead <= one.doubt for one in plain.ranked}) == 2  # both cases are seen
 
 
+def test_a_scale_is_that_of_pools_and_labels_follow_for_arrays_and_frames() -> None:
+    nets, labels = {"a": mlp(1)}, 40 + 7 * Y
+    for scale in ("columns", "common", "auto"):
+        x = read_pool(X.numpy(), scale=scale).in_memory
+        wanted = choose(nets, x, (Y - Y.mean()) / Y.std(correction=0), folds=5, scale=None)
+        frame = pd.DataFrame(X.numpy(), columns=[f"c{i}" for i in range(X.shape[1])])
+        for points in (X, frame):
+            made = choose(nets, points, labels, folds=5, scale=scale)
+            assert made.chosen.score == pytest.approx(wanted.chosen.score, rel=1e-9)
+    with pytest.warns(DeprecationWarning, match="scale=None"):
+        old = choose(nets, X, Y, folds=5, standardise=False)
+    assert old.ranked == choose(nets, X, Y, folds=5, scale=None).ranked
+
+
 def test_classes_are_one_hot_around_their_mean() -> None:
     labels = (X[:, 0] > 0).long() * 5
-    made = choose({"a": mlp()}, X, labels, folds=5, standardise=False)
+    made = choose({"a": mlp()}, X, labels, folds=5, scale=None)
     hot = torch.stack([labels == 0, labels == 5], 1).double()
-    wanted = choose({"a": mlp()}, X, hot - hot.mean(0), folds=5, standardise=False)
+    wanted = choose({"a": mlp()}, X, hot - hot.mean(0), folds=5, scale=None)
     assert made.ranked[0].score == pytest.approx(wanted.ranked[0].score)
 
 
@@ -117,7 +132,7 @@ def test_units_of_points_and_labels_change_nothing() -> None:
     assert [one.name for one in ours.ranked] == [one.name for one in theirs.ranked]
     for one, other in zip(ours.ranked, theirs.ranked, strict=True):
         assert one.score == pytest.approx(other.score)
-    plain = choose(nets, x, 300 * y, folds=10, standardise=False)
+    plain = choose(nets, x, 300 * y, folds=10, scale=None)
     assert plain.ranked[0].score > 100 * ours.ranked[0].score
 
 
@@ -137,7 +152,7 @@ def test_the_standard_error_matches_new_data() -> None:
         totals = [losses(net, x, y[:, None], split(24, 60, seed), 7).total for net in nets.values()]
         leads.append(float((totals[0] - totals[1]).mean()))
         naive.append(float((totals[0] - totals[1]).std()) / 60**0.5)
-        made = choose(nets, x, y, folds=60, seed=seed, standardise=False)
+        made = choose(nets, x, y, folds=60, seed=seed, scale=None)
         doubts.append(made.ranked[1].doubt)
     real = float(np.std(leads, ddof=1))
     assert 0.5 < real / np.mean(doubts) < 2

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from evgp import NNGP, NTK, audit, mlp, pick
+from evgp import NNGP, NTK, audit, mlp, pick, read_pool
 from evgp.audits import confirm, fit
 from evgp.errors import DataWarning, EvgpError, EvgpWarning, MemoryPlanError
 from evgp.posterior import ntkgp, trained
@@ -17,7 +17,7 @@ TRAIN, TEST, POOL = X[:20], X[20:35], X[35:]
 
 
 def test_deviations_are_those_of_the_closed_forms() -> None:
-    made = audit(TRAIN, TEST, standardise=False, noise=1e-4)
+    made = audit(TRAIN, TEST, scale=None, noise=1e-4)
     ntk, nngp = NTK(mlp()), NNGP(mlp())
     zeros = np.zeros(20)
     ours = trained(ntk, nngp, TRAIN, zeros, TEST, noise=1e-4).variance.sqrt()
@@ -29,8 +29,19 @@ def test_deviations_are_those_of_the_closed_forms() -> None:
     assert made.at_risk(3).tolist() == np.argsort(-made.deviation)[:3].tolist()
 
 
+def test_a_scale_is_learnt_on_the_training_rows() -> None:
+    train, test = TRAIN * [1, 2, 3], TEST * [1, 2, 3]
+    for scale in ("columns", "common", "auto"):
+        data = read_pool(train, scale=scale)
+        wanted = audit(data.in_memory, data.tensor_like(test), scale=None)
+        np.testing.assert_allclose(audit(train, test, scale=scale).deviation, wanted.deviation)
+    with pytest.warns(DeprecationWarning, match="scale='columns'"):
+        old = audit(train, test, standardise=True)
+    assert np.array_equal(old.deviation, audit(train, test).deviation)
+
+
 def test_influence_is_what_leaving_a_row_out_does() -> None:
-    made = audit(TRAIN, TEST, standardise=False, noise=1e-3)
+    made = audit(TRAIN, TEST, scale=None, noise=1e-3)
     ntk = NTK(mlp())
     whole = float((made.ceiling**2).mean())
     for row in range(20):
@@ -42,7 +53,7 @@ def test_influence_is_what_leaving_a_row_out_does() -> None:
 
 def test_a_copy_is_redundant() -> None:
     x = np.concatenate([TRAIN, TRAIN[:1]])
-    made = audit(x, TEST, standardise=False, noise=1e-3)
+    made = audit(x, TEST, scale=None, noise=1e-3)
 
     def left(rows: np.ndarray) -> float:
         zeros = np.zeros(len(rows))
@@ -56,7 +67,7 @@ def test_a_copy_is_redundant() -> None:
 
 
 def test_a_pool_gives_what_would_help_and_random_sets() -> None:
-    made = audit(TRAIN, TEST, pool=POOL, k=4, standardise=False)
+    made = audit(TRAIN, TEST, pool=POOL, k=4, scale=None)
     wanted = pick(POOL, 4, x_test=TEST, x_labelled=TRAIN, scale=None)
     assert made.further.indices.tolist() == wanted.indices.tolist()
     assert made.random.shape == (20,) and (made.random > 0).all()
@@ -66,23 +77,23 @@ def test_a_pool_gives_what_would_help_and_random_sets() -> None:
 
 
 def test_further_labels_do_what_a_larger_training_set_does() -> None:
-    made = audit(TRAIN, TEST, pool=POOL, k=4, standardise=False, noise=1e-3)
+    made = audit(TRAIN, TEST, pool=POOL, k=4, scale=None, noise=1e-3)
     for count in range(1, 5):
         larger = np.concatenate([TRAIN, POOL[made.further.indices[:count]]])
-        refit = audit(larger, TEST, standardise=False, noise=1e-3)
+        refit = audit(larger, TEST, scale=None, noise=1e-3)
         assert made.after[count - 1] == pytest.approx(refit.variance, rel=1e-8)
     assert made.chance.shape == (20, 4) and len(np.unique(made.chance[:, -1])) > 10
     assert made.after[-1] < made.chance[:, -1].mean() < made.variance
 
 
 def test_random_sets_come_from_training_rows_and_pool_together() -> None:
-    made = audit(TRAIN, TEST, pool=POOL, standardise=False)
+    made = audit(TRAIN, TEST, pool=POOL, scale=None)
     rows = torch.randperm(45, generator=torch.Generator().manual_seed(0))[:20]
     drawn = np.concatenate([TRAIN, POOL])[rows]
-    assert made.random[0] == pytest.approx(audit(drawn, TEST, standardise=False).variance)
+    assert made.random[0] == pytest.approx(audit(drawn, TEST, scale=None).variance)
     # Training rows that are in the pool too count once.
     with warned(EvgpWarning):
-        both = audit(TRAIN, TEST, pool=np.concatenate([TRAIN, POOL]), standardise=False)
+        both = audit(TRAIN, TEST, pool=np.concatenate([TRAIN, POOL]), scale=None)
     assert both.random.tolist() == made.random.tolist()
 
 
@@ -142,7 +153,7 @@ def test_trained_networks_confirm_the_audit() -> None:
     x, test = torch.from_numpy(TRAIN[:10]), torch.from_numpy(TEST)
     recipe = Recipe(mlp(width=128), {"optimiser": "adam", "lr": 0.01, "steps": 150}, gentler=3)
     outputs = recipe(x, x[:, 0].sin(), members=40).predict(test)
-    made = confirm(audit(x, test, standardise=False), outputs)
+    made = confirm(audit(x, test, scale=None), outputs)
     assert made.pearson > 0.7 and 0.7 < made.ratio < 1.4, made
 
 
@@ -197,7 +208,7 @@ def test_a_column_that_varies_only_in_the_test_rows_is_a_warning(other) -> None:
     with warned(DataWarning):
         audit(*twice)
     # As they are, all columns count.
-    audit(with_column(TRAIN, 5.0), with_column(TEST, other), standardise=False)
+    audit(with_column(TRAIN, 5.0), with_column(TEST, other), scale=None)
 
 
 def test_training_rows_in_the_pool_are_counted() -> None:
@@ -221,7 +232,7 @@ def test_training_rows_in_the_pool_are_counted() -> None:
         {"x_train": np.ones((5, 3))},
         {"x_train": TRAIN + 1e17, "x_test": TEST + 1e17},
         {"x_test": TEST * 1e200},
-        {"x_test": TEST * 1e200, "standardise": False},
+        {"x_test": TEST * 1e200, "scale": None},
         {"x_train": TRAIN * 1e-200},
     ],
 )

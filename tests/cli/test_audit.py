@@ -47,7 +47,7 @@ def test_the_table_is_the_librarys_audit(run, files, tmp_path) -> None:
     ran = run("audit", *files[:2], *GIVEN, "-k", 4, "-o", out)
     assert ran.code == 0, ran.err
     x, test, _ = encoded(files)
-    found = evgp.audit(x, test, standardise=False)
+    found = evgp.audit(x, test, scale=None)
     rows = list(csv.DictReader(ran.out.splitlines(), delimiter="\t"))
     assert [row["id"] for row in rows] == [f"1-{row:02d}" for row in found.at_risk(4)]
     assert [float(row["standard_deviation"]) for row in rows] == found.deviation[
@@ -59,6 +59,12 @@ def test_the_table_is_the_librarys_audit(run, files, tmp_path) -> None:
     for row in written:
         assert float(row["in_label_unit"]) == pytest.approx(unit * float(row["standard_deviation"]))
     assert "observed" not in written[0]
+    common = run("audit", *files[:2], *GIVEN, "--scale", "common", "-o", out)
+    assert common.code == 0, common.err
+    data = evgp.read_pool(files[0], id="name", drop=("y", "group"), scale="common")
+    found_so = evgp.audit(data.in_memory, data.tensor_like(files[1]), scale=None)
+    written_so = list(csv.DictReader(out.read_text().splitlines()))
+    assert [float(row["ceiling"]) for row in written_so] == found_so.ceiling.tolist()
     assert f"{100 * found.share:.1f}".rstrip("0").rstrip(".") in ran.err
     assert f"{len(found.redundant())} of the 20 training rows" in ran.err
 
@@ -67,7 +73,7 @@ def test_a_pool_says_what_to_label_next(run, files) -> None:
     ran = run("audit", *files[:2], *GIVEN, "--pool", files[2], "-k", 3, "--json")
     assert ran.code == 0, ran.err
     x, test, pool = encoded(files)
-    found = evgp.audit(x, test, pool=pool, k=3, standardise=False)
+    found = evgp.audit(x, test, pool=pool, k=3, scale=None)
     made = json.loads(ran.out)
     assert made["further"]["rows"] == [f"2-{row:02d}" for row in found.further.indices]
     assert made["further"]["variance_left"] == pytest.approx(found.after.tolist())
@@ -89,7 +95,7 @@ def test_training_confirms_it(run, files, tmp_path) -> None:
     y[data.rows] = data.y[:, 0]
     how = {"optimiser": "adam", "lr": 0.01, "steps": 40}
     nets = evgp.training.Recipe(evgp.mlp(width=32), how)(x, y, members=6)
-    wanted = evgp.audits.confirm(evgp.audit(x, test, standardise=False), nets.predict(test))
+    wanted = evgp.audits.confirm(evgp.audit(x, test, scale=None), nets.predict(test))
     assert made["pearson"] == pytest.approx(wanted.pearson, abs=1e-6)
     assert made["variance_ratio"] == pytest.approx(wanted.ratio, rel=1e-5)
     assert made["training_loss"] == pytest.approx(float(nets.losses.mean()), rel=1e-4)
@@ -130,7 +136,7 @@ def test_the_classes_of_unbalanced_labels_are_those_that_networks_say(run, tmp_p
     ran = run("audit", *paths, "--label", "kind", *QUICK, "--json", "--report", page)
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)["trained"]
-    tables = _audit_io.read_tables((*paths, None), "kind", ReadOptions())
+    tables = _audit_io.read_tables((*paths, None), "kind", ReadOptions(scale="columns"))
     assert 0 < tables.means[0] < 0.25 and tables.means.sum() == pytest.approx(1)
     how = {"optimiser": "adam", "lr": 0.01, "steps": 40}
     nets = evgp.training.Recipe(evgp.mlp(width=32, outputs=2), how)(

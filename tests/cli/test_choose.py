@@ -39,6 +39,10 @@ def test_the_table_is_the_librarys_ranking(run, waves) -> None:
         assert float(line["score"]) == pytest.approx(one.score)
         assert float(line["fit"]) + float(line["spread"]) == pytest.approx(one.score)
     assert f"best: {made.chosen.name}" in ran.err
+    common = load_csv(waves, "y", drop=["kind"], test=0, scale="common")
+    best = choose(candidates(depths=(1, 2)), common.x, common.y, folds=10, scale=None).chosen
+    ran = run("choose", waves, *given, "--scale", "common", "--json", "-q")
+    assert json.loads(ran.out)["ranked"][0]["score"] == pytest.approx(best.score)
     document = json.loads(run("choose", waves, *given, "--json", "-q").out)
     assert document["chosen"] == made.chosen.name and len(document["ranked"]) == 8
 

@@ -16,8 +16,8 @@ FOLDER = Path(experiments.__file__).parent
 # Calls that take settings from defaults unless they are given.
 GIVEN = {
     "pick": {"greedy", "noise", "scale"},
-    "audit": {"noise", "standardise"},
-    "choose": {"noise", "standardise"},
+    "audit": {"noise", "scale"},
+    "choose": {"noise", "scale"},
     "ntkgp": {"noise"},
     "sntkgp": {"noise"},
 }

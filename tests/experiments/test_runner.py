@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import lzma
 import re
 import shutil
 from dataclasses import fields
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evgp.comparison.cells import Cell, Finished, Store, _lines
+from evgp.comparison.cells import Cell, Finished, Store, _read_lines
 from evgp.comparison.protocol import DatasetSource, Protocol
 from evgp.comparison.rows import read_records
 from evgp.comparison.run import cell_of, open_store
@@ -179,7 +180,7 @@ def test_every_cell_in_the_repository_belongs_to_a_study_and_is_found() -> None:
         for settings in study.scales.values()
         for cell in study.cells(settings)
     }
-    kept = [name for table in (RESULTS / "cells").iterdir() for name in _lines(table)]
+    kept = [name for table in (RESULTS / "cells").iterdir() for name in _read_lines(table, 0, 0)]
     assert len(kept) == 539 and set(kept) <= set(known)
     assert all(store.found(known[name]) is not None for name in kept)
     for work in {known[name].work for name in kept}:
@@ -204,7 +205,9 @@ COMPARED = sorted(folder.parent for folder in RESULTS.rglob("cells") if folder.p
 @pytest.mark.parametrize("folder", COMPARED, ids=lambda folder: str(folder.relative_to(RESULTS)))
 def test_every_cell_of_a_comparison_in_the_repository_is_found(folder) -> None:
     store = open_store(folder)
-    kept = [name for table in (folder / "cells").glob("*.jsonl") for name in _lines(table)]
+    kept = [
+        name for table in (folder / "cells").glob("*.jsonl*") for name in _read_lines(table, 0, 0)
+    ]
     kept += [path.name for path in (folder / "cells").glob("*.json")]
     found = [cell for cell, _ in store.every()]
     assert kept and sorted(store.path(cell).name for cell in found) == sorted(kept)
@@ -228,9 +231,18 @@ def test_cells_in_a_table_are_those_of_the_files(out) -> None:
     store.add(cells[0], [{"seed": 0, "mse": 9.0}], 1.0)  # a file goes before a line
     assert store.rows(cells[:1]) != before[:1]
     assert store.pack() == 1 and store.rows(cells[:1])[0]["mse"] == 9.0
-    table = next((out / "cells").glob("*.jsonl"))
-    table.write_text(table.read_text().replace("9.0", "8.0"))
+    table = next((out / "cells").glob("*.jsonl.xz"))
+    whole = table.read_bytes()
+    text = lzma.decompress(whole).decode()
+    table.write_bytes(lzma.compress(text.replace("9.0", "8.0").encode()))
     assert store.missing(cells) == cells[:1] and "changed" in store.damage(cells)[0].why
+    table.write_bytes(whole[:-20])
+    assert store.missing(cells) == cells and "cut off" in store.damage(cells)[0].why
+    plain = table.with_suffix("")  # as earlier versions packed them
+    table.unlink()
+    plain.write_text(text)
+    assert store.missing(cells) == [] and store.pack() == 0 and not plain.exists()
+    assert store.missing(cells) == [] and store.rows(cells[:1])[0]["mse"] == 9.0
 
 
 def test_first_versions_keep_their_names_and_later_ones_get_new_ones(monkeypatch) -> None:

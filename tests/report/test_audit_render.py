@@ -174,10 +174,10 @@ def test_networks_that_have_not_converged_are_reported(found) -> None:
 
 @pytest.mark.parametrize("unit", [None, 50.0])
 def test_every_audit_has_a_page(found, unit) -> None:
-    few = audit(TRAIN[:1], TEST[:1], standardise=False)
+    few = audit(TRAIN[:1], TEST[:1], scale=None)
     small = {"train": rows(TRAIN[:1], "a"), "test": rows(TEST[:1], "b"), "pool": None}
     with warned(EvgpWarning):
-        same = audit(np.repeat(TRAIN[:2], 3, 0), TRAIN[:2], pool=POOL[:3], k=2, standardise=False)
+        same = audit(np.repeat(TRAIN[:2], 3, 0), TRAIN[:2], pool=POOL[:3], k=2, scale=None)
     copies = {
         "train": rows(np.repeat(TRAIN[:2], 3, 0), "a"),
         "test": rows(TRAIN[:2], "b"),

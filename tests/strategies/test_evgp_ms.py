@@ -30,7 +30,7 @@ def test_it_obeys_the_laws() -> None:
 
 def test_picks_are_those_of_the_network_that_the_labels_choose() -> None:
     pool = labelled(12)
-    chosen = choose(NETS, X[:12], scaled(Y[:12]), folds=10, standardise=False)
+    chosen = choose(NETS, X[:12], scaled(Y[:12]), folds=10, scale=None)
     result = MS(pool, 4, generator=torch.Generator())
     assert result.settings["network"] == chosen.chosen.name
     scores = {one.name: one.score for one in chosen.ranked}
@@ -54,7 +54,7 @@ def test_one_error_goes_through_the_rounds() -> None:
     for end in (9, 15):
         choice = choose(
             NETS, X[:end], scaled(Y[:end]), folds=10, current=current, one_error=True,
-            standardise=False,
+            scale=None,
         )  # fmt: skip
         current = choice.chosen.name
     assert careful.choice(labelled(15), 6).chosen.name == current
@@ -109,7 +109,7 @@ def test_several_outputs_and_classes(y: torch.Tensor) -> None:
     known = rounds[-2].pool.labelled
     goals = y[known]
     goals = scaled_columns(goals) if goals.is_floating_point() else goals
-    expected = choose(NETS, X[known], goals, folds=10, standardise=False).chosen
+    expected = choose(NETS, X[known], goals, folds=10, scale=None).chosen
     assert rounds[-1].selection.settings["network"] == expected.name
 
 

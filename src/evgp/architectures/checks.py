@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evgp._checks import finite, flag, integer, noise_of, number, numbers, seed_of, shown
+from evgp._checks import finite, integer, noise_of, number, numbers, seed_of, shown
 from evgp._checks import points as checked_points
 from evgp._linalg import standardised
 from evgp._machine import available_memory
@@ -66,13 +66,11 @@ def check_folds(n: int, folds: int, kappa: float, noise: float, seed: int) -> No
 
 
 def checked_inputs(
-    x: Any, y: Array | Sequence[str], reading: ReadOptions, standardise: bool
+    x: Any, y: Array | Sequence[str], reading: ReadOptions
 ) -> tuple[Float[Tensor, " n *d"], Float[Tensor, "n o"]]:
     """Points, and targets: numbers, or centred one-hot classes."""
-    data = read_columns(x, reading, flag(standardise, "standardise"))
-    if data is not None:
-        x, standardise = data.in_memory, False
-    points = checked_points(x, "x")
+    data, scale = read_columns(x, reading), reading.scale
+    points = checked_points(x if data is None else data.in_memory, "x")
     codes = _classes(y)
     if codes is None:
         values = numbers(y, "y").double()
@@ -90,10 +88,11 @@ def checked_inputs(
         )
     if len(points) >= _MIN_LABELS and bool((targets == targets[0]).all()):
         raise PoolError("all labels are equal; label more points")
-    if not standardise or len(points) < _MIN_LABELS:
+    if scale is None or len(points) < _MIN_LABELS:
         return points, targets
-    scaled = from_array(points, ReadOptions(scale="columns"), "x").in_memory
-    return scaled, targets if codes is not None else standardised(targets)
+    if data is None:
+        points = from_array(points, ReadOptions(scale=scale), "x").in_memory
+    return points, targets if codes is not None else standardised(targets)
 
 
 def _classes(y: Array | Sequence[str]) -> Int[Tensor, " n"] | None:

@@ -21,6 +21,7 @@ from evgp._repr import html_card
 from evgp.architectures.checks import check_folds, checked_inputs, named_networks
 from evgp.architectures.cross_validation import Losses, losses, split
 from evgp.datasets import ReadOptions
+from evgp.datasets.scaling import scale_of
 from evgp.errors import BadArgument, PoolError, UnknownName
 from evgp.nets import Network
 
@@ -94,7 +95,8 @@ def choose(
     folds: int = 100,
     kappa: float = 0.3,
     noise: float = 1e-4,
-    standardise: bool = True,
+    scale: str | None = "columns",
+    standardise: bool | None = None,
     column: str | None = None,
     text: str | Sequence[str] = (),
     embed: object = None,
@@ -124,10 +126,13 @@ def choose(
         Share of the labels that each fold leaves out.
     noise : float
         Variance of a label, as a fraction of the mean prior variance.
-    standardise : bool
-        Whether to scale columns of `x` and numbers in `y` to mean 0 and standard deviation 1. Then
-        a score of 1 is that of predicting the mean (summed over several outputs). Embeddings are
-        scaled as in `evgp.pick`.
+    scale : str, optional
+        How columns of `x` are scaled, as in `evgp.pick`. The default is how networks are usually
+        trained: each column to mean 0 and standard deviation 1, embeddings as in `evgp.pick`.
+        Unless it is None, numbers in `y` are standardised too: then a score of 1 is that of
+        predicting the mean (summed over several outputs).
+    standardise : bool, optional
+        The former name: True is scale="columns", False is scale=None.
     column, text, embed
         The only column to use, columns of text, and what embeds them, as for `evgp.read_pool`.
     current : Network or str, optional
@@ -152,8 +157,9 @@ def choose(
     Choice(gelu-2; gelu-2 0.04487, gelu-1 0.08339, leaky_relu-1 0.08633, ...)
     """
     named = named_networks(networks)
-    reading = ReadOptions(column=column, text=text, embed=embed)
-    points, targets = checked_inputs(x, y, reading, standardise)
+    scale = scale_of(scale, standardise)
+    reading = ReadOptions(column=column, text=text, embed=embed, scale=scale)
+    points, targets = checked_inputs(x, y, reading)
     n = len(points)
     check_folds(n, folds, kappa, noise, seed)
     folds, noise, seed = int(folds), float(noise), int(seed)

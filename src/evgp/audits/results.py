@@ -166,7 +166,7 @@ def confirm(audit: Audit, outputs: Shaped[Array, "e m o"]) -> Confirmation:
     >>> from evgp import audit, mlp, train
     >>> x = np.random.default_rng(0).normal(size=(24, 2))
     >>> nets = train(mlp(width=64), x[:8], x[:8, 0], members=20, optimiser="adam", steps=200)
-    >>> confirm(audit(x[:8], x[8:], standardise=False), nets.predict(x[8:])).members
+    >>> confirm(audit(x[:8], x[8:], scale=None), nets.predict(x[8:])).members
     20
     """
     instance(audit, "audit", Audit, "what evgp.audit(...) returns")

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from evgp._checks import flag, integer, noise_of, points, seed_of, shown
+from evgp._checks import integer, noise_of, points, seed_of, shown
 from evgp._defaults import NOISE
 from evgp._executor import Progress
 from evgp._linalg import CONSTANT
@@ -22,6 +22,7 @@ from evgp._typing import Array
 from evgp.audits.fit import Fit, Further, blocks, check_room
 from evgp.audits.results import Audit
 from evgp.datasets import ReadOptions, from_array, read_columns
+from evgp.datasets.scaling import scale_of
 from evgp.errors import BadArgument, DataWarning, PoolError
 from evgp.kernels import NNGP, NTK
 from evgp.nets import Network, mlp
@@ -32,7 +33,7 @@ _LARGEST = 1e150  # larger values would overflow float64 when squared
 
 
 def scaled(
-    points: Float[Tensor, "n d"], others: dict[str, Float[Tensor, "m d"]]
+    points: Float[Tensor, "n d"], others: dict[str, Float[Tensor, "m d"]], scale: str
 ) -> tuple[Float[Tensor, "n e"], dict[str, Float[Tensor, "m e"]]]:
     """Training rows and others, scaled by the training rows, without columns constant in training.
 
@@ -42,9 +43,9 @@ def scaled(
     if len(points) < 2:
         raise PoolError(
             "expected at least two training rows to scale columns by, got 1; add rows, or scale "
-            "the columns yourself and pass standardise=False"
+            "the columns yourself and pass scale=None"
         )
-    data = from_array(points, ReadOptions(scale="columns"), "x_train")
+    data = from_array(points, ReadOptions(scale=scale), "x_train")
     assert data.code is not None
     kept = torch.zeros(points.shape[1], dtype=torch.bool)
     kept[torch.from_numpy(data.code.kept)] = True
@@ -117,7 +118,8 @@ def audit(
     pool: Any = None,
     k: int = 10,
     noise: float = NOISE,
-    standardise: bool = True,
+    scale: str | None = "columns",
+    standardise: bool | None = None,
     column: str | None = None,
     text: str | Sequence[str] = (),
     embed: object = None,
@@ -133,21 +135,24 @@ def audit(
     ----------
     x_train : array or tensor, shape (n, d), frame, or list of texts
         The labelled points; their labels are not needed.
-    x_test : array or tensor, shape (m, d)
+    x_test : array, tensor or frame, shape (m, d)
         Where predictions should be good.
     network : Network
         The architecture, an `evgp.mlp()`.
-    pool : array or tensor, shape (p, d), optional
+    pool : array, tensor or frame, shape (p, d), optional
         Unlabelled points. The k most helpful ones are picked and compared with k random ones; and
         the training set is compared with random sets of its size, drawn from both together.
     k : int
         Number of points to pick from the pool.
     noise : float
         Variance of a label, as a fraction of the mean prior variance.
-    standardise : bool
-        Whether to scale columns to mean 0 and standard deviation 1 over the training set. Columns
-        that are constant there are dropped, with a `DataWarning` if they vary elsewhere. Embeddings
-        are scaled as in `evgp.pick`.
+    scale : str, optional
+        How columns are scaled, as in `evgp.pick`, here by the training set. The default is how
+        networks are usually trained: each column to mean 0 and standard deviation 1, embeddings as
+        in `evgp.pick`. Columns that are constant in the training set are dropped, with a
+        `DataWarning` if they vary elsewhere.
+    standardise : bool, optional
+        The former name: True is scale="columns", False is scale=None.
     column, text, embed
         The only column to use, columns of text, and what embeds them, as for `evgp.read_pool`.
     seed : int
@@ -170,8 +175,9 @@ def audit(
             f"expected a network with exact kernels, such as evgp.mlp(), got {shown(network)}"
         )
     noise, seed, k = noise_of(noise), seed_of(seed), integer(k, "k", 1)
-    reading = ReadOptions(column=column, text=text, embed=embed)
-    train, others, copies = _parts(x_train, x_test, pool, reading, standardise=standardise)
+    scale = scale_of(scale, standardise)
+    reading = ReadOptions(column=column, text=text, embed=embed, scale=scale)
+    train, others, copies = _parts(x_train, x_test, pool, reading)
     test, unlabelled = others["test"], others.get("pool")
     further, sets = None, []
     with reporting(progress) as report:
@@ -210,17 +216,17 @@ def audit(
 
 
 def _parts(
-    x_train: Any, x_test: Any, pool: Any, reading: ReadOptions, *, standardise: bool
+    x_train: Any, x_test: Any, pool: Any, reading: ReadOptions
 ) -> tuple[Float[Tensor, "n d"], dict[str, Float[Tensor, "_ d"]], Bool[np.ndarray, " p"] | None]:
     """Training rows; test rows and pool on the same scale; which pool rows are training rows.
 
     Copies are found before scaling, which may round a row and its copy differently.
     """
-    data = read_columns(x_train, reading, flag(standardise, "standardise"), "x_train")
+    data, scale = read_columns(x_train, reading, "x_train"), reading.scale
     if data is not None:
         x_train, x_test = data.in_memory, data.tensor_like(x_test)
         pool = None if pool is None else data.tensor_like(pool, "pool")
-        standardise = False
+        scale = None
     train, test = (_points(part, name) for part, name in ((x_train, "x_train"), (x_test, "x_test")))
     unlabelled = None if pool is None else _points(pool, "pool")
     for name, part in (("x_test", test), ("pool", unlabelled)):
@@ -231,8 +237,8 @@ def _parts(
     check_room(len(train))
     others = {"test": test} if unlabelled is None else {"test": test, "pool": unlabelled}
     copies = None if unlabelled is None else known_rows(train, unlabelled)
-    if flag(standardise, "standardise"):
-        train, others = scaled(train, others)
+    if scale is not None:
+        train, others = scaled(train, others, scale)
     check_size(
         {"the training rows": train, **{f"the {name} rows": x for name, x in others.items()}}
     )

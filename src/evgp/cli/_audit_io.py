@@ -65,6 +65,7 @@ class AuditTables:
     pool: AuditPart | None
     data: Dataset
     inputs: tuple[str, ...]
+    scale: str | None
     y: Float[Tensor, "n o"]
     means: Float[Tensor, " o"]
     y_test: Float[Tensor, "m 1"] | Int[Tensor, " m"] | None
@@ -118,7 +119,9 @@ def read_tables(
     y_test, more = _test_labels(test.table, label, data)
     notes = [*(_of_training(note, table.source) for note in notes + more), *unseen_columns]
     y, means = _targets(data)
-    return AuditTables(train, test, pool, data, encoder.sources, y, means, y_test, notes)
+    return AuditTables(
+        train, test, pool, data, encoder.sources, training.scale, y, means, y_test, notes
+    )
 
 
 def _labelled(file: Path, label: str, how: ReadOptions, task: str | None) -> Dataset:

@@ -92,6 +92,7 @@ def audit(
     text: options.TextColumn = None,
     embed: options.EmbedderName = None,
     impute: options.Impute = False,
+    scale: options.ScaleName = "columns",
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,
     encoding: options.Encoding = None,
@@ -126,20 +127,19 @@ def audit(
 
     how = evgp.datasets.ReadOptions(
         id=id, column=column, drop=drop or (), impute=impute, text=text or (), embed=embed,
-        delimiter=delimiter, decimal=decimal, encoding=encoding,
+        delimiter=delimiter, decimal=decimal, encoding=encoding, scale=_scale(scale),
     )  # fmt: skip
     check_paths(output, report, files := (train_file, test_file, pool))
-    mlp = partial(evgp.mlp, depth, width, activation, w_std, b_std)
-    network = mlp()
+    network = (mlp := partial(evgp.mlp, depth, width, activation, w_std, b_std))()
     _check_rate(lr)
     tables = _audit_io.read_tables(files, label, how, task)
     note(tables.notes, quiet=quiet)
     trained = None
     settings = {"label": label, "task": tables.data.kind, "network": str(network), "noise": noise}
-    settings |= {"seed": seed, **_settings(how)}
+    settings |= {"seed": seed, **_settings(how), "scale": tables.scale or "none"}
     with progress(quiet) as bar:
         # The columns are encoded already.
-        again: Any = {"noise": noise, "standardise": False, "seed": seed, "progress": bar}
+        again: Any = {"noise": noise, "scale": None, "seed": seed, "progress": bar}
         prediction, notes = noted(lambda: _audited(tables, network, k=k, **again))
         if train:
             recipe = _recipe(mlp(outputs=tables.data.classes or 1), lr, steps)
@@ -177,6 +177,10 @@ def _write(
     if not quiet:
         tell(result.tables.how_labels_were_read(task))
         _tell(summary, [str(path) for path in (output, report) if path is not None])
+
+
+def _scale(name: str) -> str | None:
+    return None if name == "none" else name
 
 
 def _settings(how: "ReadOptions") -> dict[str, object]:

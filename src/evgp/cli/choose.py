@@ -74,6 +74,7 @@ def choose(
     decimal: options.Decimal = None,
     encoding: options.Encoding = None,
     impute: options.Impute = False,
+    scale: options.ScaleName = "columns",
     depths: Depths = "1,2,3,4",
     activations: ActivationNames = "relu,gelu,leaky_relu,erf",
     networks: Listed = None,
@@ -111,7 +112,7 @@ def choose(
         lambda: load_csv(
             data, label, task=task or "auto", test=0, seed=seed, id=id, drop=dropped,
             impute=impute, column=column, text=text or (), embed=embed, delimiter=delimiter,
-            decimal=decimal, encoding=encoding,
+            decimal=decimal, encoding=encoding, scale=None if scale == "none" else scale,
         )
     )  # fmt: skip
     note(notes, quiet=quiet)
@@ -125,9 +126,7 @@ def choose(
         tell(f"note: used {len(x):,} of {len(table.x):,} rows (--most)")
     with progress(quiet) as bar:
         # The table is scaled already, by all of its rows.
-        choice = run(
-            nets, x, y, folds=folds, kappa=kappa, standardise=False, seed=seed, progress=bar
-        )
+        choice = run(nets, x, y, folds=folds, kappa=kappa, scale=None, seed=seed, progress=bar)
     if plot is not None:
         _draw(choice, plot)
     _show(choice, json=json)

@@ -1,12 +1,13 @@
 """Cells of comparisons and studies: saved as they finish, and run in processes.
 
 A cell is a function and its settings. While a study runs, each finished cell is one JSON file, so
-an interrupted run can resume. `Store.pack` moves the files of a finished study into one table of
-JSON lines, each with the name of its file; if a cell is in both, the file counts.
+an interrupted run can resume. `Store.pack` moves the files of a finished study into one compressed
+table of JSON lines, each with the name of its file; if a cell is in both, the file counts.
 """
 
 import hashlib
 import json
+import lzma
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -20,9 +21,9 @@ from typing import Any, TypeAlias
 
 from evgp._machine import available_memory
 from evgp._processes import cores, in_processes, report_step
-from evgp._reading import read_text
+from evgp._reading import read_bytes, read_text, room
 from evgp.comparison.rows import Record, Records
-from evgp.datasets import atomic, check_document, signed, write_text
+from evgp.datasets import atomic, check_document, signed
 from evgp.errors import DamagedFile, DatasetError
 
 CELLS = "cells"
@@ -175,16 +176,20 @@ class Store:
             part.write_text(json.dumps(signed(document), allow_nan=False), encoding="utf-8")
 
     def pack(self) -> int:
-        """Move all cells from files into tables; return how many there were."""
+        """Move all cells from files into compressed tables; return how many files there were."""
+        folder = self.folder / CELLS
         files: dict[Path, list[Path]] = {}
-        for path in sorted((self.folder / CELLS).glob("*.json")):
+        for plain in folder.glob("*.jsonl"):  # of earlier versions
+            files[plain.with_suffix(".jsonl.xz")] = []
+        for path in sorted(folder.glob("*.json")):
             files.setdefault(self._table(path.name), []).append(path)
         for table, paths in files.items():
             lines = {**_lines(table), **{path.name: read_text(path).strip() for path in paths}}
             text = "".join(f"{json.dumps(name)}\t{lines[name]}\n" for name in sorted(lines))
-            write_text(table, text)
-            for path in paths:
-                path.unlink()
+            with atomic(table) as part:
+                part.write_bytes(lzma.compress(text.encode()))
+            for path in (*paths, table.with_suffix("")):
+                path.unlink(missing_ok=True)
         return sum(map(len, files.values()))
 
     def path(self, cell: Cell) -> Path:
@@ -199,14 +204,17 @@ class Store:
 
     def _names(self) -> list[str]:
         folder = self.folder / CELLS
-        packed = (name for table in folder.glob("*.jsonl") for name in _lines(table))
+        tables = {
+            folder / f"{path.name.split('.')[0]}.jsonl.xz" for path in folder.glob("*.jsonl*")
+        }
+        packed = (name for table in tables for name in _lines(table))
         return sorted({*packed, *(path.name for path in folder.glob("*.json"))})
 
     def _file(self, name: str) -> Path:
         return self.folder / CELLS / name
 
     def _table(self, name: str) -> Path:
-        return self._file(f"{name.split('-', maxsplit=1)[0]}.jsonl")
+        return self._file(f"{name.split('-', maxsplit=1)[0]}.jsonl.xz")
 
     def _load(self, name: str) -> tuple[Cell, Finished] | None:
         """The cell with this name, or None; raises `DamagedFile` if its file is damaged."""
@@ -274,17 +282,32 @@ def _problem(cell: Cell, finished: Finished, document: Mapping[str, Any]) -> str
 
 
 def _lines(table: Path) -> Mapping[str, str]:
-    """The documents of a table, by the names of their files."""
-    if not table.exists():
-        return {}
-    about = table.stat()
-    return _read_lines(table, about.st_size, about.st_mtime_ns)
+    """The documents of a table, by the names of their files; tables were not always compressed."""
+    lines: dict[str, str] = {}
+    for path in (table.with_suffix(""), table):
+        if path.exists():
+            about = path.stat()
+            lines |= _read_lines(path, about.st_size, about.st_mtime_ns)
+    return lines
 
 
 @lru_cache(64)
 def _read_lines(table: Path, size: int, changed: int) -> Mapping[str, str]:
-    parts = (line.partition("\t") for line in read_text(table).splitlines())
+    text = _decompressed(table) if table.suffix == ".xz" else read_text(table)
+    parts = (line.partition("\t") for line in text.splitlines())
     return {name.strip('"'): document for name, _, document in parts}
+
+
+def _decompressed(path: Path) -> str:
+    """The text of a compressed file, if it is whole and fits in memory."""
+    whole = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+    try:
+        text = whole.decompress(read_bytes(path), max_length=room()).decode()
+    except (lzma.LZMAError, UnicodeDecodeError) as error:
+        raise DamagedFile(str(path), f"it cannot be decompressed ({error})") from error
+    if not whole.eof:
+        raise DamagedFile(str(path), "it is cut off, or larger than memory")
+    return text
 
 
 def finite(rows: Iterable[Record]) -> list[Record]:

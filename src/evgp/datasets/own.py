@@ -55,6 +55,7 @@ def load_csv(
     max_categories: int = MAX_CATEGORIES,
     text: str | Sequence[str] = (),
     embed: object = None,
+    scale: str | None = "columns",
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
@@ -63,8 +64,8 @@ def load_csv(
 
     `test` is a share of the rows, or their number, which may be 0. Columns are scaled and words
     encoded as the pool has them; the test part follows. Vectors, which `text` and `embed` may make,
-    are scaled as in `evgp.pick`, other columns each by itself. The other options are those of
-    `evgp.read_pool`. Labels that are words, or whole numbers of
+    are scaled as in `evgp.pick`, other columns each by itself, unless `scale` says otherwise. The
+    other options are those of `evgp.read_pool`. Labels that are words, or whole numbers of
     which there are at most 20 with five rows each, are classes; other numbers are targets, with
     mean 0 and standard deviation 1 over the pool. `task` overrides this; `about` records the
     choice.
@@ -81,7 +82,7 @@ def load_csv(
     word(label, "label", error=DatasetError)
     options = ReadOptions(
         id=id, column=column, drop=drop, impute=impute, max_categories=max_categories, text=text,
-        embed=embed, delimiter=delimiter, decimal=decimal, encoding=encoding,
+        embed=embed, delimiter=delimiter, decimal=decimal, encoding=encoding, scale=scale,
     )  # fmt: skip
     table, notes = _table(Path(path), options)
     if id is not None:
@@ -210,7 +211,6 @@ def _features(
     table: Table,
     rows: Int[np.ndarray, " n"],
     rows_test: Int[np.ndarray, " m"],
-    *,
     out: Sequence[str],
     options: ReadOptions,
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"], RawParts]:

@@ -170,19 +170,16 @@ def read_with(
 
 
 def read_for_network(pool: Any, options: ReadOptions, name: str = "x") -> PoolData:
-    """Read inputs of networks: each column scaled by itself, but vectors as in `evgp.pick`."""
-    data = read_with(pool, replace(options, scale="columns"), name=name)
-    return data.again(replace(data.options, scale="auto")) if data.has_vectors else data
+    """Read inputs of networks; with scale="columns", vectors are scaled as in `evgp.pick`."""
+    data = read_with(pool, options, name=name)
+    again = options.scale == "columns" and data.has_vectors
+    return data.again(replace(data.options, scale="auto")) if again else data
 
 
-def read_columns(
-    x: Any, options: ReadOptions, scaled: bool = True, name: str = "x"
-) -> PoolData | None:
+def read_columns(x: Any, options: ReadOptions, name: str = "x") -> PoolData | None:
     """Read a table, a list of texts or images to embed for a network; None for other arrays."""
     if not (is_table(x) or are_texts(x) or options.of_columns() or options.embed is not None):
         return None
-    if not scaled:
-        return read_with(x, replace(options, scale=None), name=name)
     return read_for_network(x, options, name)
 
 

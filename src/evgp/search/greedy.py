@@ -98,15 +98,18 @@ def contenders(
     Running sums may be rounded (float32 storage), so ceilings only decide which rows to compute:
     they are computed exactly, a few at a time, until no other row can reach the best. A gain ties
     with the best if it is within 1e-7 of it, or within rounding; the lowest row of these wins, so
-    that storage, threads and chunks make no difference.
+    that storage, threads and chunks make no difference. Gains within rounding of zero count as
+    zero: where nothing is left to gain, the rows need not be computed one by one.
     """
     if not bool(allowed.any()):
         return {}
     lost = rounding(criterion, posterior)
-    ceilings = criterion.ceilings(posterior) + lost
-    ceilings = torch.where(allowed, ceilings if per is None else ceilings / per, -inf)
-    settled: dict[int, float] = {}
-    look, best, floor = 1, -inf, -inf
+    ceilings = criterion.ceilings(posterior)
+    useless = allowed & (ceilings <= lost) if lost > 0 else torch.zeros_like(allowed)
+    settled = {int(row): 0.0 for row in useless.nonzero()[:1]}
+    ceilings = ceilings + lost if per is None else (ceilings + lost) / per
+    ceilings = torch.where(allowed & ~useless, ceilings, -inf)
+    look, floor = 1, -inf
     while True:
         rows = torch.topk(ceilings, min(look, len(ceilings))).indices
         rows = rows[(ceilings[rows] >= floor) & (ceilings[rows] > -inf)]
@@ -114,10 +117,10 @@ def contenders(
             break
         rows = rows.sort().values
         gains = criterion.gains(posterior, rows)
+        gains = torch.where(gains.abs() > lost, gains, 0.0)
         gains = gains if per is None else gains / per[rows]
         settled.update(zip(rows.tolist(), gains.tolist(), strict=True))
-        best = max(settled.values())
-        floor = tie_of(best)
+        floor = tie_of(max(settled.values()))
         ceilings[rows] = -inf
         look = min(2 * look, 512)
     return {

@@ -110,7 +110,7 @@ class EVGPMS:
             self.networks,
             x,
             standardised(y) if y.is_floating_point() else y,
-            standardise=False,
+            scale=None,
             folds=self.folds,
             kappa=self.kappa,
             current=current,

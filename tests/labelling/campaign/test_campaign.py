@@ -71,7 +71,7 @@ def test_labels_choose_the_network(mails, tmp_path) -> None:
     assert made.state.rounds[0].network == "given"
     rows, y = made.targets()
     x = np.array(made.x())[rows]
-    wanted = evgp.choose(evgp.architectures.candidates(), x, y, standardise=False)
+    wanted = evgp.choose(evgp.architectures.candidates(), x, y, scale=None)
     assert made.state.rounds[1].network == wanted.chosen.name
 
 
@@ -274,7 +274,7 @@ def test_hints_and_networks_see_images_on_the_scale_of_the_picks(tmp_path) -> No
     scaled = (flat - flat.mean(0)) / flat.var(0, correction=0).mean().sqrt()
     assert torch.allclose(made.points(range(40)), scaled)
     rows, y = made.targets()
-    chosen = choose(candidates(), scaled[rows], y, standardise=False, seed=0).network
+    chosen = choose(candidates(), scaled[rows], y, scale=None, seed=0).network
     assert made.network()[1] == chosen
     folds, goals = split(24, 50, 0), y[:, None]
     wanted = losses(chosen, scaled[rows], goals, folds, 5).fit.mean() / goals.square().mean()

@@ -353,9 +353,7 @@ class Campaign:
         rows, y = self.targets()
         if not settings["choose_network"] or len(rows) < _MIN_LABELS:
             return "given", configured
-        choice = choose(
-            candidates(), self.points(rows), y, standardise=False, seed=settings["seed"]
-        )
+        choice = choose(candidates(), self.points(rows), y, scale=None, seed=settings["seed"])
         return choice.chosen.name, choice.network
 
     def targets(self) -> tuple[list[int], torch.Tensor]:
