@@ -271,3 +271,8 @@ def test_another_kind_of_column_is_refused() -> None:
         made.transform(table("test.csv", size=[1], kind=[[1]]))
     with refused(DatasetError):
         made.transform(table("pool.csv", size=[None], kind=["a"]))
+
+
+def test_a_column_without_a_name_is_a_plain_one() -> None:
+    encoder = Encoder.fit(Table(pa.table({"": [1, 3, 3, 1], "a": [1, 2, 3, 4]}), "pool.parquet"))
+    assert encoder.names == ("", "a")

@@ -838,7 +838,7 @@ class TableLayout:
             column: Column | None
             if name in self.numeric:
                 places = self.numeric[name]
-                is_list, part = name in kinds, numbers[places]
+                is_list, part = name in dict(self.lengths), numbers[places]
                 column = self._vector(name, part, kinds[name]) if is_list else part[0]
                 constant += [
                     self.members[at] for at in range(places.start, places.stop) if not numbers[at]
