@@ -23,12 +23,13 @@ _LOSSES = 10
 
 def page() -> str:
     """The whole page."""
-    rows = {suite: _cold(recorded_rows(RESULTS / suite)) for suite in SUITES}
-    rows = {suite: own for suite, own in rows.items() if own}
+    recorded = {suite: recorded_rows(RESULTS / suite) for suite in SUITES}
+    rows = {suite: _cold(own) for suite, own in recorded.items() if own}
     every = judge([row for own in rows.values() for row in own])
     parts = [_head(every, list(rows)), _losses(every), _savings(every)]
     parts += [_suite(suite, judge(own)) for suite, own in rows.items()]
-    parts += [_rounds(), _forecast(), _pools(), _run()]
+    parts += [_rounds([row for own in recorded.values() for row in own]), _forecast()]
+    parts += [_pools(), _run()]
     return "\n".join(parts)
 
 
@@ -139,11 +140,8 @@ def _suite(suite: str, made: Judgement) -> str:
     return "\n".join([*lines, ""])
 
 
-def _rounds() -> str:
-    rows = [
-        row for suite in SUITES for row in recorded_rows(RESULTS / suite)
-        if row.batch and row.learner == "network"
-    ]  # fmt: skip
+def _rounds(recorded: Sequence[Row]) -> str:
+    rows = [row for row in recorded if row.batch and row.learner == "network"]
     if not rows:
         return ""
     made = judge(rows)
