@@ -44,6 +44,14 @@ NOT_RUN = {
     "evgp pick photos/ -k 100 --embed torchvision:resnet18@resnet18.pth -o picks.csv "
     "--report report.html": "weights from elsewhere; tests/embedders has others",
     "evgp pick pool.csv -k 100 --kernel my_package.kernels:Gauss": "the same",
+    "evgp compare --suite tables --plan --out runs/tables": "pools that are made elsewhere",
+    "evgp compare --suite tables --out runs/tables": "the same, and hours",
+    "evgp pick messages.csv -k 20 --text body --report report.html": "examples",
+    "evgp pick photos/ -k 12 --embed timm:resnet50@weights.pt --copy-to picked/": "examples",
+    "evgp pick readings.csv -k 24 --impute -o inspect.xlsx": "examples",
+    "evgp pick vectors.parquet -k 20 --id key --column embedding": "examples",
+    "evgp look answers.csv": "examples",
+    "evgp pick answers.csv -k 15 --text comment -o call-back.csv": "examples",
 }
 # What talks to Label Studio, or to a shell; tests/labelling/label_studio has the former run.
 ELSEWHERE = {

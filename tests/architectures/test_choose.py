@@ -78,7 +78,7 @@ def test_a_scale_is_that_of_pools_and_labels_follow_for_arrays_and_frames() -> N
         for points in (X, frame):
             made = choose(nets, points, labels, folds=5, scale=scale)
             assert made.chosen.score == pytest.approx(wanted.chosen.score, rel=1e-9)
-    with pytest.warns(DeprecationWarning, match="scale=None"):
+    with warned(DeprecationWarning):
         old = choose(nets, X, Y, folds=5, standardise=False)
     assert old.ranked == choose(nets, X, Y, folds=5, scale=None).ranked
 

@@ -35,7 +35,7 @@ def test_a_scale_is_learnt_on_the_training_rows() -> None:
         data = read_pool(train, scale=scale)
         wanted = audit(data.in_memory, data.tensor_like(test), scale=None)
         np.testing.assert_allclose(audit(train, test, scale=scale).deviation, wanted.deviation)
-    with pytest.warns(DeprecationWarning, match="scale='columns'"):
+    with warned(DeprecationWarning):
         old = audit(train, test, standardise=True)
     assert np.array_equal(old.deviation, audit(train, test).deviation)
 
