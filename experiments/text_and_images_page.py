@@ -9,7 +9,7 @@ number of labels; their intervals are percentiles of 2,000 bootstrap samples of 
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -160,6 +160,15 @@ def _times() -> str:
     return f"{times['machine']}\n\n{table(head, rows)}"
 
 
+def _counted(splits: Collection[int]) -> str:
+    """The number of splits of all datasets, or the largest.
+
+    >>> _counted([20, 20]), _counted([20, 4])
+    ('20', 'Up to 20')
+    """
+    return f"{max(splits)}" if len(set(splits)) == 1 else f"Up to {max(splits)}"
+
+
 def page() -> str:
     """Return the page."""
     there = {row.dataset for row in _rows()}
@@ -183,7 +192,7 @@ def page() -> str:
 [tfidf](text.md) and of the language model all-MiniLM-L6-v2, and {IMAGES:,} images each of SVHN and
 CIFAR-100 (a fixed random sample, 32 x 32 pixels enlarged to 224 x 224) as vectors of
 EfficientNet-Lite0 with ImageNet weights. No labels at the start, one batch, then a linear probe
-(logistic regression) on the labelled vectors. Up to {max(splits.values())} random splits, the same
+(logistic regression) on the labelled vectors. {_counted(splits.values())} random splits, the same
 for all strategies, which see the pool as `evgp.pick` scales it.{short} Intervals are 95 %, over
 splits, which share rows, so that they are somewhat too narrow. tfidf learns its
 words from all mails, without labels.
