@@ -54,14 +54,13 @@ random's.**
 Labels needed are read off the mean learning curves of each pool, over the scores that both
 strategies reach. Intervals are 95 %, by bootstrap over pools and seeds; tests are Wilcoxon's over
 pools, with Holm's correction. A test needs six pools, so smaller suites are not tested on their
-own. The pages of the suites ({_links(suites)})
+own. The pages of the suites in the repository ({_links(suites)})
 have the curves of every pool, every pair of strategies, and tables that can be sorted.
 """
 
 
 def _links(suites: Sequence[str]) -> str:
-    place = "../experiments/results/suites"
-    return ", ".join(f"[{suite}]({place}/{suite}/page.html)" for suite in suites)
+    return ", ".join(f"`experiments/results/suites/{suite}/page.html`" for suite in suites)
 
 
 def _share(saved: Savings) -> str:
@@ -73,7 +72,9 @@ def _losses(every: Judgement) -> str:
         "## Losses first\n",
         "Where `evgp`, the default, is below each rival: places (a pool and a number of labels) at",
         "the level of 5 %, how many remain with Holm's correction, and of how many; then the pools",
-        "on which its mean score is clearly worse, not clearly different, and clearly better.\n",
+        "on which its mean score is clearly worse, not clearly different, and clearly better.",
+        "Errors are compared in log-percent, 100 times the logarithm of the ratio of two RMSEs:",
+        "+10 is 9.5 % less RMSE, -12 is 12.7 % more.\n",
         "| rival | places below | with Holm | of | pools lost | tied | won |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]

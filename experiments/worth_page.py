@@ -480,6 +480,8 @@ Each has {min(splits.values())} random splits into a pool of up to 1,000 rows an
 are no labels at the start, and all picks are made at once. Four learners are fitted to the same
 labels (nearest neighbour, linear, ridge regression with the NTK, extra trees); the page shows the
 mean over the four, in **points of accuracy** or **percent of the RMSE**. Positive is better.
+Percent are 100 times the logarithm of the ratio of two RMSEs, so that a gain and an equal loss
+cancel: +10 is 9.5 % less RMSE, -12 is 12.7 % more.
 Intervals are 95 %: over splits for one dataset, over datasets for their mean.
 
 Every strategy sees the pool as `evgp.pick` scales it, unless its name says otherwise. The rule

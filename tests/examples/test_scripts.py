@@ -51,12 +51,6 @@ def test_scripts_are_short_and_on_the_page() -> None:
     assert max(path.stat().st_size for path in (FOLDER / "output").iterdir()) < 150_000
 
 
-def test_figures_that_are_quoted_are_those_of_the_script() -> None:
-    kept = (FOLDER / "output" / "typiclust.txt").read_text(encoding="utf-8")
-    quoted = (FOLDER.parent / "docs" / "faq.md").read_text(encoding="utf-8")
-    assert f"```text\n{kept}```" in quoted
-
-
 def test_the_first_one_is_a_notebook(tmp_path) -> None:
     made = jupytext.read(FOLDER / "start.py")
     kinds = [cell.cell_type for cell in made.cells]

@@ -216,9 +216,9 @@ def test_every_cell_of_a_comparison_in_the_repository_is_found(folder) -> None:
     assert all(store.path(as_asked_today(cell)) == store.path(cell) for cell in found)
 
 
-def test_comparisons_of_four_kinds_are_in_the_repository() -> None:
+def test_comparisons_of_three_kinds_are_in_the_repository() -> None:
     names = {folder.relative_to(RESULTS).parts[0] for folder in COMPARED}
-    assert names == {"mnist", "regression", "text-and-images", "worth"}
+    assert names == {"mnist", "regression", "worth"}
 
 
 def test_cells_in_a_table_are_those_of_the_files(out) -> None:

@@ -3,10 +3,14 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from evgp.comparison.run import finished_rows, open_store
+from evgp.comparison.statistics import averaged
 from experiments import suites_page
 from experiments.forecast import GOAL, correlations
+from experiments.worth import RESULTS
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,3 +38,16 @@ def test_no_forecast_is_shown_below_the_goal() -> None:
     best = max(abs(value) for _, value, _ in correlations())
     said = suites_page.PAGE.read_text(encoding="utf-8")
     assert ("left out" in said) == (best < GOAL)
+
+
+def test_the_readme_says_how_digits_fare() -> None:
+    """The mean over learners and splits, as in the study of what picks are worth."""
+    rows = averaged(finished_rows(open_store(RESULTS / "digits")))
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    for name, words in (("evgp", "EV-GP"), ("evgp-cells", "its cells"), ("typiclust", "TypiClust"),
+                        ("random", "random")):  # fmt: skip
+        means = [
+            np.mean([row.accuracy for row in rows if (row.strategy, row.labels) == (name, count)])
+            for count in (20, 40)
+        ]
+        assert f"{words} {means[0]:.2f} and {means[1]:.2f}" in readme, name

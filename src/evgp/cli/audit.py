@@ -164,6 +164,7 @@ def _write(
     """Write the files, print the rows with the most disagreement, then notes and sentences."""
     from evgp.cli._output import noted
     from evgp.cli._picked import write_both
+    from evgp.datasets.scaling import described
     from evgp.report import render_audit
 
     summary = result.summary(network=network)
@@ -176,6 +177,7 @@ def _write(
     note([*notes, *more], quiet=quiet)
     if not quiet:
         tell(result.tables.how_labels_were_read(task))
+        tell(f"Scale: {described(result.tables.scale)}.")
         _tell(summary, [str(path) for path in (output, report) if path is not None])
 
 

@@ -104,6 +104,7 @@ def choose(
     from evgp.architectures import choose as run
     from evgp.cli._output import left_out, noted
     from evgp.datasets import check_writable, load_csv
+    from evgp.datasets.scaling import described
 
     if plot is not None:
         check_writable(plot, (".png", ".svg", ".pdf"))
@@ -132,6 +133,7 @@ def choose(
     _show(choice, json=json)
     if not quiet:
         tell(f"labels were read as {table.about}; change that with --task")
+        tell(f"Scale: {described(table.scale)}.")
         tell(_sentence(choice))
 
 

@@ -229,11 +229,13 @@ def _publish(out: Path, protocol: "Protocol", begun: float, *, json: bool, quiet
     """Write the page, print its table, and say where it is."""
     from evgp import __version__
     from evgp.comparison import PAGE, publish
+    from evgp.datasets.scaling import described
 
     with _without_quotes():
         made = publish(out, command=called(), version=__version__, settings=_settings(protocol))
     _show(made, json=json, quiet=quiet)
     if not quiet:
+        tell(f"Scale: {described(protocol.scale)}.")
         tell(f"wrote {out / 'rows.csv'}, plots and {out / PAGE} in {perf_counter() - begun:,.0f} s")
 
 

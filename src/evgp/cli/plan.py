@@ -22,6 +22,7 @@ def plan(options: PickOptions) -> None:
       evgp plan pool.npy -k 1000 --thin 5000 --json
     """
     from evgp.cli._picked import check_paths, read_request
+    from evgp.datasets.scaling import described
     from evgp.selection.plan import planned
 
     check_paths(options.output, options.report, (options.pool, options.labelled, options.test))
@@ -40,6 +41,7 @@ def plan(options: PickOptions) -> None:
     note(notes, quiet=options.quiet)
     if not options.quiet:
         tell(in_flags(str(plan)))
+        tell(f"Scale: {described(request.pool.scale)}.")
 
 
 def _readable(name: str, value: object) -> str:

@@ -383,5 +383,5 @@ def _cliques(
 
 
 def unit(kind: str) -> str:
-    """The unit of scores: points of accuracy, or percent of the RMSE."""
-    return "points" if kind == "classification" else "% of RMSE"
+    """The unit of scores: points of accuracy, or percent of the RMSE on a logarithmic scale."""
+    return "points" if kind == "classification" else "log-% of RMSE"

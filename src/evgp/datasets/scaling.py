@@ -62,6 +62,7 @@ def described(scale: str | None) -> str:
         "equal length",
         "common": "one scale for all columns",
         "unit": "one scale for all columns, then rows of equal length",
+        "auto": "chosen by the columns of each pool when it is read",
     }.get(scale or "", "none")
 
 

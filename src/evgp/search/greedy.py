@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
+from evgp._checks import can
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.pool import Selection
@@ -98,14 +99,15 @@ def contenders(
     Running sums may be rounded (float32 storage), so ceilings only decide which rows to compute:
     they are computed exactly, a few at a time, until no other row can reach the best. A gain ties
     with the best if it is within 1e-7 of it, or within rounding; the lowest row of these wins, so
-    that storage, threads and chunks make no difference. Gains within rounding of zero count as
-    zero: where nothing is left to gain, the rows need not be computed one by one.
+    that storage, threads and chunks make no difference. Gains in mean variance, which are never
+    negative, count as zero within rounding: where nothing is left, not every row is computed.
     """
     if not bool(allowed.any()):
         return {}
     lost = rounding(criterion, posterior)
     ceilings = criterion.ceilings(posterior)
-    useless = allowed & (ceilings <= lost) if lost > 0 else torch.zeros_like(allowed)
+    small = lost if can(criterion, "by_features") else 0.0
+    useless = allowed & (ceilings <= small) if small > 0 else torch.zeros_like(allowed)
     settled = {int(row): 0.0 for row in useless.nonzero()[:1]}
     ceilings = ceilings + lost if per is None else (ceilings + lost) / per
     ceilings = torch.where(allowed & ~useless, ceilings, -inf)
@@ -117,7 +119,7 @@ def contenders(
             break
         rows = rows.sort().values
         gains = criterion.gains(posterior, rows)
-        gains = torch.where(gains.abs() > lost, gains, 0.0)
+        gains = torch.where(gains.abs() > small, gains, 0.0) if small > 0 else gains
         gains = gains if per is None else gains / per[rows]
         settled.update(zip(rows.tolist(), gains.tolist(), strict=True))
         floor = tie_of(max(settled.values()))
