@@ -76,7 +76,7 @@ class ExpectedVariance:
     degree: ClassVar[int] = 1
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
-        """Of these candidates, in float64."""
+        """Return the gains of these candidates, in float64."""
         return posterior.fall(rows) / (posterior.variance() + posterior.noise())[rows]
 
     def ceilings(self, posterior: Posterior) -> Float[Tensor, " c"]:
@@ -111,7 +111,7 @@ class CellMeans:
     degree: ClassVar[int] = 1
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
-        """Of these candidates, in float64."""
+        """Return the gains of these candidates, in float64."""
         return ExpectedVariance().gains(posterior, rows)
 
     def ceilings(self, posterior: Posterior) -> Float[Tensor, " c"]:
@@ -138,7 +138,7 @@ class Linearised:
     degree: ClassVar[int] = 1
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
-        """Of these candidates, in float64."""
+        """Return the gains of these candidates, in float64."""
         return posterior.fall(rows) / posterior.noise()[rows]
 
     def ceilings(self, posterior: Posterior) -> Float[Tensor, " c"]:
@@ -181,7 +181,7 @@ class Percentile:
         keep(self, r=number(self.r, "a percentile", 0, 100))
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
-        """Of these candidates, in float64."""
+        """Return the gains of these candidates, in float64."""
         before, weights = posterior.test_variance(), posterior.weights()
         scale = posterior.variance() + posterior.noise()
         now = percentile(before[None], weights, self.r)
@@ -228,7 +228,7 @@ class MutualInformation:
     test_points: ClassVar[int] = 1000  # it factorises their covariance; the paper thins to as many
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
-        """Of these candidates, in float64."""
+        """Return the gains of these candidates, in float64."""
         return self.ceilings(posterior)[rows]
 
     def ceilings(self, posterior: Posterior) -> Float[Tensor, " c"]:
