@@ -50,7 +50,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     wanted = {
         f"evgp/{path.relative_to(package).as_posix()}"
         for path in package.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".md"
     }
     assert {name for name in names if name.startswith("evgp/")} == wanted
     assert {"evgp/py.typed", "evgp/labelling/web/label.js", "evgp/report/page.html"} <= names

@@ -1,8 +1,11 @@
 """The front door: what comes in, what comes out, and what is promised."""
 
+import gc
+import pickle
 from importlib import import_module
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -433,3 +436,30 @@ def test_exchange_saves_one_percent_on_any_half(name, seed, half) -> None:
     x = standard(half(name, seed))  # constant columns stay, as zeros
     made, exact = (pick(x, 100, greedy=greedy, scale=None) for greedy in ("exchange", "exact"))
     assert made.variance_left[-1] <= 0.99 * exact.variance_left[-1]
+
+
+def test_a_selection_shows_the_columns_of_the_pool_it_was_picked_from(tmp_path) -> None:
+    frame = pd.DataFrame({"age": np.arange(20.0) ** 1.5, "kind": list("abcd") * 5})
+    picks = evgp.pick(frame, 4)
+    assert picks.pool is frame
+    assert picks.to_frame()["kind"].tolist() == frame["kind"].iloc[picks].tolist()
+    assert picks[:2].to_frame()["age"].tolist() == frame["age"].iloc[picks[:2]].tolist()
+    picks.report(tmp_path / "report.html")
+    assert "kind" in (tmp_path / "report.html").read_text()
+    frame.to_csv(tmp_path / "pool.csv", index=False)
+    again = evgp.pick(tmp_path / "pool.csv", 4)
+    assert again.to_frame()["kind"].tolist() == picks.to_frame()["kind"].tolist()
+    assert list(evgp.pick(frame[["age"]].to_numpy(), 2).to_frame()) == [
+        "rank", "row", "gain", "variance_left",
+    ]  # fmt: skip
+
+
+def test_a_selection_does_not_keep_its_pool() -> None:
+    frame = pd.DataFrame({"age": np.arange(20.0) ** 1.5})
+    picks = evgp.pick(frame, 2)
+    assert pickle.loads(pickle.dumps(picks)) == picks
+    del frame
+    gc.collect()
+    assert picks.pool is None and "age" not in picks.to_frame()
+    with refused(PoolError):
+        picks.report("report.html")

@@ -198,3 +198,15 @@ def test_picks_of_features_that_were_chosen_for_speed_say_so(monkeypatch) -> Non
         picks = evgp.pick(x, 5)
     assert picks.settings["kernel_features"] == "nystrom-512"
     np.testing.assert_array_equal(picks.indices, evgp.pick(x, 5, features="nystrom-512").indices)
+
+
+def test_only_candidates_count_for_the_matrix() -> None:
+    x = np.random.default_rng(0).normal(size=(3_000, 4))
+    every, few = (evgp.plan(x, 10, x_test=x[:500], candidates=rows) for rows in (None, range(100)))
+    assert every.memory - few.memory >= 2_900 * 500 * 8
+    tight = (every.memory + few.memory) // 2
+    assert evgp.plan(x, 10, x_test=x[:500], candidates=range(100), memory=tight).method == "dense"
+    # Where the pool itself is the test set, test points have a matrix of their own.
+    own = evgp.plan(x, 10)
+    most = evgp.plan(x, 10, candidates=range(2_900))
+    assert most.memory > own.memory

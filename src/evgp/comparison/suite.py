@@ -179,7 +179,7 @@ def folders() -> tuple[Path, ...]:
 
 
 def fingerprint(path: Path, columns: Sequence[str] | None = None) -> str:
-    """Half a SHA-256 of the contents of a table, or of some columns, whatever wrote the file."""
+    """64 bits of a SHA-256 of the contents of a table, or of some columns, whatever wrote it."""
     state = hashlib.sha256()
     table = read_parquet(path)
     for name in table.column_names if columns is None else columns:
@@ -189,7 +189,7 @@ def fingerprint(path: Path, columns: Sequence[str] | None = None) -> str:
             state.update("\0".join(column.to_pylist()).encode())
         else:
             state.update(np.ascontiguousarray(column.to_numpy().astype("<f8")).data)
-    return state.hexdigest()[:32]
+    return state.hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from importlib import import_module
 from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
+from weakref import ReferenceType
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -135,6 +136,17 @@ if TYPE_CHECKING:
 _SHOWN = 10  # picks in a notebook
 
 
+def has_columns(pool: Any) -> bool:
+    """Whether a pool has columns with names: a frame, a table, or a file of one.
+
+    >>> has_columns(np.zeros((2, 2))), has_columns(None)
+    (False, False)
+    """
+    if isinstance(pool, str | Path):
+        return Path(pool).is_file() and Path(pool).suffix.lower() not in (".npy", ".npz")
+    return hasattr(pool, "columns") or hasattr(pool, "column_names")
+
+
 @dataclass(frozen=True, eq=False)
 class Selection(Sequence[int]):
     """Picks in order, each with its gain, and how good they provably are.
@@ -220,6 +232,24 @@ class Selection(Sequence[int]):
                 each = "one for each pick"
                 raise WrongCount.of(PoolError)(f"values in {name}", k, count, each)
 
+    def picked_from(self, source: Any) -> "Selection":
+        """Remember the pool of the picks: a path, or a weak reference to what was given."""
+        object.__setattr__(self, "_source", source)
+        return self
+
+    @property
+    def pool(self) -> Any:
+        """The pool of the picks: its path, or what was given; None if that is no longer there.
+
+        A selection does not keep its pool in memory, and does not save it.
+        """
+        source = self.__dict__.get("_source")
+        return source() if isinstance(source, ReferenceType) else source
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the pool, which stays where it is."""
+        return {name: value for name, value in self.__dict__.items() if name != "_source"}
+
     def __len__(self) -> int:
         return len(self.indices)
 
@@ -292,7 +322,7 @@ class Selection(Sequence[int]):
             costs=None if self.costs is None else self.costs[start:stop],
             certificate=None if certificate is None else prefix(certificate, stop),
             ids=self.ids[start:stop],
-        )
+        ).picked_from(self.__dict__.get("_source"))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """The row numbers, for `np.asarray(selection)` and `x[selection]`."""
@@ -304,12 +334,13 @@ class Selection(Sequence[int]):
     __hash__ = None  # type: ignore[assignment]
 
     def to_frame(self, pool: Any = None) -> "pandas.DataFrame":
-        """The picks as a pandas DataFrame, with the pool's own columns if a pool is given.
+        """The picks as a pandas DataFrame, with the pool's own columns.
 
         Parameters
         ----------
         pool : optional
-            The pool of the picks: a pandas or polars frame, an Arrow table, an array or tensor, a
+            The pool of the picks; by default that of `evgp.pick`, if it is still there and its
+            columns have names. A pandas or polars frame, an Arrow table, an array or tensor, a
             Hugging Face dataset, the path of a file, or `evgp.open_pool(...)`. It may have other
             columns than the picks were made by, but must have the same rows in the same order.
 
@@ -330,17 +361,22 @@ class Selection(Sequence[int]):
         cay     1    2   0.5            NaN   44
         ann     2    0   0.2            NaN   31
         """
+        if pool is None and has_columns(self.pool):
+            pool = self.pool
         return _room("datasets").picked_frame(self, pool)
 
-    def report(self, path: str | Path, pool: Any, *, x: Any = None, id: str | None = None) -> None:
+    def report(
+        self, path: str | Path, pool: Any = None, *, x: Any = None, id: str | None = None
+    ) -> None:
         """Write the picks as one HTML page, the same as that of `evgp pick --report`.
 
         Parameters
         ----------
         path : str or Path
             The file to write; its name ends in .html or .htm.
-        pool
-            The pool of the picks, as in `to_frame`. Its columns are shown for each pick, an
+        pool : optional
+            The pool of the picks, as in `to_frame`, by default the one that was given to
+            `evgp.pick`. Its columns are shown for each pick, an
             array of images (rows, channels, height, width) as pictures.
         x : array, optional
             Numbers to draw the map of the pool from, such as embeddings, one row for each row of
@@ -360,6 +396,11 @@ class Selection(Sequence[int]):
         ...     Path(folder, "report.html").read_text().splitlines()[0]
         '<!doctype html>'
         """
+        pool = self.pool if pool is None else pool
+        if pool is None:
+            raise PoolError(
+                "expected the pool of the picks, which is no longer in memory; pass it as pool="
+            )
         _room("report").write_report(self, path, pool, x=x, id=id)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":

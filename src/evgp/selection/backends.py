@@ -260,8 +260,8 @@ class DenseBackend(InMemoryBackend):
         """Estimate the memory of the matrix, the picks' columns, the inputs and the criterion."""
         sizes, criterion = self.request.sizes, self.request.criterion
         size = _STORAGE[storage].itemsize
-        n, m, k = sizes.rows, sizes.tests, sizes.k
-        columns = 8 * (3 * k + sizes.labelled) * (n + sizes.apart) + 3 * 8 * sizes.labelled**2
+        n, c, m, k = sizes.rows, sizes.candidates, sizes.tests, sizes.k
+        columns = 8 * (3 * k + sizes.labelled) * (c + sizes.apart) + 3 * 8 * sizes.labelled**2
         extra = 0
         if can(criterion, "certifiable"):
             side = n if by_pool(n, m) else m
@@ -273,22 +273,22 @@ class DenseBackend(InMemoryBackend):
             extra += more(n, m)
         if hasattr(self.request.kernel, "cost"):
             extra += self.table[0]
-        return n * m * size + columns + sizes.inputs + extra + _LIBRARIES
+        return c * m * size + columns + sizes.inputs + extra + _LIBRARIES
 
     def seconds(self, storage: str, search: Greedy, speeds: Speeds | None = None) -> float:
         """Estimate the time of the kernel, one pass per pick, the swaps and the certificate."""
         request, sizes, (flops, stream) = self.request, self.request.sizes, speeds or speed()
-        n, m, k, size = sizes.rows, sizes.tests, sizes.k, _STORAGE[storage].itemsize
-        pairs = n * m * (1.0 if sizes.apart else 0.5)
+        n, c, m, k = sizes.rows, sizes.candidates, sizes.tests, sizes.k
+        size, pairs = _STORAGE[storage].itemsize, c * m * (1.0 if sizes.apart else 0.5)
         # Layers of an analytic kernel; five is a guess for other kernels.
         layers = getattr(getattr(request.kernel, "network", None), "layers", range(5))
         kernel = pairs * (2 * sizes.width / flops + 8e-9 * len(layers))
         if hasattr(request.kernel, "cost"):
             kernel = self.table[1]
-        picks = k * (n * m * size / stream + 4 * k * n * 8 / stream + 2e-3)
+        picks = k * (c * m * size / stream + 4 * k * c * 8 / stream + 2e-3)
         if can(request.criterion, "pairwise"):
-            picks = k * n * m * (k / flops + 4e-8)
-        swaps = 8 * k * (4 * k * n * 8 / stream + 3e-3) if can(search, "swaps") else 0.0
+            picks = k * c * m * (k / flops + 4e-8)
+        swaps = 8 * k * (4 * k * c * 8 / stream + 3e-3) if can(search, "swaps") else 0.0
         side = n if by_pool(n, m) else m
         values = 3 * side**3 if side <= DENSE else 8 * side * side * (k + 64)
         certificate = (values + (2 * n * n * m if side < m else 0)) / flops

@@ -187,7 +187,8 @@ class Plan:
         ids = data.ids_of(picks.indices) if isinstance(data, PoolData) else ()
         notes = data.notes if isinstance(data, PoolData) else ()
         said = tuple(dict.fromkeys((*notes, *texts)))
-        return replace(picks, ids=ids, settings=self._settings(picks), warnings=said)
+        made = replace(picks, ids=ids, settings=self._settings(picks), warnings=said)
+        return made.picked_from(self.request.source)
 
     def _settings(self, picks: Selection) -> dict[str, object]:
         """Return the settings that are needed to repeat the run."""
@@ -225,6 +226,8 @@ class Plan:
     def _what(self) -> str:
         rows, request = f"{len(self.request.x):,} rows", self.request
         if self.method == "dense":
+            given = request.candidates is not None
+            rows = f"{request.sizes.candidates:,} candidates" if given else rows
             return f"{rows} x {request.sizes.tests:,} test points in {self.storage}"
         where = "on the disk" if self.backend.disk else f"in {self.storage}"
         return (

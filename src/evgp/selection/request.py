@@ -8,6 +8,7 @@ from hashlib import blake2b
 from math import inf, prod
 from pathlib import Path
 from typing import Any, ClassVar, TypeGuard
+from weakref import ref
 
 import numpy as np
 import torch
@@ -160,7 +161,8 @@ class Request:
     Names are resolved to objects. `kernel` may be None if `features` are an object. `test` are rows
     of the pool that replace `x_test`. `candidates` is None if every unlabelled row may be picked.
     `search` is "auto" if the plan decides. `given` holds arguments that a selection records as the
-    user gave them, and `data` is the pool as it was read, to name and show its rows.
+    user gave them, and `data` is the pool as it was read, to name and show its rows. `source` is
+    the pool as it was given: its path, or a weak reference, which does not keep it in memory.
     """
 
     x: Points
@@ -191,6 +193,7 @@ class Request:
     shard: int = field(default_factory=lambda: SHARD)
     given: Mapping[str, object] = field(default_factory=dict)
     data: PoolData | Shape | None = None
+    source: Any = None
 
     @classmethod
     def of(
@@ -353,7 +356,7 @@ class Request:
             network=described(network if kernel is None else prior), features=features, noise=noise,
             criterion=criterion_named(criterion), executor=executor, progress=progress, memory=room,
             storage=storage, method=method, kernel=prior, x_test=tests, final=final, data=data,
-            thin=thin, seed=seed, x=points)  # fmt: skip
+            thin=thin, seed=seed, x=points, source=source_of(x))  # fmt: skip
 
     def __post_init__(self) -> None:
         keep(
@@ -394,11 +397,11 @@ class Request:
         tests = tests if self.thin is None else min(tests, self.thin)
         labelled = len(self.labelled) + (0 if self.x_labelled is None else len(self.x_labelled))
         n = len(self.x)
-        own = self.x_test is None and self.test is None and tests == n and labelled == 0
+        free = n - len(self.labelled) if self.candidates is None else len(self.candidates)
+        own = self.x_test is None and self.test is None and tests == free == n and labelled == 0
         apart = 0 if own else tests
         # For a table on disk, an upper bound: each categorical column may become many features.
         shape = (self.x if self.data is None else self.data).shape
-        free = n - len(self.labelled) if self.candidates is None else len(self.candidates)
         width = prod(shape)
         inputs = 8 * width * (2 * n + apart)
         return Sizes(n, shape, self.k, tests, labelled, free, apart, width, inputs)
@@ -425,6 +428,20 @@ class Request:
     def place(self) -> Executor:
         """Return the executor of sharded runs; this process by default."""
         return Here() if self.executor is None else self.executor
+
+
+def source_of(x: object) -> Any:
+    """Return a path as it is, and a weak reference to anything else that allows one.
+
+    >>> source_of("pool.csv"), source_of((100, 3))
+    ('pool.csv', None)
+    """
+    if isinstance(x, str | Path):
+        return x
+    try:
+        return ref(x)
+    except TypeError:  # a tuple, a list
+        return None
 
 
 def paper() -> dict[str, Any]:
