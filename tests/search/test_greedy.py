@@ -1,6 +1,5 @@
 """Greedies against brute force, each other and their laws."""
 
-from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -10,8 +9,7 @@ import torch
 import evgp
 from evgp import NTK, ExpectedVariance, MutualInformation, Percentile, Pool, mlp, search
 from evgp.errors import PoolError
-from evgp.kernels import Raw
-from evgp.posterior import FeatureStart, Start
+from evgp.posterior import Start
 from evgp.search import Budget, Exact, Exchange, Greedy, Lazy, Sharded, Stochastic, TwoRounds
 from evgp.testing import Truth
 from tests.laws import greedy as law
@@ -166,26 +164,6 @@ def test_ties_go_to_the_lowest_index() -> None:
             generator=ANY,
         )
         assert max(selection.indices) < 9
-
-
-@pytest.mark.parametrize("storage", [torch.float64, torch.float32])
-def test_rows_are_not_computed_one_by_one_where_nothing_is_left_to_gain(storage) -> None:
-    @dataclass(frozen=True)
-    class Counted(ExpectedVariance):
-        computed: list[int] = field(default_factory=list)
-
-        def gains(self, posterior, rows):
-            self.computed.append(len(rows))
-            return super().gains(posterior, rows)
-
-    one, criterion = pool(500), Counted()
-    start = FeatureStart.of(Raw(), one, 1e-13, storage)
-    picks = Exact()(start, criterion, one.unlabelled(), Budget(40), generator=ANY)
-    assert len(set(picks.indices.tolist())) == 40
-    assert picks.gains[:3].min() > 0
-    assert np.array_equal(picks.indices[-20:], np.sort(picks.indices[-20:]))  # the lowest rows win
-    # Once, perhaps, to find that nothing is left, but not for each of the picks after that.
-    assert sum(criterion.computed) < 3 * 500
 
 
 def test_float32_storage_gives_the_float64_picks_among_duplicates() -> None:

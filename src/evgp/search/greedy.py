@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
-from evgp._checks import can
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.pool import Selection
@@ -99,19 +98,15 @@ def contenders(
     Running sums may be rounded (float32 storage), so ceilings only decide which rows to compute:
     they are computed exactly, a few at a time, until no other row can reach the best. A gain ties
     with the best if it is within 1e-7 of it, or within rounding; the lowest row of these wins, so
-    that storage, threads and chunks make no difference. Gains in mean variance, which are never
-    negative, count as zero within rounding: where nothing is left, not every row is computed.
+    that storage, threads and chunks make no difference.
     """
     if not bool(allowed.any()):
         return {}
     lost = rounding(criterion, posterior)
-    ceilings = criterion.ceilings(posterior)
-    small = lost if can(criterion, "by_features") else 0.0
-    useless = allowed & (ceilings <= small) if small > 0 else torch.zeros_like(allowed)
-    settled = {int(row): 0.0 for row in useless.nonzero()[:1]}
-    ceilings = ceilings + lost if per is None else (ceilings + lost) / per
-    ceilings = torch.where(allowed & ~useless, ceilings, -inf)
-    look, floor = 1, -inf
+    ceilings = criterion.ceilings(posterior) + lost
+    ceilings = torch.where(allowed, ceilings if per is None else ceilings / per, -inf)
+    settled: dict[int, float] = {}
+    look, best, floor = 1, -inf, -inf
     while True:
         rows = torch.topk(ceilings, min(look, len(ceilings))).indices
         rows = rows[(ceilings[rows] >= floor) & (ceilings[rows] > -inf)]
@@ -119,10 +114,10 @@ def contenders(
             break
         rows = rows.sort().values
         gains = criterion.gains(posterior, rows)
-        gains = torch.where(gains.abs() > small, gains, 0.0) if small > 0 else gains
         gains = gains if per is None else gains / per[rows]
         settled.update(zip(rows.tolist(), gains.tolist(), strict=True))
-        floor = tie_of(max(settled.values()))
+        best = max(settled.values())
+        floor = tie_of(best)
         ceilings[rows] = -inf
         look = min(2 * look, 512)
     return {
