@@ -335,6 +335,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 
 
+def scaling(name: str) -> str | None:
+    """Return the scaling of --scale for the library, in which "none" is None.
+
+    >>> scaling("none"), scaling("auto")
+    (None, 'auto')
+    """
+    return None if name == "none" else name
+
+
 def parts(text: str) -> list[str]:
     """Split a comma-separated list.
 

@@ -127,7 +127,7 @@ def audit(
 
     how = evgp.datasets.ReadOptions(
         id=id, column=column, drop=drop or (), impute=impute, text=text or (), embed=embed,
-        delimiter=delimiter, decimal=decimal, encoding=encoding, scale=_scale(scale),
+        delimiter=delimiter, decimal=decimal, encoding=encoding, scale=options.scaling(scale),
     )  # fmt: skip
     check_paths(output, report, files := (train_file, test_file, pool))
     network = (mlp := partial(evgp.mlp, depth, width, activation, w_std, b_std))()
@@ -179,10 +179,6 @@ def _write(
         tell(result.tables.how_labels_were_read(task))
         tell(f"Scale: {described(result.tables.scale)}.")
         _tell(summary, [str(path) for path in (output, report) if path is not None])
-
-
-def _scale(name: str) -> str | None:
-    return None if name == "none" else name
 
 
 def _settings(how: "ReadOptions") -> dict[str, object]:

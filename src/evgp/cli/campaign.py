@@ -131,7 +131,7 @@ def new(
     campaign = Campaign.create(
         name, pool, id=id, classes=options.parts(classes or ""), number=number, show=show or (),
         column=column, drop=drop or (), x_test=test, impute=impute, max_categories=max_categories,
-        scale=None if scale == "none" else scale, text=text or (), embed=embed,
+        scale=options.scaling(scale), text=text or (), embed=embed,
         delimiter=delimiter, decimal=decimal, encoding=encoding,
         network={"depth": depth, "activation": activation, **_initial(w_std, b_std)},
         choose_network=choose_network, features=features, seed=seed,

@@ -113,7 +113,7 @@ def choose(
         lambda: load_csv(
             data, label, task=task or "auto", test=0, seed=seed, id=id, drop=dropped,
             impute=impute, column=column, text=text or (), embed=embed, delimiter=delimiter,
-            decimal=decimal, encoding=encoding, scale=None if scale == "none" else scale,
+            decimal=decimal, encoding=encoding, scale=options.scaling(scale),
         )
     )  # fmt: skip
     note(notes, quiet=quiet)

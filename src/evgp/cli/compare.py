@@ -208,8 +208,8 @@ def compare(
     from evgp.comparison import compare as run
 
     protocol = Protocol(
-        budget, batch, start, members, network, depth, width, lr, steps, scale=_scaling(scale),
-        learners=_learners(learner), budgets=_numbers(budgets),
+        budget, batch, start, members, network, depth, width, lr, steps,
+        scale=options.scaling(scale), learners=_learners(learner), budgets=_numbers(budgets),
     )  # fmt: skip
     names, sources = _names(strategies), [
         _source(
@@ -264,10 +264,6 @@ def _noted(out: Path, quiet: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         fail(_stopped(out), code=130)
     note(_notes(caught), quiet=quiet)
-
-
-def _scaling(name: str) -> str | None:
-    return None if name == "none" else name
 
 
 def _names(strategies: str | None) -> list[str]:
