@@ -38,7 +38,7 @@ BY_HAND = {
     "source files for a new dataset / study": ("2 / 3", "2 / 2", "1"),
     "ways to scale columns / encode a table": (
         "7 / 2",
-        "2 / 1 (`strategies/scaled.py` scales for rivals by distances)",
+        "1 / 1",
         "1 / 1",
     ),
     "readers of tables / HTML pipelines / frameworks for experiments": (

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Generator
 
 from evgp import EVGP, NNGP, NTK, Pool, Selection, mlp
 from evgp.strategies import Setting
-from evgp.strategies.scaled import Scaled
 
 
 def nngp(setting: Setting) -> EVGP:
@@ -25,7 +25,9 @@ class EachPixel:
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
         """Pick k rows."""
-        scaled = replace(pool, x=Scaled.of(pool.x, "columns")(pool.x))
+        x = pool.x.flatten(1).double()
+        spread = x.std(0, correction=0)
+        scaled = replace(pool, x=(x - x.mean(0)) / spread.where(spread > 0, torch.inf))
         search, noise = self.setting.search, self.setting.noise
         return EVGP(NTK(mlp()), greedy=search, noise=noise)(scaled, k, generator=generator)
 

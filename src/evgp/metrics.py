@@ -162,15 +162,16 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float:
 def area(labels: ArrayLike, scores: ArrayLike) -> float:
     r"""Area under a learning curve over its span: $\frac{1}{b - a} \int_a^b s(l)\, dl$.
 
-    By trapezoids between the numbers of labels, which must increase: the mean height of the curve.
+    By trapezoids between the numbers of labels, which must increase: the mean height of the curve,
+    or the score itself at one number of labels.
 
     >>> area([10, 20, 40], [0.0, 1.0, 1.0])
     0.8333333333333334
     """
     at, heights = (_floats(part, name) for part, name in ((labels, "labels"), (scores, "scores")))
-    if at.shape != heights.shape or at.ndim != 1 or len(at) < 2:
+    if at.shape != heights.shape or at.ndim != 1 or not len(at):
         raise MetricError(
-            f"expected as many scores as numbers of labels, at least two; got {heights.shape} and "
+            f"expected as many scores as numbers of labels, at least one; got {heights.shape} and "
             f"{at.shape}"
         )
     steps = np.diff(at)
@@ -178,6 +179,8 @@ def area(labels: ArrayLike, scores: ArrayLike) -> float:
         raise MetricError(
             "expected finite scores at increasing numbers of labels; sort or fix them"
         )
+    if len(at) == 1:
+        return float(heights[0])
     return float(steps @ (heights[1:] + heights[:-1]) / 2 / (at[-1] - at[0]))
 
 

@@ -1,6 +1,7 @@
 """Learners against scikit-learn and direct solves, with few labels, and in comparisons."""
 
 import json
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,11 +28,11 @@ from evgp.comparison.page import render
 from evgp.comparison.rows import LEARNERS, row_of, write_rows
 from evgp.comparison.run import open_store, play
 from evgp.comparison.statistics import averaged
-from evgp.errors import EvgpError
+from evgp.errors import DataWarning, EvgpError
 from evgp.strategies import Setting
 from evgp.training import Recipe
 from tests.comparison.conftest import QUICK
-from tests.messages import refused
+from tests.messages import refused, warned
 
 SIMPLE = [name for name in NAMES if name != "network"]
 
@@ -317,6 +318,25 @@ def test_labels_at_the_start_are_part_of_every_budget(numbers) -> None:
     made = [play(numbers, name, 0, cold) for name in ("random", "evgp-exchange")]
     assert len({tuple(one.picks[:3].tolist()) for one in made}) == 1
     assert [row.labels for row in made[0].rows] == [6] * 3 + [9] * 3
+
+
+def test_what_learns_from_labels_is_named_in_a_cold_start(numbers) -> None:
+    cold, data = replace(EASY, budget=100, batch=20, budgets=(6, 9)), numbers.load(0)
+    with warned(DataWarning):
+        cold.check(data, ("evgp", "badge", "evgp+badge"), 0)
+    for protocol, names in (
+        (replace(cold, start=3, batch=6), ("badge",)),
+        (cold, ("evgp", "random")),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            protocol.check(data, names, 0)
+
+
+def test_a_strategy_that_learns_takes_the_scaling_of_its_name(numbers) -> None:
+    data = numbers.load(0)
+    assert EASY.inputs(data, "badge") is data.x
+    assert torch.equal(EASY.inputs(data, "badge@unit"), data.scaled("unit")[0])
 
 
 def test_picks_of_a_cold_start_are_kept(numbers, tmp_path) -> None:

@@ -197,13 +197,14 @@ def test_one_seed_says_why_there_is_no_test():
     assert "cannot be tested" in contest.verdict
 
 
-def test_one_round_has_no_area():
+def test_one_round_is_ranked_by_its_score():
     rows = curves({"random": [[1.0], [2.0]], "evgp": [[0.5], [1.0]]})
     comparison = summarise(rows)
-    score = comparison.contests[0].entrant("evgp").score("mse")
-    assert (score.mean, score.rank, score.final) == (None, None, 0.75)
-    assert "an area needs two" in score.reason
-    assert "one round" in comparison.contests[0].verdict
+    contest = comparison.contests[0]
+    score = contest.entrant("evgp").score("mse")
+    assert (score.mean, score.rank, score.final) == (0.75, 1.0, 0.75)
+    assert score.paired is not None
+    assert f"at {contest.labels[0]} labels" in contest.verdict
 
 
 def test_one_strategy_and_no_random():

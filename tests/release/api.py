@@ -43,7 +43,7 @@ PUBLIC: dict[str, tuple[str, ...]] = {
     "evgp.strategies": (
         "BADGE", "BAIT", "BatchBALD", "CoreSet", "DropQuery", "EVGP", "EVGPMS", "Entropy",
         "Gradients", "Hybrid", "KMeans", "KMeansPlusPlus", "LCMD", "MLMOC", "Margin", "MaxHerding",
-        "MaxVariance", "ProbCover", "Random", "Scaled", "Setting", "Strategy", "Thinned",
+        "MaxVariance", "ProbCover", "Random", "Setting", "Strategy", "Thinned",
         "TypiClust", "strategy_named",
     ),
     "evgp.testing": ("Truth", "check_criterion", "check_kernel", "check_strategy"),

@@ -29,12 +29,12 @@ EVERY = [
     "evgp+badge",
     "kmeans+++evgp",
     "random:3+kmeans++",
-    "typiclust-unit",
-    "kmeans++-common",
-    "dropquery-columns",
+    "typiclust-grad",
+    "kmeans++-linear",
+    "dropquery-grad",
     "lcmd-grad",
     "bait-fb-linear",
-    "typiclust-unit:3+margin",
+    "typiclust-grad:3+margin",
 ]
 
 

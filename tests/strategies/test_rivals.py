@@ -30,7 +30,6 @@ from evgp.strategies import (
     MaxHerding,
     ProbCover,
     Random,
-    Scaled,
     Setting,
     TypiClust,
     strategy_named,
@@ -445,7 +444,6 @@ WRONG = {
     "no radius": lambda: ProbCover(radius=0.0),
     "no gamma": lambda: MaxHerding(gamma=0.0),
     "negative noise": lambda: BAIT(noise=-1.0),
-    "no such scaling": lambda: Scaled.of(blobs(), "rows"),
 }
 
 
@@ -464,39 +462,10 @@ def test_labels_must_be_there_and_fit(kind) -> None:
             strategy(Pool(x, labelled=rows, y=y), 2, generator=seeded())
 
 
-def test_scalings_are_learnt_on_the_pool() -> None:
-    x = blobs() * torch.tensor([1.0, 10.0, 100.0, 0.0]).double() + 5
-    unit, common, columns = (Scaled.of(x, how) for how in ("unit", "common", "columns"))
-    centred = x - x.mean(0)
-    norm = centred.norm(dim=1, keepdim=True)
-    assert torch.allclose(unit(x), centred / norm)
-    assert torch.allclose(common(x), centred / norm.square().mean().sqrt())
-    assert torch.allclose(columns(x)[:, :3].std(0, correction=0), torch.ones(3).double())
-    assert not columns(x)[:, 3].any()
-    assert torch.allclose(common(x[:5] + 3), common(x)[:5] + common(x.mean(0)[None] + 3))
-    assert not Scaled.of(torch.ones(3, 2), "unit")(torch.ones(2, 2)).any()
-    huge = Scaled.of(torch.cat([x[:, :2], 1e300 * x[:, :1]], 1), "columns")
-    assert torch.allclose(huge.scale[:2] / x[:, :2].std(0, correction=0), torch.ones(2).double())
-
-
 def setting(x: torch.Tensor, classes: int = 2) -> Setting:
     net = mlp(1, 8, outputs=classes or 1)
     recipe = Recipe(net.standard("xavier"), {"steps": 3, "lr": 0.1})
     return Setting(x, net, recipe, classes=classes, most=20, batch=5)
-
-
-@pytest.mark.parametrize("name", ["typiclust", "kmeans", "maxherding", "probcover", "kmeans++",
-                                  "farthest-first", "lcmd", "dropquery"])  # fmt: skip
-def test_a_scaling_in_the_name_is_that_of_the_pool(name) -> None:
-    x = blobs() * torch.tensor([1.0, 2.0, 4.0, 8.0]).double() + 3
-    for how in ("unit", "common", "columns"):
-        scaled = Scaled.of(x, how)(x)
-        ours = strategy_named(f"{name}-{how}", setting(x))(Pool(x), 6, generator=seeded())
-        plain = strategy_named(f"{name}-linear", setting(scaled))
-        if name == "maxherding":
-            plain = MaxHerding(normalise=how == "unit")
-        same = plain(Pool(scaled), 6, generator=seeded())
-        assert ours.indices.tolist() == same.indices.tolist()
 
 
 def test_names_are_what_they_say() -> None:
@@ -514,12 +483,12 @@ def test_names_are_what_they_say() -> None:
     for name in ("margin", "entropy", "dropquery"):
         with refused(PoolError):
             strategy_named(name, setting(x, 0))
-    for name in ("kmeans-rows", "random-unit", "evgp-unit", "margin-unit"):
+    for name in ("kmeans-rows", "random-grad", "evgp-unit", "margin-grad"):
         with refused(PoolError):
             strategy_named(name, setting(x))
 
 
-@pytest.mark.parametrize("name", ["evgp:10+margin", "typiclust:10+margin", "kmeans-unit:10+entropy",
+@pytest.mark.parametrize("name", ["evgp:10+margin", "typiclust:10+margin", "kmeans-grad:10+entropy",
                                   "kmeans+++dropquery", "maxherding:7+badge", "probcover+lcmd",
                                   "lcmd:5+bait-linear"])  # fmt: skip
 def test_hand_overs(name) -> None:

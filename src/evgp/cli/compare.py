@@ -46,9 +46,8 @@ Strategies = Annotated[
         "Names separated by commas: evgp, random, kmeans++, kmeans, coreset (or "
         "farthest-first), typiclust, probcover, maxherding, lcmd, bait, max-variance, badge, "
         "mlmoc, mlmoc-seq, batchbald, dropquery, margin, entropy; evgp-p90, evgp-mi, evgp-emp, "
-        "evgp-sparse, ...; kmeans-unit, typiclust-common, ... for a scaling; evgp:40+margin for a "
-        "warm start; evgp@columns for another --scale; a plugin's name, or package.module:name for "
-        "your own.",
+        "evgp-sparse, ...; evgp:40+margin for a warm start; evgp@columns, kmeans@unit, ... for "
+        "another --scale; a plugin's name, or package.module:name for your own.",
     ),
 ]
 Out = Annotated[

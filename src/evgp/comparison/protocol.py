@@ -1,6 +1,7 @@
 """What all strategies of a comparison share: the data, the network, its training, the budget."""
 
 import hashlib
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from evgp.comparison.learners import NAMES, check_learner
 from evgp.comparison.rows import NETWORK
 from evgp.datasets import Dataset, load, load_csv, names
 from evgp.datasets.scaling import scale_of
-from evgp.errors import DatasetError, PoolError, UnknownName
+from evgp.errors import DatasetError, DataWarning, PoolError, UnknownName
 from evgp.nets import Buildable, Network, mlp, network_named
 from evgp.search import greedy_named
 from evgp.strategies import Setting, Strategy, strategy_named
@@ -212,7 +213,7 @@ class Protocol:
         if self.network != "mlp" or data.raw is None:
             return data.x
         learning = learns(strategy_named(name, self.setting(data, 0)))
-        return data.x if learning else data.scaled(scale)[0]
+        return data.x if learning and "@" not in strategy else data.scaled(scale)[0]
 
     def setting(self, data: Dataset, seed: int, x: Tensor | None = None) -> Setting:
         """The setting of strategies on this data, or on a pool `x` of another scaling."""
@@ -278,8 +279,16 @@ class Protocol:
                 f"expected {data.classes or 1} outputs for {data.name}, got a network with "
                 f"{' x '.join(map(str, shape))}"
             )
-        for name in strategies:
-            strategy_named(split_scale(name, self.scale)[0], setting)
+        made = {
+            name: strategy_named(split_scale(name, self.scale)[0], setting) for name in strategies
+        }
+        learning = [name for name, strategy in made.items() if learns(strategy)]
+        if learning and self.budgets and not self.start:
+            warnings.warn(
+                f"{', '.join(learning)}: with budgets there are no labels to learn from, and picks "
+                "are those of a first round, mostly random; set start=, or budget= and batch=",
+                DataWarning, stacklevel=3,
+            )  # fmt: skip
 
     def strategy(self, name: str, data: Dataset, seed: int) -> Strategy:
         """The strategy with this name, for this data."""

@@ -32,7 +32,6 @@ from evgp.metrics import area
 from evgp.report.words import several
 
 _DUST = 1e-12  # differences below this share of the values are rounding
-_ONE_ROUND = "one round only, and an area needs two"
 
 
 def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
@@ -82,8 +81,7 @@ def areas(
         curve = sorted(where(own, seed=seed), key=lambda row: int(row["labels"]))
         values = scale(column(curve, metric))
         if np.isfinite(values).all():
-            single = len(curve) == 1
-            heights[seed] = float(values[0]) if single else area(column(curve, "labels"), values)
+            heights[seed] = area(column(curve, "labels"), values)
     return heights
 
 
@@ -353,8 +351,6 @@ def _score(metric: str, runs: Sequence[ComparisonRun], labels: tuple[int, ...]) 
     if not whole:
         return Score(metric, reason="missing or infinite on each seed")
     curve = _curve(list(whole.values()))
-    if len(labels) < 2:
-        return Score(metric, curve, final=curve.mean[-1], reason=_ONE_ROUND)
     areas = tuple((seed, area(labels, values)) for seed, values in whole.items())
     heights = [height for _, height in areas]
     return Score(

@@ -246,8 +246,6 @@ def verdict(contest: Contest) -> str:
     where, entrants = f"On {contest.dataset}", contest.entrants
     if contest.shown:
         where += f" ({contest.shown})"
-    if len(contest.labels) < 2:
-        return f"{where}, one round was run: ranks and tests need a learning curve of two at least."
     if len(entrants) == 1:
         return f"{where}, only {entrants[0].strategy} was run, so there is nothing to compare."
     if not contest.leads:
@@ -258,7 +256,8 @@ def verdict(contest: Contest) -> str:
         _clause(contest, lead, mine, "it also" if lead.best == last else lead.best)
         for lead, last in zip(contest.leads, before, strict=False)
     ]
-    return f"{where}, over the whole run, {'; '.join(clauses)}."
+    span = f"at {contest.labels[0]:,} labels" if len(contest.labels) == 1 else "over the whole run"
+    return f"{where}, {span}, {'; '.join(clauses)}."
 
 
 def _clause(contest: Contest, lead: Lead, mine: str | None, who: str) -> str:

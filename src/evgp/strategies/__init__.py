@@ -8,6 +8,7 @@ from evgp.strategies.diversity import KMeansPlusPlus as KMeansPlusPlus
 from evgp.strategies.dropquery import DropQuery as DropQuery
 from evgp.strategies.evgp import EVGP as EVGP
 from evgp.strategies.evgp_ms import EVGPMS as EVGPMS
+from evgp.strategies.features import Gradients as Gradients
 from evgp.strategies.hybrid import Hybrid as Hybrid
 from evgp.strategies.kmeans import KMeans as KMeans
 from evgp.strategies.lcmd import LCMD as LCMD
@@ -19,8 +20,6 @@ from evgp.strategies.named import Setting as Setting
 from evgp.strategies.named import strategy_named as strategy_named
 from evgp.strategies.probcover import ProbCover as ProbCover
 from evgp.strategies.random import Random as Random
-from evgp.strategies.scaled import Gradients as Gradients
-from evgp.strategies.scaled import Scaled as Scaled
 from evgp.strategies.strategy import Strategy as Strategy
 from evgp.strategies.strategy import is_ahead as is_ahead
 from evgp.strategies.strategy import labels as labels

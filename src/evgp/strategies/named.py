@@ -25,6 +25,7 @@ from evgp.strategies.batchbald import BatchBALD
 from evgp.strategies.diversity import CoreSet, Embed, KMeansPlusPlus, flat
 from evgp.strategies.dropquery import DropQuery
 from evgp.strategies.evgp import EVGP
+from evgp.strategies.features import Gradients
 from evgp.strategies.hybrid import Hybrid
 from evgp.strategies.kmeans import KMeans
 from evgp.strategies.lcmd import LCMD
@@ -33,7 +34,6 @@ from evgp.strategies.maxherding import MaxHerding
 from evgp.strategies.mlmoc import MLMOC
 from evgp.strategies.probcover import ProbCover
 from evgp.strategies.random import Random
-from evgp.strategies.scaled import SCALES, Gradients, Scaled
 from evgp.strategies.strategy import Strategy
 from evgp.strategies.thinned import Thinned
 from evgp.strategies.typiclust import TypiClust
@@ -110,7 +110,7 @@ _EMBEDDED: dict[str, Callable[[Setting, Embed], Strategy]] = {
     "bait": lambda setting, embed: BAIT(embed=embed),
     "bait-fb": lambda setting, embed: BAIT(backward=True, embed=embed),
 }
-_EMBEDS = ("linear", "grad", *SCALES)
+_EMBEDS = ("linear", "grad")
 # Features of gradients, as many as bmdal-reg has.
 _GRADIENTS = 512
 NAMES = ("evgp", *_SIMPLE, *_EMBEDDED)
@@ -122,10 +122,9 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
     "evgp" takes parts in any order: a criterion (median, p90, max, mi, cells), emp (the
     empirical kernel), sparse or linear (the posterior), and a search: "evgp-emp-p90".
     "evgp+badge" is a warm start with one batch, "evgp:40+badge" with 40 labels. Strategies by
-    distances take a scaling of the pool: "kmeans-unit" (rows centred and of unit norm),
-    "-common" (centred with one scale), "-columns", or "-grad" (gradients of an untrained
-    network, the default of "bait"), "-linear". "package.module:name" is your own: a strategy,
-    or a function or class that makes one, called with the `Setting` if it takes an argument; an
+    distances measure them in gradients of an untrained network ("kmeans-grad", the default of
+    "bait") or in the inputs ("bait-linear"). "package.module:name" is your own: a strategy, or a
+    function or class that makes one, called with the `Setting` if it takes an argument; an
     installed package can offer the same by name, through the entry points `evgp.strategies`.
     """
     instance(setting, "a setting", Setting, "evgp.strategies.Setting(x, network, recipe)")
@@ -151,7 +150,7 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
         return _strategy_from(offered, name, setting)
     known = (*NAMES, *plugin_names("strategies", NAMES))
     others = (
-        "evgp-PART (such as evgp-p90, evgp-emp), NAME-unit and the like for those by distances, "
+        "evgp-PART (such as evgp-p90, evgp-emp), NAME-grad and NAME-linear for those by distances, "
         "FIRST+THEN, or package.module:name"
     )
     raise UnknownName.of(PoolError)("strategies", name, known, others)
@@ -160,10 +159,8 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
 def _embed(part: str, setting: Setting) -> Embed:
     if part == "linear":
         return flat
-    if part == "grad":
-        kernel = EmpiricalNTK(setting.recipe.network, seed=setting.seed, anew=True)
-        return Gradients(kernel, _GRADIENTS, setting.seed)
-    return Scaled.of(setting.x, part)
+    kernel = EmpiricalNTK(setting.recipe.network, seed=setting.seed, anew=True)
+    return Gradients(kernel, _GRADIENTS, setting.seed)
 
 
 def _evgp(name: str, parts: list[str], setting: Setting) -> Strategy:
