@@ -80,9 +80,9 @@ def claims(rows: Records) -> Sequence[Claim]:
             "BADGE, without initial labels, is able to beat EV-GP in some experiments.",
             "Lead of BADGE on EV-GP-Emp in accuracy with the smallest batches (± standard error "
             f"over seeds): {between(_smallest(rows), 'accuracy', 'badge', 'evgp-emp')}; other "
-            "contests with BADGE are [batch-regression](#batch-regression), [classification-mlp]"
-            "(#classification-mlp) and [classification-convolutions]"
-            "(#classification-convolutions). "
+            "contests with BADGE are [batch-regression](batch-regression.md), [classification-mlp]"
+            "(classification-mlp.md) and [classification-convolutions]"
+            "(classification-convolutions.md). "
             "Holds if it is above zero on some dataset, by more than one standard error; in part "
             "if by the mean.",
             sometimes(

@@ -108,7 +108,8 @@ def claims(rows: Records) -> Sequence[Claim]:
         Claim(
             "Greedy picks reach 1 - 1/e (63 %) of the best, the expected variance being "
             "submodular.",
-            "It is not submodular in general, so nothing promises the 63 % ([theory](theory.md)); "
+            "It is not submodular in general, so nothing promises the 63 % "
+            "([theory](../theory.md)); "
             f"what the spectral certificate proves of these picks, at {most} labels: greedy ones "
             "remove at least this share of what any set could, exchanged ones at least that (mean "
             "± standard error over seeds): "

@@ -11,7 +11,7 @@ from experiments.study import Claim
 
 _NAVAL = (
     "On Naval the authors' step of 0.01 is too large: with a quarter of it the variance is a "
-    "sixth, and falls with more labels ([sequential-selection](#sequential-selection)); with "
+    "sixth, and falls with more labels ([sequential-selection](sequential-selection.md)); with "
     "theirs it grows, as the outputs of networks swing from step to step, and what is measured is "
     "where each one stopped."
 )
@@ -28,7 +28,7 @@ _IDLE = (
 _ONE = "One seed shows no more."
 _BEHIND = (
     "On Naval picks in batches have more variance than random sets, as those by the exact kernel "
-    "have ([batch-regression](#batch-regression))"
+    "have ([batch-regression](batch-regression.md))"
 )
 
 REASONS: Mapping[str, Mapping[str, str]] = {
@@ -38,7 +38,7 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "The variances are confined": f"{_NAVAL} By Adam they are confined there as well.",
         "Summed over points": "It is one number from all subsets. By gradient descent it is lower "
         "on Naval, for the reason above, on Robot Kinematics, for that in "
-        "[sequential-selection](#sequential-selection), and on the digits, where both are high.",
+        "[sequential-selection](sequential-selection.md), and on the digits, where both are high.",
         "Ours: the closed form": "It is that of networks trained for ever; on Naval and Protein "
         "Adam stops short of that (the training loss above). On the other two it is closer.",
     },
@@ -53,13 +53,13 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "sets from 20 labels on (see above); on Protein with 40 and 60 labels, and on Robot "
         "Kinematics with 5 and 10, the lead is within its error.",
         "Picking by the criterion also": "On Robot Kinematics picks and random sets have the same "
-        "error, as in batches ([batch-regression](#batch-regression)); on Protein it grows once, "
+        "error, as in batches ([batch-regression](batch-regression.md)); on Protein it grows once, "
         "from 10 to 20 labels. On Boston, Naval and the digits the mean falls at every step, on "
         "Naval alone each time beyond the error.",
     },
     "batch-regression": {
         "EV-GP selects batches that lead to low output variance": "On Naval the step of gradient "
-        "descent is too large ([sequential-selection](#sequential-selection)), and the variance "
+        "descent is too large ([sequential-selection](sequential-selection.md)), and the variance "
         "says where networks stopped; MLMOC has the lowest, and by far the largest error. On "
         "Protein k-means++ has the lower variance, and the larger error.",
         "EV-GP selects batches that lead to small": "It has the best mean on every dataset; on "
@@ -75,7 +75,7 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "Where the criterion is more": "One pair is out of order: the digits have the stronger "
         "correlation and twice the bias of Boston. Why is not known.",
         "Even where the correlation": "On Robot Kinematics picks and random sets have the same "
-        "error ([sequential-selection](#sequential-selection)).",
+        "error ([sequential-selection](sequential-selection.md)).",
     },
     "other-criteria": {
         "100V performs poorly": "It is behind EV by both on Protein, Boston, Naval and the digits, "
@@ -91,7 +91,7 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "MI takes more": "On Boston seeds disagree (half, two fifths and four times the seconds "
         "of EV): picks take about a second there, and cells shared the cores.",
         "The criteria are correlated": "Not so on Naval and Robot Kinematics, for the two reasons "
-        "in [sequential-selection](#sequential-selection): too large a step, and Xavier's "
+        "in [sequential-selection](sequential-selection.md): too large a step, and Xavier's "
         "initialisation; on Protein 100V is above 0.5 by less than its error.",
         "Some training sets of 100V": "With each seed one set of 100V and one of EV, all on the "
         "digits, began anew.",

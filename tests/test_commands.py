@@ -24,7 +24,7 @@ from evgp.datasets.demo import write_digits
 from evgp.labelling.campaign import Campaign
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MARK = "# not run by the tests: "
 
 # What stands below a mark. A page may mark nothing else, and what is listed must be marked.

@@ -31,8 +31,9 @@ def site(tmp_path_factory) -> Path:
 
 
 def test_every_page_is_there(site: Path) -> None:
-    for page in (ROOT / "docs").glob("*.md"):
-        assert (site / f"{page.stem}.html").exists()
+    docs = ROOT / "docs"
+    for page in docs.rglob("*.md"):
+        assert (site / page.relative_to(docs)).with_suffix(".html").exists()
 
 
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:

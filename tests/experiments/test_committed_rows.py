@@ -77,8 +77,8 @@ def test_what_does_not_hold_in_full_has_a_reason_on_the_page() -> None:
         if read_record(RESULTS / name) is not None:
             study = study_named(name)
             recorded[name] = claims_of(study, RESULTS / name)
-    said = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     for name, claims in recorded.items():
+        said = (ROOT / "docs" / "reproduction" / f"{name}.md").read_text(encoding="utf-8")
         for claim in claims:
             if claim.verdict in ("holds in part", "does not hold"):
                 assert reason(name, claim), f"{name}: {claim.paper}"

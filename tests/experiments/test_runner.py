@@ -16,7 +16,7 @@ from evgp.comparison.rows import read_records
 from evgp.comparison.run import cell_of, open_store
 from evgp.errors import DamageWarning, DatasetError
 from experiments import NAMES, SCALES, claims_of, reproduce, study, study_named
-from experiments.page import page
+from experiments.page import pages
 from experiments.runner import drawn_with, how_made, read_record, rows_of
 from experiments.study import Change, store_in, work_named
 from tests.messages import refused, warned
@@ -151,7 +151,7 @@ def test_cells_that_were_taken_over_say_so(out) -> None:
     path = out / NAME / "study.json"
     assert json.loads(path.read_text())["taken_over"] == {"evgp compare x --out y": 1}
     edit(path, scale="laptop")
-    said = page(out)
+    said = "\n".join(pages(out).values())
     assert f"reused: {NAME} (1 of 1)" in said and "`evgp compare x --out y`" in said
 
 
@@ -336,7 +336,7 @@ def test_what_is_not_recorded_is_not_made_up(out) -> None:
     assert json.loads(path.read_text())["command"] == ""
     edit(path, scale="laptop")
     (out / NAME / "stray.png").write_bytes(b"")
-    said = page(out)
+    said = "\n".join(pages(out).values())
     assert " (the original command was not recorded)." in said
     assert "stray.png" not in said and f"{NAME}.png" in said
 
@@ -362,7 +362,7 @@ def test_damaged_rows_are_reported(out) -> None:
     ):
         path.write_text(text)
         edit(out / NAME / "study.json", scale="laptop")
-        for tried in (lambda: claims_of(study_named(NAME), out / NAME), lambda: page(out)):
+        for tried in (lambda: claims_of(study_named(NAME), out / NAME), lambda: pages(out)):
             with pytest.raises(DatasetError) as error:
                 tried()
             assert str(error.value).startswith(f"{path}: expected ")
@@ -391,7 +391,7 @@ def test_damaged_records_are_reported(out) -> None:
         (json.dumps({**whole, "digesu": 7}), "one that was altered (it has an unknown entry"),
     ):
         path.write_text(text)
-        for tried in (lambda: page(out), lambda: reproduce(NAME, scale="smoke", out=out)):
+        for tried in (lambda: pages(out), lambda: reproduce(NAME, scale="smoke", out=out)):
             with pytest.raises(DatasetError) as error:
                 tried()
             assert str(error.value).startswith(

@@ -1,6 +1,7 @@
 """Every study runs at smoke scale, is drawn from its rows alone, and goes on where it was."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from evgp.datasets import names
 from evgp.errors import DatasetError
 from evgp.kernels import NTK
 from experiments import NAMES, SCALES, claims_of, contests, reproduce, study_named
-from experiments.page import page
+from experiments.page import pages
 from experiments.runner import data_of
 from experiments.sets import Ground
 from experiments.study import verdict
@@ -200,21 +201,25 @@ def _as_laptop(found, folder, **told):
     path.write_text(json.dumps(document))
 
 
+def whole(folder: Path, **how: str) -> str:
+    return "\n".join(["", *pages(folder, **how).values()])
+
+
 def test_the_page_tells_what_ran_and_what_did_not(made, tmp_path) -> None:
     found = made("map-of-picks")
     _as_laptop(found, tmp_path)
-    said = page(tmp_path, above="x")
+    said = whole(tmp_path, above="x")
     assert "![A map of picks](x/map-of-picks/map-of-picks.png)" in said
     for claim in claims_of(found.study, found.folder):
         assert claim.ours in said
     for name in NAMES:
-        assert f"## {name}" in said
+        assert f"\n# {name}\n" in said
     assert said.count("So far run at smoke scale only.") == len(NAMES) - 1
 
 
 def test_smoke_runs_are_not_on_the_page(made) -> None:
     found = made("map-of-picks")
-    said = page(found.folder.parent)
+    said = whole(found.folder.parent)
     assert said.count("So far run at smoke scale only.") == len(NAMES)
     assert "map-of-picks.png" not in said
     record = json.loads((found.folder / "study.json").read_text())
@@ -223,7 +228,7 @@ def test_smoke_runs_are_not_on_the_page(made) -> None:
 
 def test_a_part_is_called_a_part(made, tmp_path) -> None:
     _as_laptop(made("map-of-picks"), tmp_path, finished=1, cells=9)
-    said = page(tmp_path)
+    said = whole(tmp_path)
     assert "**1 of 9 cells are finished;**" in said and "laptop, 1 of 9 cells" in said
 
 
@@ -233,10 +238,27 @@ def test_every_panel_has_a_title() -> None:
     assert [axes.get_title() for axes in figure.axes] == ["Boston", ""]
 
 
-def test_the_committed_page_is_that_of_the_committed_rows() -> None:
-    root = Path(__file__).parents[2]
-    said = (root / "docs" / "reproduction.md").read_text(encoding="utf-8")
-    assert said == page(root / "experiments" / "results"), "run: python -m experiments.page"
+def test_the_committed_pages_are_those_of_the_committed_rows() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    made = pages(docs.parent / "experiments" / "results")
+    for name, text in made.items():
+        said = (docs / name).read_text(encoding="utf-8")
+        assert said == text, f"{name}: run python -m experiments.page"
+    assert {f"reproduction/{path.name}" for path in (docs / "reproduction").iterdir()} | {
+        "reproduction.md"
+    } == set(made)
+
+
+def test_the_first_table_has_every_claim_and_those_that_do_not_hold_first() -> None:
+    results = Path(__file__).parents[2] / "experiments" / "results"
+    front = pages(results)["reproduction.md"]
+    verdicts = re.findall(r"^\| \*\*(.+?)\*\* \| .+ \| \[.+\]\(.+\) \|$", front, re.M)
+    claims = [claim for name in NAMES for claim in claims_of(study_named(name), results / name)]
+    assert len(verdicts) == len(claims) > 50
+    order = ["does not hold", "holds in part", "holds", "not measured"]
+    assert verdicts == sorted(verdicts, key=order.index)
+    for one in order:
+        assert verdicts.count(one) == sum(claim.verdict == one for claim in claims)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from tests.release.api import LISTING, PAGE, PUBLIC, ROOT, listing, page
 
 AGAIN = "after a deliberate change: python -m tests.release.api"
 FOR_BUILDERS = ("contributing.md", "architecture.md")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_the_listing_is_current() -> None:
