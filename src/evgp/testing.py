@@ -24,7 +24,7 @@ from evgp.nets import mlp
 from evgp.pool import Pool, Selection
 from evgp.posterior import FeatureStart, Posterior, Start
 from evgp.search import GREEDIES
-from evgp.strategies.strategy import Strategy
+from evgp.strategies.strategy import Strategy, learns
 
 _LEAST = 8
 T = TypeVar("T")
@@ -274,7 +274,8 @@ class _Scaled:
 def check_strategy(strategy: Strategy | Any, pool: Pool | None = None, k: int = 5) -> None:
     """Check that a strategy picks k distinct unlabelled rows, the same for the same seed.
 
-    It leaves the pool unchanged, can pick every row, and raises `PoolError` for other k.
+    It leaves the pool unchanged, can pick every row, and raises `PoolError` for other k. With
+    `learns = False` labels change no pick.
 
     Parameters
     ----------
@@ -305,6 +306,11 @@ def check_strategy(strategy: Strategy | Any, pool: Pool | None = None, k: int = 
     for name in ("x", "x_test", "labelled", "x_labelled"):
         old, new = getattr(before, name), getattr(pool, name)
         _law(old is new is None or torch.equal(old, new), f"the pool's {name} is unchanged")
+    if not learns(strategy):
+        count = len(pool.known())
+        for y in (torch.zeros(count), torch.arange(1.0, count + 1)):
+            same = _picked(strategy, replace(pool, y=y), k).indices.tolist() == rows
+            _law(same, "a strategy with learns = False gives the same picks for other labels")
     whole = _picked(strategy, pool, len(free))
     _law(sorted(whole.indices.tolist()) == free, "every row without a label can be picked")
     for wrong in (0, len(free) + 1):
@@ -351,6 +357,7 @@ def _matrix(what: str, kernel: Any, a: Tensor, b: Tensor | None = None) -> Tenso
     right = isinstance(made, Tensor) and tuple(made.shape) == shape
     _law(right, f"{what} is a tensor of {shape[0]} x {shape[1]} numbers")
     assert isinstance(made, Tensor)
+    _law(bool(made.isfinite().all()), f"all numbers of {what} are finite")
     return made
 
 
