@@ -29,8 +29,8 @@ _HOMES = {  # where names of 0.1 are now; to be removed after 0.2
     ("evgp.strategies", "evgp"): ("Plan", "pick", "plan"),
 }
 NAMES = {
-    "evgp.Subject": "evgp.comparison.DatasetSource",
-    "evgp.Terms": "evgp.comparison.Protocol",
+    **{f"{old}.Subject": "evgp.comparison.DatasetSource" for old in ("evgp", "evgp.comparison")},
+    **{f"{old}.Terms": "evgp.comparison.Protocol" for old in ("evgp", "evgp.comparison")},
     **{f"{old}.{x}": f"{new}.{x}" for (old, new), names in _HOMES.items() for x in names},
 }
 OUTSIDE = {  # where in the repository names are that left the package

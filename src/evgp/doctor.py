@@ -371,7 +371,7 @@ def _of_memory(memory: Memory) -> Iterator[str]:
         yield (
             f"this container allows only {memory.usable / 1e9:.1f} GB of the "
             f"{memory.free / 1e9:.1f} GB that are free; run large jobs with "
-            f"`--memory {memory.usable / 1.25e9:.1f}GB`"
+            f"memory='{memory.usable / 1.25e9:.1f}GB'"
         )
 
 

@@ -425,6 +425,8 @@ class PickOptions:
 
     def __post_init__(self) -> None:
         if self.no_standardise:
+            if self.scale not in ("auto", "none"):
+                raise typer.BadParameter("--no-standardise is --scale none; leave one of them out")
             typer.echo("note: --no-standardise is now --scale none", err=True)
             object.__setattr__(self, "scale", "none")
         if self.as_in_paper:

@@ -55,7 +55,6 @@ def read_request(
         "x_test": options.test,
         "network": network,
         "kernel": kernel,
-        "scale": None if options.scale == "none" else options.scale,
     }
     request, notes = noted(
         lambda: Request.of(options.pool, **arguments, executor=executor, progress=progress)

@@ -312,7 +312,7 @@ def judge(
     """
     pools = pool_scores(rows, learner)
     if not pools:
-        raise DatasetError("expected rows of a suite, got none; run evgp compare --suite first")
+        raise DatasetError("expected rows of a suite, got none; run a suite first")
     every = sorted({name for pool in pools for name in pool.scores})
     names = [name for name in every if strategies is None or name in strategies]
     whole = [pool for pool in pools if set(names) <= set(pool.scores)]

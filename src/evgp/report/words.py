@@ -2,6 +2,7 @@
 
 from math import floor, isfinite, log10
 
+from evgp._repr import several
 from evgp.report.summary import Need, Summary
 
 THIN = "\u202f"
@@ -42,15 +43,6 @@ def percent(share: float | None, *, down: bool = False) -> str:
         return "–"
     tenths = floor(1000 * share + 1e-9) if down or 0.999 < share < 1 else round(1000 * share)
     return (f"{tenths // 10}" if tenths % 10 == 0 else f"{tenths / 10:.1f}") + f"{THIN}%"
-
-
-def several(count: int, noun: str) -> str:
-    """A count with its noun, in the plural if needed.
-
-    >>> several(1, "row"), several(1797, "row")
-    ('1 row', '1,797 rows')
-    """
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def noun(summary: Summary) -> str:

@@ -134,7 +134,7 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         raise CampaignError(
             f"cannot listen on {host} port {port}: "
-            f"{getattr(error, 'strerror', None) or error}; choose another --port or --host"
+            f"{getattr(error, 'strerror', None) or error}; choose another port= or host="
         ) from error
     return listening
 
