@@ -29,7 +29,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from evgp import _moved
+from evgp._moved import find
 from evgp.errors import NotPositiveDefinite
 from evgp.pool import Certificate, Needed
 from evgp.posterior import DENSE, TestCovariance
@@ -179,4 +179,4 @@ def _symmetric(a: Float[Tensor, "p p"]) -> Float[Tensor, "p p"]:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = partial(_moved.find, __name__)
+    __getattr__ = partial(find, __name__)

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evgp import _moved
+from evgp._moved import find
 from evgp.comparison.page import PAGE as PAGE
 from evgp.comparison.page import check_publishable as check_publishable
 from evgp.comparison.page import publish as publish
@@ -18,4 +18,4 @@ from evgp.comparison.statistics import summarise as summarise
 from evgp.comparison.summary import Comparison as Comparison
 
 if not TYPE_CHECKING:
-    __getattr__ = partial(_moved.find, __name__)
+    __getattr__ = partial(find, __name__)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, floor, isfinite, log10
 
+from evgp._repr import several
 from evgp.comparison.rows import MEASURES, NETWORK
 from evgp.report.summary import plain_json
-from evgp.report.words import THIN, number, several
+from evgp.report.words import THIN, number
 
 RANDOM = "random"
 MEAN = "mean"  # over learners

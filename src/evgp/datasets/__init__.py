@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evgp import _moved
+from evgp._moved import find
 from evgp.datasets.arrays import read_array as read_array
 from evgp.datasets.cache import PickFile as PickFile
 from evgp.datasets.cache import array_file as array_file
@@ -78,4 +78,4 @@ from evgp.datasets.tables import Table as Table
 from evgp.datasets.tables import read_table as read_table
 
 if not TYPE_CHECKING:
-    __getattr__ = partial(_moved.find, __name__)
+    __getattr__ = partial(find, __name__)

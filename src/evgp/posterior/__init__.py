@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evgp import _moved
+from evgp._moved import find
 from evgp.posterior.condition import Start as Start
 from evgp.posterior.condition import condition as condition
 from evgp.posterior.dense import DensePosterior as DensePosterior
@@ -17,4 +17,4 @@ from evgp.posterior.regression import ntkgp as ntkgp
 from evgp.posterior.regression import trained as trained
 
 if not TYPE_CHECKING:
-    __getattr__ = partial(_moved.find, __name__)
+    __getattr__ = partial(find, __name__)

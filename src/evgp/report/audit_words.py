@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from math import isfinite, sqrt
 
+from evgp._repr import several
 from evgp.report.audit_summary import AuditRow, AuditSummary, Matter, TrainedNetworks
-from evgp.report.words import column, number, percent, several
+from evgp.report.words import column, number, percent
 
 # With a training loss above this share of the label variance, networks have not converged.
 UNCONVERGED = 0.05

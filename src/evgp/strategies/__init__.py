@@ -3,7 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from evgp import _moved
+from evgp._moved import find
 from evgp.strategies.badge import BADGE as BADGE
 from evgp.strategies.bait import BAIT as BAIT
 from evgp.strategies.batchbald import BatchBALD as BatchBALD
@@ -34,4 +34,4 @@ from evgp.strategies.uncertainty import Entropy as Entropy
 from evgp.strategies.uncertainty import Margin as Margin
 
 if not TYPE_CHECKING:
-    __getattr__ = partial(_moved.find, __name__)
+    __getattr__ = partial(find, __name__)
