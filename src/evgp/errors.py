@@ -1,4 +1,4 @@
-"""What this package raises and warns of on purpose: classes, their fields, and their sentences.
+"""Errors and warnings that this package raises on purpose: classes, fields, and sentences.
 
 The classes at the top say whose matter it is (the pool, a network, a campaign); those below say
 what is wrong, with fields, and word it once. `BadArgument.of(NetworkError)` is both.
@@ -71,7 +71,7 @@ class NetworkError(EvgpError, ValueError):
 
 
 class PluginError(EvgpError, ValueError):
-    """What another package offers by name cannot be used."""
+    """An object that another package offers by name cannot be used."""
 
 
 class EmbedderError(EvgpError, ValueError):
@@ -182,7 +182,7 @@ _PARENTHESES = re.compile(r"\([^()]*\)")
 
 
 def sentence(expected: str, got: object, advice: str = "", source: str = "") -> str:
-    """What was expected, what came, what to do; where it is, first.
+    """Word an error: where, what was expected, what came, what to do.
 
     >>> sentence("a column 'price'", "'a', 'b'", source="pool.csv")
     "pool.csv: expected a column 'price', got 'a', 'b'"

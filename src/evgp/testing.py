@@ -362,7 +362,7 @@ def _matrix(what: str, kernel: Any, a: Tensor, b: Tensor | None = None) -> Tenso
 
 
 def _called(law: str, function: Callable[..., T], *arguments: Any) -> T:
-    """What a function returns; whatever it raises breaks the law."""
+    """Call a function; an exception breaks the law."""
     try:
         return function(*arguments)
     except Exception as error:

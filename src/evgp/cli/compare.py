@@ -169,7 +169,7 @@ class CompareOptions(LabelledOptions):
     jobs: Jobs = None
 
     def protocol(self) -> "Protocol":
-        """What every strategy is given, and what is fitted to the labels."""
+        """The budget of every strategy, and what is fitted to the labels."""
         from evgp.comparison import Protocol
 
         return Protocol(
@@ -305,7 +305,7 @@ def _stopped(out: Path) -> str:
 
 
 def _settings(protocol: "Protocol") -> dict[str, object]:
-    """As the page of the comparison shows them."""
+    """The settings, as the page of the comparison shows them."""
     trained = "network" in protocol.learners
     names = ["network", *(["members"] if trained else [])]
     names += ["depth", "width"] if protocol.network == "mlp" else []
@@ -362,7 +362,7 @@ def table(comparison: "Comparison") -> Mapping[str, Sequence[object]]:
 
 
 def _narrow(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequence[object]]:
-    """What fits a terminal: no standard deviation, and no name of the only dataset.
+    """Drop columns to fit a terminal: the standard deviation, and the name of the only dataset.
 
     >>> list(_narrow({"dataset": ["a"], "area": [1.0], "standard_deviation": [0.1]}))
     ['area']
@@ -373,7 +373,7 @@ def _narrow(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequence[ob
 
 
 def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    """What was damaged, then what the data warned of: the first few, as seeds warn of the same."""
+    """Warnings as notes, damage first; only a few, as seeds warn of the same."""
     ours = [one for one in caught if issubclass(one.category, EvgpWarning)]
     ours.sort(key=lambda one: not issubclass(one.category, DamageWarning))
     made = list(dict.fromkeys(in_flags(str(one.message)) for one in ours))

@@ -54,7 +54,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the function of a cell may return instead of rows, if more than rows is to be saved."""
+    """Result of a cell with more to save than rows."""
 
     rows: list[Record]
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Store:
                 yield loaded
 
     def damage(self, cells: Sequence[Cell] | None = None) -> list[DamagedFile]:
-        """What is wrong with damaged files, of these cells or of the whole folder."""
+        """Describe damaged files, of these cells or of the whole folder."""
         names = self._names() if cells is None else [self.path(cell).name for cell in cells]
         damage = []
         for name in names:
@@ -261,7 +261,7 @@ def _finished(document: Mapping[str, Any]) -> Finished:
 
 
 def _problem(cell: Cell, finished: Finished, document: Mapping[str, Any]) -> str:
-    """What is wrong with a document that has no checksum."""
+    """Describe what is wrong with a document that has no checksum."""
     rows = finished.rows
     if not rows or not all(rows):
         return "it has no rows"

@@ -133,7 +133,7 @@ class LostPlace:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """What a suite says of its strategies, best mean rank first."""
+    """Verdict of a suite on its strategies, best mean rank first."""
 
     pools: tuple[PoolScores, ...]
     strategies: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What all strategies of a comparison share: the data, the network, its training, the budget."""
+"""Shared by all strategies of a comparison: the data, the network, its training, the budget."""
 
 import hashlib
 import warnings

@@ -56,7 +56,7 @@ LEARNERS = {
     "trees": "extra trees",
     "boosting": "gradient boosting",
 }
-"""What learners are called in words."""
+"""The names of learners in words."""
 
 
 @dataclass(frozen=True)

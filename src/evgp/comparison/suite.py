@@ -194,7 +194,7 @@ def fingerprint(path: Path, columns: Sequence[str] | None = None) -> str:
 
 @dataclass(frozen=True)
 class SuitePlan:
-    """What is left to run of a suite: cells in the order of their seeds, and how long they take."""
+    """Cells of a suite that are still to run, in the order of seeds, and how long they take."""
 
     suite: str
     pools: tuple[SuitePool, ...]

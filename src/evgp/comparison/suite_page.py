@@ -48,7 +48,7 @@ class Part:
 
     @property
     def headline(self) -> str:
-        """What the test says of that strategy and random picks."""
+        """The verdict of the test of that strategy against random picks."""
         saved = self.judgement.savings.get(self.mine or "")
         return "nothing to compare with random picks" if saved is None else saved.sentence()
 

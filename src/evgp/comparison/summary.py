@@ -222,7 +222,7 @@ class Comparison:
         return ours(self.strategies)
 
     def contest(self, dataset: str, learner: str | None = None) -> Contest:
-        """What happened on one dataset, with one learner or on average over all."""
+        """The result on one dataset, with one learner or on average over all."""
         named = (contest for contest in self.contests if contest.dataset == dataset)
         return next(contest for contest in named if learner in (None, contest.learner))
 
@@ -321,7 +321,7 @@ def ordinal(place: int) -> str:
 
 
 def title(comparison: Comparison) -> str:
-    """What met where, in one line."""
+    """Name the strategies and datasets in one line."""
     count = len(comparison.main)
     where = comparison.main[0].dataset if count == 1 else several(count, "dataset")
     strategies = several(len(comparison.strategies), "strategy").replace("ys", "ies")
@@ -368,7 +368,7 @@ def lead(comparison: Comparison) -> list[str]:
 
 
 def notes(entrants: Sequence[Entrant]) -> list[str]:
-    """What to know before trusting the tests on one dataset."""
+    """Caveats for the tests on one dataset."""
     remarks = []
     every = sorted({seed for entrant in entrants for seed in entrant.seeds})
     for entrant in entrants:
@@ -414,7 +414,7 @@ def _lost(entrant: Entrant) -> list[str]:
 
 
 def band(kinds: set[str]) -> str:
-    """What the shaded bands of a figure are."""
+    """Explain the shaded bands of a figure."""
     descriptions = {
         "interval": "95 % intervals of the mean over seeds, by Student's t",
         "range": "the range over seeds, which are too few for an interval",

@@ -71,7 +71,7 @@ def redundant(s: AuditSummary) -> str:
 
 
 def further(s: AuditSummary) -> str:
-    """What the best additional labels would do, compared with random ones."""
+    """Compare the effect of the best additional labels with that of random ones."""
     k = len(s.helps)
     by_chance = "" if s.by_chance is None else f"; random ones, to {number(s.by_chance, 3)}"
     fall = s.fall or 0.0

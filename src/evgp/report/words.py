@@ -46,7 +46,7 @@ def percent(share: float | None, *, down: bool = False) -> str:
 
 
 def noun(summary: Summary) -> str:
-    """What a row of the pool is called: "image" or "row"."""
+    """The noun for a row of the pool: "image" or "row"."""
     return "image" if summary.pictured else "row"
 
 
@@ -57,7 +57,7 @@ def title(summary: Summary) -> str:
 
 
 def lead(summary: Summary) -> list[str]:
-    """What was chosen, why, and how good the choice provably is: up to three sentences."""
+    """Say which rows were chosen, why, and how good the choice provably is."""
     k = len(summary.picks)
     where = f" of {summary.source}" if summary.source else ""
     these = "this one" if k == 1 else f"these {k:,}"
@@ -130,7 +130,7 @@ def _not_yet(need: Need, k: int, rows: int) -> str:
 
 
 def gain(summary: Summary) -> str:
-    """What the gain of a pick means."""
+    """Explain the gain of a pick."""
     if summary.share is None and summary.criterion:
         what = f"the value of a pick by the criterion {summary.criterion}"
     else:
@@ -142,7 +142,7 @@ def gain(summary: Summary) -> str:
 
 
 def guarantee(summary: Summary) -> list[str]:
-    """What the certificate guarantees and what it does not, each in a sentence or two."""
+    """Say what the certificate guarantees and what it does not."""
     if summary.share is None:
         return [
             "There is no certificate: it exists only for the criterion of expected variance, and "

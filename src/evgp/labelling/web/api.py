@@ -119,7 +119,7 @@ async def leave(me: Me, service: Service, sessions: SessionStore, response: Resp
 
 @router.get("/campaign", responses=_REFUSALS)
 def about(me: Me, service: Service, sessions: SessionStore) -> models.About:
-    """What to label, and with which classes."""
+    """Return the task: the kind of labels, and the classes."""
     created = service.campaign.created
     return models.About(
         name=service.campaign.path.stem,

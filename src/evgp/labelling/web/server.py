@@ -97,7 +97,7 @@ class Connection(H11Protocol):
         return self.loop.time() - self._since if phase else 0.0
 
     def _expected(self) -> tuple[object, ...]:
-        """What we are waiting for, and for which request."""
+        """The phase of a connection, and its request."""
         cycle: Any = self.cycle
         if self.transport.get_write_buffer_size():
             return "reading the response", cycle
