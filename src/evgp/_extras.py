@@ -35,7 +35,7 @@ EXTRAS = {
         Extra(
             "adapters",
             ("skactiveml", "modAL", "skorch", "lightning", "datasets", "pandas", "polars"),
-            "the tools of docs/adapters.md, all at once; each serves alone too",
+            "all tools of docs/adapters.md; each also works alone",
         ),
     )
 }

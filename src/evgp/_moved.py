@@ -33,7 +33,7 @@ NAMES = {
     **{f"{old}.Terms": "evgp.comparison.Protocol" for old in ("evgp", "evgp.comparison")},
     **{f"{old}.{x}": f"{new}.{x}" for (old, new), names in _HOMES.items() for x in names},
 }
-OUTSIDE = {  # where in the repository names are that left the package
+OUTSIDE = {  # names that left the package, and where they are in the repository
     "evgp.studies": "experiments/",
     **{f"evgp.datasets.{x}": "experiments/data.py" for x in ("random_model", "sinusoidal")},
     **{f"evgp.posterior.{x}": "experiments/sparse.py" for x in ("SparseNTKGP", "sntkgp")},
@@ -55,7 +55,7 @@ OUTSIDE = {  # where in the repository names are that left the package
 
 
 def find(room: str, name: str, frames: int = 3) -> object:
-    """The object of an old name, with a warning; `__getattr__` of rooms that had some."""
+    """Return the object of an old name, with a warning: `__getattr__` of rooms with old names."""
     old = f"{room}.{name}"
     if old in OUTSIDE:
         # Not an AttributeError, for which `from ... import` has words of its own.

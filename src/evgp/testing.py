@@ -204,7 +204,7 @@ def _check_declared(criterion: Any, truth: Truth, picks: list[int]) -> None:
         start = truth.mean_variance(before)
         falls = [start - truth.mean_variance([*before, int(candidates[row])]) for row in rows]
         same = _close(torch.tensor(falls, dtype=torch.float64), gains, 0, 1e-7 * start, 1)
-        _law(same, "a certifiable criterion gains the fall of the mean variance")
+        _law(same, "gains of a certifiable criterion are reductions of the mean variance")
     if can(criterion, "by_features"):
         _check_by_features(criterion)
     if can(criterion, "exchangeable"):
@@ -214,7 +214,7 @@ def _check_declared(criterion: Any, truth: Truth, picks: list[int]) -> None:
             posterior.forget_(row)
             posterior.observe_(row)
         back = _close(_gains(criterion, posterior, rows), gains, 1e-6, most)
-        _law(back, "gains of an exchangeable criterion depend on which rows have labels alone")
+        _law(back, "gains of an exchangeable criterion depend only on which rows have labels")
     if can(criterion, "ignores_weights"):
         weights = torch.rand(
             len(truth.pool.test_weights()), generator=torch.Generator().manual_seed(1)
@@ -373,7 +373,7 @@ def _called(law: str, function: Callable[..., T], *arguments: Any) -> T:
 
 
 def _close(a: Tensor, b: Tensor, share: float, unit: float, least: float | None = None) -> bool:
-    """Whether numbers differ by at most a share of each, and `least` (or it too) of a unit."""
+    """Whether values are equal up to a share of each plus `least` (by default the share) units."""
     low = share if least is None else least
     return a.shape == b.shape and torch.allclose(a, b, rtol=share, atol=low * abs(unit))
 

@@ -301,7 +301,7 @@ def _stopped(out: Path) -> str:
 
     kept = len(list(out.glob("cells/*.json")))
     cells = f"{several(kept, 'finished cell')} in {out} {'is' if kept == 1 else 'are'} kept"
-    return f"stopped; {cells}, and the same command goes on from there"
+    return f"stopped; {cells}; run the same command to resume"
 
 
 def _settings(protocol: "Protocol") -> dict[str, object]:

@@ -371,7 +371,7 @@ def run_cells(
         watch(len(took), len(cells), seconds_left(now, before, waiting, count))
 
     def heard(more: int) -> None:
-        # A cell that is finished says 0.
+        # A finished cell reports 0.
         look() if more == 0 else steps(more)
 
     look()
@@ -418,7 +418,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **packages}
 
 
-# What makes cells alike, the most telling first.
+# How cells are alike, closest first.
 _ALIKE: tuple[Callable[[Cell], object], ...] = (
     lambda cell: [cell.work, {k: v for k, v in cell.settings.items() if k != "seed"}],
     lambda cell: [cell.work, cell.settings.get("dataset"), cell.settings.get("strategy")],
@@ -436,7 +436,7 @@ def seconds_left(
 ) -> float | None:
     """How long the remaining cells will take: each as long as the most similar finished cells.
 
-    Cells of this run (`now`) count before others that are as similar. None if none is finished.
+    Of equally similar cells those of this run (`now`) count. None if none is finished.
 
     >>> quick, slow, more = (Cell("a:b", {"dataset": d, "seed": s}) for d, s in ["x0", "y0", "y1"])
     >>> seconds_left([(quick, 2.0), (slow, 60.0)], [], [more], 2)

@@ -236,7 +236,7 @@ def log_ratio(
     steps = (np.arange(_LEVELS) + 0.5) / _LEVELS
     levels = low[:, None] + (high - low)[:, None] * steps
     gaps = (_reached(x, a, levels) - _reached(x, b, levels)).mean(1)
-    # One curve begins where the other ends, or is flat: no more can be said than that.
+    # The curves share no level: all that is known is which one is above.
     apart = np.where(a[:, 0] > b[:, 0], x[0] - x[-1], np.where(a[:, 0] < b[:, 0], x[-1] - x[0], 0))
     return np.where(high > low, gaps, apart)
 
@@ -296,7 +296,7 @@ def savings(
 
 
 def _wilcoxon(values: Sequence[float]) -> float:
-    """P of the signed-rank test that the median is zero; NaN if the pools are too few."""
+    """The p-value of the signed-rank test that the median is zero; NaN if the pools are too few."""
     if len(values) < _FEWEST_POOLS:
         return nan
     return float(stats.wilcoxon(values).pvalue) if np.any(values) else 1.0

@@ -43,7 +43,7 @@ _FREE = ("strategy", "seed", "members", "learners")
 class Played:
     """The rows of one strategy, and the pool rows in the order in which they were labelled.
 
-    `anew` has the picks of each budget where each was picked anew; else all begin `picks`.
+    `anew` has the picks of each budget if they were made separately; else they begin `picks`.
     """
 
     rows: tuple[Row, ...]
@@ -109,7 +109,7 @@ def _labelled(
 ) -> Iterator[RoundLabels]:
     """The labelled rows after each round, or for each budget on its own.
 
-    A strategy that picks ahead picks once, for the largest budget; others begin anew.
+    A strategy that picks ahead picks once, for the largest budget; others start again.
     """
     pool = _start(data, protocol.inputs(data, name), protocol.start, seed)
     if not protocol.budgets:

@@ -362,7 +362,7 @@ def lead(comparison: Comparison) -> list[str]:
         fewest = min(len(entrant.seeds) for entrant in ran if entrant is not None)
         if fewest < FEW:
             sentences[-1] = (
-                f"{sentences[-1][:-1]}; with {several(fewest, 'seed')} that is a hint, no proof."
+                f"{sentences[-1][:-1]}; with {several(fewest, 'seed')} that is a hint, not a proof."
             )
     return sentences
 
@@ -384,7 +384,7 @@ def notes(entrants: Sequence[Entrant]) -> list[str]:
     if len(counts) > 1:
         remarks.append(
             f"Between {counts[0]:,} and {counts[-1]:,} members were trained: variances over few "
-            "members are the less certain, so compare those strategies with care."
+            "members are less certain, so compare those strategies with care."
         )
     fewest = min((len(entrant.seeds) for entrant in entrants), default=0)
     if len(entrants) > 1 and 1 < fewest < FEW:

@@ -89,7 +89,7 @@ class Factor(Protocol):
     def add_(self, out: Float[Tensor, "b1 b2"], other: Any, room: int) -> None:
         """Add the kernel with another block of the same layer, in about `room` bytes of scratch.
 
-        With itself only what stands above the diagonal (in blocks) has to be right.
+        With itself, only the blocks on and above the diagonal need to be right.
         """
         ...
 

@@ -171,5 +171,5 @@ LIMITS = (
     "at the same rows. Early stopping, strong weight decay, dropout and cross-entropy are not "
     "modelled.",
     "The prediction uses the inputs, not the labels. It says where networks will disagree, not "
-    "where all of them are wrong: errors due to noisy labels or missing inputs come on top.",
+    "where all of them are wrong: noisy labels and missing inputs add further error.",
 )

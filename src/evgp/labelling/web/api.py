@@ -14,7 +14,7 @@ from evgp.labelling.web.auth import COOKIE_SECONDS, Session, Sessions, TokenChec
 from evgp.labelling.web.middleware import SAFE_METHODS
 from evgp.labelling.web.service import LabellingService
 
-_CAMPAIGN_HEADER = "x-evgp-campaign"  # tells a page that its answers are for another campaign
+_CAMPAIGN_HEADER = "x-evgp-campaign"  # shows a page that its answers are for another campaign
 _REFUSALS: dict[int | str, dict[str, object]] = {
     code: {"model": models.Problem, "description": text}
     for code, text in (
