@@ -64,7 +64,7 @@ def test_without_problems_there_is_no_advice() -> None:
         ({"memory": Memory(8 * GB, GB // 2)}, "0.5 GB of memory is free; evgp plan"),
         (
             {"memory": Memory(8 * GB, 6 * GB, 4 * GB, 3 * GB)},
-            "allows only 1.0 GB of; --memory 0.8GB",
+            "allows only 1.0 GB of; memory='0.8GB'",
         ),
         ({"memory": Memory(8 * GB, 6 * GB, GB, GB)}, "0.0 GB of memory is free within a limit"),
         ({"sqlite": "3.8.11"}, "SQLite 3.8.11 is older than 3.12; power failure"),

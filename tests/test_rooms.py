@@ -103,6 +103,13 @@ def test_functions_are_short() -> None:
     assert not long_functions(), "split these"
 
 
+def test_commands_are_short_with_their_help() -> None:
+    for file in (ROOT / "cli").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                assert (node.end_lineno or 0) - node.lineno < LONGEST, f"{file.name}:{node.name}"
+
+
 def test_a_class_name_means_one_thing() -> None:
     homes: dict[str, list[str]] = {}
     for file in FILES:

@@ -34,6 +34,10 @@ class Broken:
             selection = selection * 2
         if self.how == "small":
             selection = selection * (1e-10 if x2 is None else 5e-10)
+        if self.how == "nan" or (self.how == "nan in parts" and x2 is not None):
+            selection = selection * float("nan")
+        if self.how == "infinite":
+            selection = selection / 0.0
         if self.how == "raises" and len(x1) == 0:
             raise KeyError("no rows")
         if self.how == "list":
@@ -58,6 +62,9 @@ class Broken:
         "torch",
         "numpy",
         "small",
+        "nan",
+        "nan in parts",
+        "infinite",
         "raises",
         "list",
     ],
@@ -242,6 +249,8 @@ class Odd:
             return replace(selection, indices=selection.indices[[0, *range(k - 1)]])
         if self.how == "labelled":
             return replace(selection, indices=selection.indices * 0 + 3) if k == 1 else selection
+        if self.how == "labels" and pool.y is not None and pool.y.sum() > 0:
+            return replace(selection, indices=selection.indices[::-1].copy())
         if self.how == "pool":
             pool.x[0, 0] += 1
         return selection.indices.tolist() if self.how == "list" else selection
@@ -255,6 +264,7 @@ class Odd:
         "pool",
         "any k",
         "list",
+        "labels",
         "other error",
     ],
 )

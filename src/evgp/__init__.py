@@ -4,7 +4,6 @@ The names that most programs need are here; everything else that is public is in
 `evgp.search.Exact`. Both are imported on first use, so that `evgp --help` does not wait for torch.
 """
 
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -103,21 +102,7 @@ _ROOMS = (
     "testing",
     "training",
 )
-_MOVED = {  # were here in version 0.1; to be removed after 0.2
-    "architectures": ("Choice", "candidates"),
-    "audits": ("Audit", "Confirmation", "confirm"),
-    "datasets": ("subset",),
-    "loop": ("Round",),
-    "nets": ("Finite", "LeakyRelu", "wide_resnet", "without_batchnorm"),
-    "posterior": ("Prediction", "ntkgp", "trained"),
-    "search": ("Exact", "Exchange", "Lazy", "Sharded", "Stochastic", "TwoRounds"),
-    "selection": ("Request",),
-    "training": ("Ensemble", "Recipe"),
-}
-# In evgp.comparison; to be removed after 0.2.
-_RENAMED = {"Subject": "DatasetSource", "Terms": "Protocol"}
 _ROOM_OF = {name: room for room, names in _NAMES.items() for name in names}
-_NEW_ROOM_OF = {name: room for room, names in _MOVED.items() for name in names}
 __all__ = sorted((*_ROOM_OF, *_ROOMS))  # noqa: PLE0605  every name above, once
 
 
@@ -128,16 +113,7 @@ if not TYPE_CHECKING:  # a type checker would otherwise accept any misspelt name
             return import_module(f"evgp.{name}")
         if name in _ROOM_OF:
             return getattr(import_module(f"evgp.{_ROOM_OF[name]}"), name)
-        if name in _NEW_ROOM_OF or name in _RENAMED:
-            room, now = _NEW_ROOM_OF.get(name, "comparison"), _RENAMED.get(name, name)
-            warnings.warn(
-                f"evgp.{name} is now evgp.{room}.{now}; the old name will be removed in the next "
-                "release.",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            return getattr(import_module(f"evgp.{room}"), now)
-        raise AttributeError(f"module 'evgp' has no attribute {name!r}")
+        return _moved.find("evgp", name, 4)
 
 
 def __dir__() -> list[str]:

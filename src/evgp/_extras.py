@@ -26,20 +26,16 @@ EXTRAS = {
     extra.name: extra
     for extra in (
         Extra("web", ("fastapi", "uvicorn"), "the page on which people label: evgp campaign serve"),
-        Extra("dask", ("dask", "distributed"), "pools on several machines: --dask"),
-        Extra("weights", ("safetensors",), "weights from safetensors files: --weights"),
+        Extra("dask", ("dask", "distributed"), "pools on several machines"),
+        Extra("weights", ("safetensors",), "weights from safetensors files"),
         Extra("excel", ("openpyxl",), "Excel workbooks as pools and for picks: .xlsx"),
-        Extra("text", ("sentence_transformers",), "texts by a language model: --embed"),
+        Extra("text", ("sentence_transformers",), "texts by a language model"),
         Extra("fast", ("numba",), "picks in feature space by compiled code"),
-        Extra(
-            "label-studio",
-            ("httpx", "fastapi", "uvicorn"),
-            "Label Studio: evgp campaign push, pull, serve --label-studio",
-        ),
+        Extra("label-studio", ("httpx", "fastapi", "uvicorn"), "labelling in Label Studio"),
         Extra(
             "adapters",
             ("skactiveml", "modAL", "skorch", "lightning", "datasets", "pandas", "polars"),
-            "the tools of docs/adapters.md, all at once; each serves alone too",
+            "all tools of docs/adapters.md; each also works alone",
         ),
     )
 }

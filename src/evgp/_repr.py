@@ -45,3 +45,12 @@ def guaranteed(share: float) -> str:
     ('81.2 %', '100.0 %')
     """
     return f"{floor(1000 * share) / 10:.1f} %" if isfinite(1000 * share) else f"{share} %"
+
+
+def several(count: int, noun: str) -> str:
+    """A count with its noun, in the plural if needed.
+
+    >>> several(1, "row"), several(1797, "row")
+    ('1 row', '1,797 rows')
+    """
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

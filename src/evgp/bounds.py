@@ -21,12 +21,15 @@ however far $Q$ is from converged, and close once it has.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from evgp._moved import find
 from evgp.errors import NotPositiveDefinite
 from evgp.pool import Certificate, Needed
 from evgp.posterior import DENSE, TestCovariance
@@ -173,3 +176,7 @@ def _cumulative(values: Float[Tensor, " p"]) -> Float[Tensor, " p1"]:
 
 def _symmetric(a: Float[Tensor, "p p"]) -> Float[Tensor, "p p"]:
     return (a + a.T) / 2
+
+
+if not TYPE_CHECKING:
+    __getattr__ = partial(find, __name__)

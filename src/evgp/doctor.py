@@ -1,4 +1,4 @@
-"""What this machine and this installation have, and what to fix."""
+"""Look at this machine and this installation, and advise what to fix."""
 
 import os
 import platform
@@ -59,7 +59,7 @@ class Memory:
 
     @property
     def usable(self) -> int:
-        """What a run can use now.
+        """Memory that a run can use now.
 
         >>> Memory(total=8, free=6, limit=4, used=1).usable
         3
@@ -371,7 +371,7 @@ def _of_memory(memory: Memory) -> Iterator[str]:
         yield (
             f"this container allows only {memory.usable / 1e9:.1f} GB of the "
             f"{memory.free / 1e9:.1f} GB that are free; run large jobs with "
-            f"`--memory {memory.usable / 1.25e9:.1f}GB`"
+            f"memory='{memory.usable / 1.25e9:.1f}GB'"
         )
 
 

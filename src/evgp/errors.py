@@ -1,6 +1,6 @@
-"""What this package raises and warns of on purpose: classes, their fields, and their sentences.
+"""Errors and warnings that this package raises on purpose: classes, fields, and sentences.
 
-The classes at the top say whose matter it is (the pool, a network, a campaign); those below say
+The classes at the top say what it is about (the pool, a network, a campaign); those below say
 what is wrong, with fields, and word it once. `BadArgument.of(NetworkError)` is both.
 """
 
@@ -63,7 +63,7 @@ class EvgpError(Exception):
 
 
 class PoolError(EvgpError, ValueError):
-    """The pool cannot give what was asked of it."""
+    """A pool, or an argument for it, cannot be used."""
 
 
 class NetworkError(EvgpError, ValueError):
@@ -71,7 +71,7 @@ class NetworkError(EvgpError, ValueError):
 
 
 class PluginError(EvgpError, ValueError):
-    """What another package offers by name cannot be used."""
+    """An object that another package offers by name cannot be used."""
 
 
 class EmbedderError(EvgpError, ValueError):
@@ -106,7 +106,7 @@ class NotPositiveDefinite(EvgpError, ArithmeticError):
 
 
 class ExecutorError(EvgpError, RuntimeError):
-    """The place where the work runs cannot go on."""
+    """The executor cannot continue."""
 
 
 class CampaignError(EvgpError, ValueError):
@@ -182,7 +182,7 @@ _PARENTHESES = re.compile(r"\([^()]*\)")
 
 
 def sentence(expected: str, got: object, advice: str = "", source: str = "") -> str:
-    """What was expected, what came, what to do; where it is, first.
+    """Word an error: where, what was expected, what came, what to do.
 
     >>> sentence("a column 'price'", "'a', 'b'", source="pool.csv")
     "pool.csv: expected a column 'price', got 'a', 'b'"
@@ -195,7 +195,7 @@ def sentence(expected: str, got: object, advice: str = "", source: str = "") -> 
 
 
 def quoted(names: Sequence[str], most: int = 8, letters: int = 40) -> str:
-    """The first few names of a longer list, and of each its first letters.
+    """The first few names of a list, each cut if it is long.
 
     >>> quoted(["a", "b" * 99])
     "'a', 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb...'"
@@ -207,7 +207,7 @@ def quoted(names: Sequence[str], most: int = 8, letters: int = 40) -> str:
 
 
 def either(choices: Sequence[str]) -> str:
-    """The last of several after an `or`.
+    """Join choices with commas and a final `or`.
 
     >>> either((".csv", ".tsv", ".parquet"))
     '.csv, .tsv or .parquet'
@@ -216,7 +216,7 @@ def either(choices: Sequence[str]) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes for a person.
+    """Format a number of bytes.
 
     >>> size(1_500_000_000), size(73_700)
     ('1.5 GB', '73.7 kB')
@@ -318,7 +318,7 @@ class NotFinite(Detailed, ValueError):
 
 @dataclass(eq=False, repr=False)
 class NotNumbers(Detailed, PoolError, TypeError):
-    """The pool holds words or dates; a TypeError too, as scikit-learn's checks ask for."""
+    """The pool has non-numeric values; also a TypeError, as scikit-learn's checks require."""
 
     argument: str
     got: str
@@ -397,7 +397,7 @@ class MissingValues(Detailed, DatasetError):
 
 @dataclass(eq=False, repr=False)
 class TableProblems(Detailed, DatasetError):
-    """All that keeps a table from being used, and the options with which it can be."""
+    """All problems of a table, and the options that solve them."""
 
     source: str
     problems: tuple[str, ...]  # each with its column, count and first rows
@@ -420,7 +420,7 @@ class TableProblems(Detailed, DatasetError):
 
 @dataclass(eq=False, repr=False)
 class UnusableColumn(Detailed, DatasetError):
-    """A column holds something else than it must."""
+    """A column has the wrong content."""
 
     source: str
     column: str
@@ -464,7 +464,7 @@ class TooManyCategories(Detailed, DatasetError):
 
 @dataclass(eq=False, repr=False)
 class DuplicateNames(Detailed, DatasetError):
-    """Names that must differ are there more than once."""
+    """Names that must be distinct are repeated."""
 
     source: str
     expected: str
@@ -527,7 +527,7 @@ class MissingFile(UnreadableFile):
 
 @dataclass(eq=False, repr=False)
 class WrongFormat(Detailed, ValueError):
-    """A file holds something else than its name or its place says."""
+    """The content of a file does not fit its name or its place."""
 
     path: str
     expected: str
@@ -540,7 +540,7 @@ class WrongFormat(Detailed, ValueError):
 
 @dataclass(eq=False, repr=False)
 class WrongEnding(Detailed, DatasetError):
-    """The name of a file does not end as one of those that can be read, or written."""
+    """The ending of a file name is not one that can be read, or written."""
 
     path: str
     endings: tuple[str, ...]
@@ -563,7 +563,7 @@ class CannotWrite(Detailed, DatasetError):
 
 @dataclass(eq=False, repr=False)
 class DoesNotFit(Detailed, ValueError):
-    """Something needs more memory, or more of the disk, than there is; in bytes."""
+    """Something needs more bytes of memory, or of the disk, than are free."""
 
     what: str
     needed: int

@@ -24,7 +24,7 @@ from evgp.nets import mlp
 from evgp.pool import Pool, Selection
 from evgp.posterior import FeatureStart, Posterior, Start
 from evgp.search import GREEDIES
-from evgp.strategies.strategy import Strategy
+from evgp.strategies.strategy import Strategy, learns
 
 _LEAST = 8
 T = TypeVar("T")
@@ -204,7 +204,7 @@ def _check_declared(criterion: Any, truth: Truth, picks: list[int]) -> None:
         start = truth.mean_variance(before)
         falls = [start - truth.mean_variance([*before, int(candidates[row])]) for row in rows]
         same = _close(torch.tensor(falls, dtype=torch.float64), gains, 0, 1e-7 * start, 1)
-        _law(same, "a certifiable criterion gains the fall of the mean variance")
+        _law(same, "gains of a certifiable criterion are reductions of the mean variance")
     if can(criterion, "by_features"):
         _check_by_features(criterion)
     if can(criterion, "exchangeable"):
@@ -214,7 +214,7 @@ def _check_declared(criterion: Any, truth: Truth, picks: list[int]) -> None:
             posterior.forget_(row)
             posterior.observe_(row)
         back = _close(_gains(criterion, posterior, rows), gains, 1e-6, most)
-        _law(back, "gains of an exchangeable criterion depend on which rows have labels alone")
+        _law(back, "gains of an exchangeable criterion depend only on which rows have labels")
     if can(criterion, "ignores_weights"):
         weights = torch.rand(
             len(truth.pool.test_weights()), generator=torch.Generator().manual_seed(1)
@@ -274,7 +274,8 @@ class _Scaled:
 def check_strategy(strategy: Strategy | Any, pool: Pool | None = None, k: int = 5) -> None:
     """Check that a strategy picks k distinct unlabelled rows, the same for the same seed.
 
-    It leaves the pool unchanged, can pick every row, and raises `PoolError` for other k.
+    It leaves the pool unchanged, can pick every row, and raises `PoolError` for other k. With
+    `learns = False` labels change no pick.
 
     Parameters
     ----------
@@ -305,6 +306,11 @@ def check_strategy(strategy: Strategy | Any, pool: Pool | None = None, k: int = 
     for name in ("x", "x_test", "labelled", "x_labelled"):
         old, new = getattr(before, name), getattr(pool, name)
         _law(old is new is None or torch.equal(old, new), f"the pool's {name} is unchanged")
+    if not learns(strategy):
+        count = len(pool.known())
+        for y in (torch.zeros(count), torch.arange(1.0, count + 1)):
+            same = _picked(strategy, replace(pool, y=y), k).indices.tolist() == rows
+            _law(same, "a strategy with learns = False gives the same picks for other labels")
     whole = _picked(strategy, pool, len(free))
     _law(sorted(whole.indices.tolist()) == free, "every row without a label can be picked")
     for wrong in (0, len(free) + 1):
@@ -351,11 +357,12 @@ def _matrix(what: str, kernel: Any, a: Tensor, b: Tensor | None = None) -> Tenso
     right = isinstance(made, Tensor) and tuple(made.shape) == shape
     _law(right, f"{what} is a tensor of {shape[0]} x {shape[1]} numbers")
     assert isinstance(made, Tensor)
+    _law(bool(made.isfinite().all()), f"all numbers of {what} are finite")
     return made
 
 
 def _called(law: str, function: Callable[..., T], *arguments: Any) -> T:
-    """What a function returns; whatever it raises breaks the law."""
+    """Call a function; an exception breaks the law."""
     try:
         return function(*arguments)
     except Exception as error:
@@ -366,7 +373,7 @@ def _called(law: str, function: Callable[..., T], *arguments: Any) -> T:
 
 
 def _close(a: Tensor, b: Tensor, share: float, unit: float, least: float | None = None) -> bool:
-    """Whether numbers differ by at most a share of each, and `least` (or it too) of a unit."""
+    """Whether values are equal up to a share of each plus `least` (by default the share) units."""
     low = share if least is None else least
     return a.shape == b.shape and torch.allclose(a, b, rtol=share, atol=low * abs(unit))
 

@@ -1,10 +1,13 @@
 """Messages name options in the command, and arguments in Python."""
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 import typer
 
+import evgp
 from evgp.cli._options import PickOptions
 from evgp.cli._output import _OTHERS, _SPELLED, flag_of, in_flags, with_flag
 from evgp.cli.main import app
@@ -38,6 +41,27 @@ def test_every_option_of_a_pick_is_named_as_it_is_typed(name) -> None:
 def test_the_options_of_other_commands_exist() -> None:
     assert {flag_of(name) for name in _OTHERS} <= options(ROOT)
     assert {f"--{name}" for name in _SPELLED.values()} <= options(ROOT)
+
+
+def strings(path: Path) -> list[str]:
+    """The strings of a file, without docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    alone = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in alone
+    ]
+
+
+def test_no_message_below_the_command_names_a_flag() -> None:
+    package = Path(evgp.__file__).parent
+    files = [path for path in package.rglob("*.py") if "cli" not in path.parts]
+    texts = [(path.name, text) for path in files for text in strings(path)]
+    flags = {name for name in options(ROOT) if name.startswith("--")}
+    assert len(texts) > 5000 and "--drop" in flags
+    named = [(file, text) for file, text in texts if flags & set(re.findall(r"--[a-z-]+", text))]
+    assert named == []
 
 
 def test_errors_with_fields_name_the_option() -> None:

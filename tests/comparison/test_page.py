@@ -72,7 +72,7 @@ def test_it_says_who_wins_and_what_was_run(page):
     assert "6 strategies on 2 datasets" in prose
     assert "evgp has the best mean rank, 1 of 6" in prose
     assert "clearly better in 4 of 4 comparisons" in prose
-    assert "with 3 seeds that is a hint, no proof" in prose
+    assert "with 3 seeds that is a hint, not a proof" in prose
     assert "% fewer" in prose
     assert "A test of 3 seeds proves little" in prose
     assert "evgp compare yacht digits" in prose

@@ -134,6 +134,20 @@ def test_standardise_is_the_former_name() -> None:
         assert selection.indices.tolist() == evgp.pick(TABLE, 3, scale=new).indices.tolist()
 
 
+def test_scale_and_its_former_name_are_not_taken_together() -> None:
+    for scale in ("unit", None):
+        with refused(PoolError):
+            evgp.pick(TABLE, 3, standardise=True, scale=scale)
+    with refused(PoolError):
+        evgp.audit(TABLE, TABLE, standardise=False, scale="auto")
+
+
+def test_none_may_be_a_word_as_in_the_command() -> None:
+    selection = evgp.pick(TABLE, 3, scale="none")
+    assert selection.indices.tolist() == evgp.pick(TABLE, 3, scale=None).indices.tolist()
+    assert selection.settings["scale"] is None
+
+
 def test_networks_with_a_shape_of_their_own_get_scaled_columns() -> None:
     from torch import nn
 

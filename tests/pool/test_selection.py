@@ -40,6 +40,12 @@ def test_it_is_the_sequence_of_its_rows(given_parts: dict) -> None:
     assert np.asarray(selection, dtype=np.float32).dtype == np.float32
 
 
+def test_one_pick_is_in_the_singular() -> None:
+    selection = Selection(np.array([7]), np.array([0.5]))
+    assert repr(selection) == "Selection(1 pick: [7])"
+    assert repr(selection[:0]) == "Selection(0 picks: [])"
+
+
 @given(parts())
 def test_it_indexes_what_row_numbers_index(given_parts: dict) -> None:
     selection = build(given_parts)

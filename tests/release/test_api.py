@@ -38,22 +38,66 @@ def test_few_names_are_at_the_top() -> None:
     assert len(PUBLIC["evgp"]) <= 28, "put the name into its room"
 
 
-def moved_names() -> list[tuple[str, str]]:
-    return [(name, room) for room, names in evgp._MOVED.items() for name in names]
+OLD_NAMES = (Path(__file__).parent / "names-0.1.txt").read_text(encoding="utf-8").split()
 
 
-@pytest.mark.parametrize(("name", "room"), moved_names())
-def test_a_moved_name_still_works_and_names_its_new_place(name: str, room: str) -> None:
-    assert name in PUBLIC[f"evgp.{room}"] and name not in evgp.__all__
-    with pytest.warns(DeprecationWarning) as seen:
-        thing = getattr(evgp, name)
-    assert f"evgp.{room}.{name}" in str(seen[0].message)
-    assert thing is getattr(import_module(f"evgp.{room}"), name)
+def thing_named(name: str) -> object:
+    room, _, last = name.rpartition(".")
+    return getattr(import_module(room), last)
 
 
-def test_the_warning_points_at_the_caller() -> None:
-    run = python("import evgp; evgp.Exact")
-    assert run.stderr.startswith("<string>:1: DeprecationWarning: evgp.Exact is now")
+@pytest.mark.filterwarnings("ignore:evgp.arena is now", "ignore:evgp.theory is now")
+@pytest.mark.parametrize("name", sorted({*OLD_NAMES, *_moved.NAMES, "evgp.studies"}))
+def test_a_public_name_of_version_0_1_works_or_says_where_it_is_now(name: str) -> None:
+    gone = _moved.OUTSIDE.get(name.replace("evgp.theory.", "evgp.bounds."))
+    if gone:
+        with pytest.raises(ImportError) as caught:
+            thing_named(name)
+        assert str(caught.value).endswith(f"; it is in {gone} of the repository.")
+        place, last = ROOT / gone, name.rpartition(".")[2]
+        assert place.is_dir() or re.search(rf"^(class|def) {last}\b", place.read_text(), re.M)
+    elif name in _moved.NAMES:
+        now = _moved.NAMES[name]
+        with pytest.warns(DeprecationWarning, match=re.escape(f"{name} is now {now};")):
+            thing = thing_named(name)
+        assert thing is thing_named(now)
+        assert name.rpartition(".")[2] not in getattr(
+            import_module(name.rpartition(".")[0]), "__all__", ()
+        )
+    else:
+        assert thing_named(name) is not None
+
+
+def test_no_old_name_is_forgotten() -> None:
+    assert len(set(OLD_NAMES)) == len(OLD_NAMES) == 109
+    with pytest.raises(AttributeError):
+        thing_named("evgp.posterior.sntkpg")
+
+
+@pytest.mark.parametrize("old", ["evgp.Exact", "evgp.strategies.pick"])
+@pytest.mark.parametrize("how", ["import {0}; {0}.{1}", "from {0} import {1}"])
+def test_the_warning_points_at_the_caller(old: str, how: str) -> None:
+    room, _, name = old.rpartition(".")
+    run = python(how.format(room, name))
+    assert run.returncode == 0
+    assert run.stderr.startswith(f"<string>:1: DeprecationWarning: {old} is now")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["import evgp.studies", "from evgp.studies.study import Cell", "import evgp; evgp.studies"],
+)
+def test_studies_say_where_they_are_now(line: str) -> None:
+    run = python(line)
+    assert run.returncode == 1
+    assert run.stderr.endswith(
+        "is no longer part of the package; it is in experiments/ of the repository.\n"
+    )
+
+
+def test_importing_a_name_that_left_the_package_ends_in_the_same_sentence() -> None:
+    run = python("from evgp.posterior import sntkgp")
+    assert run.stderr.endswith("; it is in experiments/sparse.py of the repository.\n")
 
 
 OLD_ROOM = """

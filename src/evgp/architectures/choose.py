@@ -157,7 +157,7 @@ def choose(
     Choice(gelu-2; gelu-2 0.04487, gelu-1 0.08339, leaky_relu-1 0.08633, ...)
     """
     named = named_networks(networks)
-    scale = scale_of(scale, standardise)
+    scale = scale_of(scale, standardise, "columns")
     reading = ReadOptions(column=column, text=text, embed=embed, scale=scale)
     points, targets = checked_inputs(x, y, reading)
     n = len(points)

@@ -175,7 +175,7 @@ def audit(
             f"expected a network with exact kernels, such as evgp.mlp(), got {shown(network)}"
         )
     noise, seed, k = noise_of(noise), seed_of(seed), integer(k, "k", 1)
-    scale = scale_of(scale, standardise)
+    scale = scale_of(scale, standardise, "columns")
     reading = ReadOptions(column=column, text=text, embed=embed, scale=scale)
     train, others, copies = _parts(x_train, x_test, pool, reading)
     test, unlabelled = others["test"], others.get("pool")

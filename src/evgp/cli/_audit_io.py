@@ -329,7 +329,7 @@ def _named(part: AuditPart, rows: Int[np.ndarray, " k"]) -> list[object]:
 
 
 def _training(trained: Trained, tables: AuditTables) -> object:
-    """What training showed; errors are in the unit of the label, or shares of wrong classes."""
+    """Results of training; errors are in the unit of the label, or shares of wrong classes."""
     confirmation, unit = trained.confirmation, tables.unit or 1.0
     return plain_json(
         {

@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_type_hints
 
 import typer
 
@@ -124,10 +124,8 @@ EmbedderName = Annotated[
         "package.module:function.",
     ),
 ]
-LabelColumn = Annotated[
-    str | None,
-    option("--label", "COLUMN", "Column with the labels."),
-]
+Label = Annotated[str, option("--label", "COLUMN", "Column with the labels.")]
+LabelColumn = Annotated[str | None, option("--label", "COLUMN", "Column with the labels.")]
 TaskName = Annotated[
     str | None,
     option("--task", "KIND", "regression or classification; inferred from the labels by default."),
@@ -425,6 +423,8 @@ class PickOptions:
 
     def __post_init__(self) -> None:
         if self.no_standardise:
+            if self.scale not in ("auto", "none"):
+                raise typer.BadParameter("--no-standardise is --scale none; leave one of them out")
             typer.echo("note: --no-standardise is now --scale none", err=True)
             object.__setattr__(self, "scale", "none")
         if self.as_in_paper:
@@ -444,35 +444,71 @@ class PickOptions:
             raise typer.BadParameter("--costs needs --budget, how much may be spent")
 
 
-def with_pick_options(
-    run: Callable[[PickOptions], None], *, hidden: tuple[str, ...] = ()
-) -> Callable[..., None]:
-    """Return a command that takes the options of a pick and passes them to `run` as one object.
+@dataclass(frozen=True, kw_only=True)
+class LabelledOptions:
+    """The options of commands that read a table with labels."""
 
-    Options in `hidden` are accepted, but not part of `--help`.
+    task: TaskName = None
+    id: Id = None
+    column: OnlyColumn = None
+    drop: Drop = None
+    text: TextColumn = None
+    embed: EmbedderName = None
+    delimiter: Delimiter = None
+    decimal: Decimal = None
+    encoding: Encoding = None
+    impute: Impute = False
+    scale: ScaleName = "columns"
+    json: AsJson = False
+    quiet: Quiet = False
 
-    >>> list(inspect.signature(with_pick_options(lambda options: None)).parameters)[:2]
+    def reading(self) -> dict[str, Any]:
+        """How to read the table: arguments of the library, but for the task and the scale."""
+        names = ("id", "column", "embed", "delimiter", "decimal", "encoding", "impute")
+        lists = {"drop": tuple(self.drop or ()), "text": tuple(self.text or ())}
+        return {name: getattr(self, name) for name in names} | lists
+
+
+Options = TypeVar("Options")
+
+
+def with_options(
+    kind: type[Options], *, hidden: tuple[str, ...] = ()
+) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+    """Return a decorator: the command has the fields of a class as options, as one argument.
+
+    `--help` lists the fields of the class itself first, then those that it inherits, without
+    the options in `hidden`.
+
+    >>> @with_options(PickOptions)
+    ... def run(options): ...
+    >>> list(inspect.signature(run).parameters)[:2]
     ['pool', 'k']
     """
-
-    @wraps(run)
-    def command(**values: Any) -> None:
-        run(PickOptions(**values))
-
-    hints = get_type_hints(PickOptions, include_extras=True)
+    hints = get_type_hints(kind, include_extras=True)
     for name in hidden:
         option = copy(hints[name].__metadata__[0])
         option.hidden = True
         hints[name] = Annotated[hints[name].__origin__, option]
+    defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
+    order = dict.fromkeys(name for base in kind.__mro__ for name in inspect.get_annotations(base))
     parameters = [
         inspect.Parameter(
-            option.name,
+            name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if option.default is MISSING else option.default,
-            annotation=hints[option.name],
+            default=inspect.Parameter.empty if defaults[name] is MISSING else defaults[name],
+            annotation=hints[name],
         )
-        for option in fields(PickOptions)
+        for name in order
     ]
-    command.__annotations__ = {**hints, "return": None}
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return command
+
+    def decorate(run: Callable[[Options], None]) -> Callable[..., None]:
+        @wraps(run)
+        def command(**values: Any) -> None:
+            run(kind(**values))
+
+        command.__annotations__ = {**hints, "return": None}
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return decorate

@@ -33,8 +33,8 @@ _LONGEST, _END = 2_000, 300
 _ARGUMENT = re.compile(r"(?<![\w'\"-])([a-z][a-z_]*)=(True\b)?(?=(\S?))")
 # Options in messages that belong to commands other than `evgp pick`, or are spelled differently.
 _OTHERS = (
-    "batch", "budgets", "classes", "jobs", "kappa", "label", "lr", "members", "number", "out",
-    "start", "steps", "task", "width",
+    "batch", "budgets", "classes", "host", "images", "jobs", "kappa", "label", "lr", "members",
+    "number", "out", "port", "project", "start", "steps", "task", "url", "width",
 )  # fmt: skip
 _SPELLED = {"x_test": "test", "output": "unit"}
 _BEYOND = re.compile(r"[^\n -~]")

@@ -55,7 +55,6 @@ def read_request(
         "x_test": options.test,
         "network": network,
         "kernel": kernel,
-        "scale": None if options.scale == "none" else options.scale,
     }
     request, notes = noted(
         lambda: Request.of(options.pool, **arguments, executor=executor, progress=progress)
@@ -290,8 +289,8 @@ class PickOutput:
 def needed(shares: Mapping[float, tuple[int, int | None]], k: int, rows: int) -> str:
     """Format how many labels are needed to remove each share of the variance.
 
-    >>> needed({0.5: (4, 6), 0.8: (9, 9), 0.9: (15, None), 0.95: (60, None)}, k=40, rows=99)
-    '4 to 6 for 50 %, 9 for 80 %, 15 or more (over 40 of these) for 90 %, 60 or more for 95 %'
+    >>> needed({0.5: (4, 6), 0.8: (9, 9), 0.9: (15, None)}, k=40, rows=99)
+    '4 to 6 for 50 %, 9 for 80 %, at least 15 (these 40 are not enough) for 90 %'
     >>> needed({0.5: (4, 6), 0.8: (100, None), 0.9: (100, None)}, k=40, rows=99)
     '4 to 6 for 50 %; 80 %, 90 % are out of reach of this pool'
     """
@@ -301,7 +300,7 @@ def needed(shares: Mapping[float, tuple[int, int | None]], k: int, rows: int) ->
             beyond.append(f"{round(100 * share)} %")
             continue
         if high is None:
-            many = f"{low:,} or more" + (f" (over {k:,} of these)" if low <= k else "")
+            many = f"at least {low:,}" + (f" (these {k:,} are not enough)" if low <= k else "")
         else:
             many = f"{high:,}" if low == high else f"{low:,} to {high:,}"
         parts.append(f"{many} for {round(100 * share)} %")

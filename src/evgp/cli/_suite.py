@@ -1,8 +1,7 @@
 """`evgp compare --suite`: print what it will take, run it, and print what it says."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from evgp.cli import _options as options
@@ -10,31 +9,19 @@ from evgp.cli._output import called, note, progress, show, show_json, tell
 from evgp.errors import PoolError
 
 if TYPE_CHECKING:
+    from evgp.cli.compare import CompareOptions
     from evgp.comparison.suite_page import Part
 
 COLUMNS = ("part", "strategy", "rank", "labels_needed", "low", "high", "p_holm", "verdict")
 
 
-@dataclass(frozen=True)
-class SuiteCall:
-    """The options of a suite, from the command line."""
-
-    suite: str | None
-    data: Sequence[str] | None
-    out: Path
-    strategies: str | None
-    seeds: int | None
-    jobs: int | None
-    plan: bool
-
-
-def run_and_show(call: SuiteCall, *, json: bool, quiet: bool) -> None:
+def run_and_show(call: "CompareOptions") -> None:
     """Run what is missing of a suite, and print how many labels each strategy needs."""
     from evgp import __version__
     from evgp.comparison.suite import SEEDS, plan_suite, run_suite
     from evgp.comparison.suite_page import PAGE, publish_suite
 
-    suite, data, out = call.suite, call.data, call.out
+    suite, data, out, quiet = call.suite, call.data, call.out, call.quiet
     if suite is None:
         raise PoolError("expected DATA, such as kin8nm or prices.csv, or --suite tables; got none")
     if data:
@@ -57,7 +44,7 @@ def run_and_show(call: SuiteCall, *, json: bool, quiet: bool) -> None:
             watch=lambda done, total, seconds: bar("cells", done, total),
         )
     parts = publish_suite(suite, out, command=called(), version=__version__)
-    if json:
+    if call.json:
         show_json({part.title: _record(part) for part in parts})
     else:
         show(table(parts))

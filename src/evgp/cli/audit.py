@@ -1,5 +1,6 @@
 """`evgp audit`: predict, before training, where networks trained on a set will disagree."""
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +9,8 @@ import typer
 
 from evgp._defaults import NOISE
 from evgp._executor import Progress
-from evgp.cli import _options as options
+from evgp.cli import _options
+from evgp.cli._options import LabelledOptions, with_options
 from evgp.cli._output import guarded, note, progress, show, show_json, tell
 from evgp.errors import DatasetError
 
@@ -35,7 +37,6 @@ TestFile = Annotated[
         show_default=False,
     ),
 ]
-Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Column with the labels.")]
 PoolTable = Annotated[
     Path | None,
     typer.Option(
@@ -70,41 +71,33 @@ Steps = Annotated[
 Rate = Annotated[float, typer.Option("--lr", metavar="RATE", help="Learning rate.")]
 
 
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(LabelledOptions):
+    """The options of `evgp audit`, in the order of `--help`."""
+
+    train_file: TrainFile
+    test_file: TestFile
+    label: _options.Label
+    pool: PoolTable = None
+    k: Count = 10
+    output: Output = None
+    report: _options.ReportFile = None
+    train: Train = False
+    members: Members = 50
+    steps: Steps = 500
+    lr: Rate = 0.01
+    width: Width = 512
+    depth: _options.Depth = 2
+    activation: _options.Activation = "relu"
+    w_std: _options.WStd = 1.0
+    b_std: _options.BStd = 0.1
+    noise: _options.Noise = NOISE
+    seed: _options.Seed = 0
+
+
 @guarded
-def audit(
-    train_file: TrainFile,
-    test_file: TestFile,
-    *,
-    label: Label,
-    pool: PoolTable = None,
-    k: Count = 10,
-    output: Output = None,
-    report: options.ReportFile = None,
-    train: Train = False,
-    members: Members = 50,
-    steps: Steps = 500,
-    lr: Rate = 0.01,
-    width: Width = 512,
-    task: options.TaskName = None,
-    id: options.Id = None,
-    column: options.OnlyColumn = None,
-    drop: options.Drop = None,
-    text: options.TextColumn = None,
-    embed: options.EmbedderName = None,
-    impute: options.Impute = False,
-    scale: options.ScaleName = "columns",
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    depth: options.Depth = 2,
-    activation: options.Activation = "relu",
-    w_std: options.WStd = 1.0,
-    b_std: options.BStd = 0.1,
-    noise: options.Noise = NOISE,
-    seed: options.Seed = 0,
-    json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@with_options(AuditOptions)
+def audit(options: AuditOptions) -> None:
     """Predict, before training, how much networks trained on TRAIN will disagree at rows of TEST.
 
     Prints the test rows with the most disagreement: the standard deviation of infinitely wide
@@ -125,58 +118,50 @@ def audit(
     from evgp.cli._output import noted
     from evgp.cli._picked import check_paths
 
-    how = evgp.datasets.ReadOptions(
-        id=id, column=column, drop=drop or (), impute=impute, text=text or (), embed=embed,
-        delimiter=delimiter, decimal=decimal, encoding=encoding, scale=options.scaling(scale),
-    )  # fmt: skip
-    check_paths(output, report, files := (train_file, test_file, pool))
-    network = (mlp := partial(evgp.mlp, depth, width, activation, w_std, b_std))()
-    _check_rate(lr)
-    tables = _audit_io.read_tables(files, label, how, task)
-    note(tables.notes, quiet=quiet)
+    if options.lr <= 0:
+        raise DatasetError(f"expected --lr above 0, got {options.lr}; 0.01 is usual")
+    files = (options.train_file, options.test_file, options.pool)
+    check_paths(options.output, options.report, files)
+    how = evgp.datasets.ReadOptions(**options.reading(), scale=options.scale)
+    sizes = (options.depth, options.width, options.activation, options.w_std, options.b_std)
+    network = (mlp := partial(evgp.mlp, *sizes))()
+    label, seed, noise = options.label, options.seed, options.noise
+    tables = _audit_io.read_tables(files, label, how, options.task)
+    note(tables.notes, quiet=options.quiet)
     trained = None
     settings = {"label": label, "task": tables.data.kind, "network": str(network), "noise": noise}
     settings |= {"seed": seed, **_settings(how), "scale": tables.scale or "none"}
-    with progress(quiet) as bar:
+    with progress(options.quiet) as bar:
         # The columns are encoded already.
         again: Any = {"noise": noise, "scale": None, "seed": seed, "progress": bar}
-        prediction, notes = noted(lambda: _audited(tables, network, k=k, **again))
-        if train:
-            recipe = _recipe(mlp(outputs=tables.data.classes or 1), lr, steps)
-            trained = _trained(recipe, prediction, tables, members=members, seed=seed, bar=bar)
-            settings |= {"members": members, "steps": steps, "lr": lr}
+        prediction, notes = noted(lambda: _audited(tables, network, k=options.k, **again))
+        if options.train:
+            recipe = _recipe(mlp(outputs=tables.data.classes or 1), options.lr, options.steps)
+            trained = _trained(recipe, prediction, tables, options, bar)
+            settings |= {name: getattr(options, name) for name in ("members", "steps", "lr")}
     said = (*tables.notes, *notes)
-    result = _audit_io.AuditResult(prediction, tables, label, k, trained, settings, said)
-    _write(result, str(network), output, report, notes, as_json=json, quiet=quiet, task=task)
+    result = _audit_io.AuditResult(prediction, tables, label, options.k, trained, settings, said)
+    _write(result, str(network), notes, options)
 
 
-def _write(
-    result: "AuditResult",
-    network: str,
-    output: Path | None,
-    report: Path | None,
-    notes: list[str],
-    *,
-    as_json: bool,
-    quiet: bool,
-    task: str | None,
-) -> None:
+def _write(result: "AuditResult", network: str, notes: list[str], options: AuditOptions) -> None:
     """Write the files, print the rows with the most disagreement, then notes and sentences."""
     from evgp.cli._output import noted
     from evgp.cli._picked import write_both
     from evgp.datasets.scaling import described
     from evgp.report import render_audit
 
+    output, report = options.output, options.report
     summary = result.summary(network=network)
     page = None if report is None else render_audit(summary)
     _, more = noted(lambda: write_both(output, result.columns(), report, page))
-    if as_json:
+    if options.json:
         show_json(result.document())
     else:
         show(result.at_risk())
-    note([*notes, *more], quiet=quiet)
-    if not quiet:
-        tell(result.tables.how_labels_were_read(task))
+    note([*notes, *more], quiet=options.quiet)
+    if not options.quiet:
+        tell(result.tables.how_labels_were_read(options.task))
         tell(f"Scale: {described(result.tables.scale)}.")
         _tell(summary, [str(path) for path in (output, report) if path is not None])
 
@@ -206,11 +191,6 @@ def _audited(tables: "AuditTables", network: "Network", **how: Any) -> "Audit":
     return evgp.audit(tables.train.x, tables.test.x, network, pool=pool, **how)
 
 
-def _check_rate(lr: float) -> None:
-    if lr <= 0:
-        raise DatasetError(f"expected --lr above 0, got {lr}; 0.01 is usual")
-
-
 def _recipe(network: "Network", lr: float, steps: int) -> "Recipe":
     from evgp.training import Recipe
 
@@ -221,16 +201,16 @@ def _trained(
     recipe: "Recipe",
     prediction: "Audit",
     tables: "AuditTables",
-    *,
-    members: int,
-    seed: int,
+    options: AuditOptions,
     bar: Progress,
 ) -> "Trained":
     """Train networks on the set, and compare them with the prediction."""
     import evgp
     from evgp.report import Trained
 
-    ensemble = recipe(tables.train.x, tables.y, members=members, seed=seed, progress=bar)
+    ensemble = recipe(
+        tables.train.x, tables.y, members=options.members, seed=options.seed, progress=bar
+    )
     outputs, y_test = ensemble.predict(tables.test.x), tables.y_test
     # Targets have mean 0, so their mean square is the loss of predicting the mean.
     loss = float(ensemble.losses.mean()) / float(tables.y.square().mean())

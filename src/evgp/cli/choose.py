@@ -1,17 +1,21 @@
 """`evgp choose`: rank networks on labelled data without training any."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from evgp.cli import _options as options
+from evgp.cli import _options
+from evgp.cli._options import LabelledOptions, option, with_options
 from evgp.cli._output import guarded, lines, note, progress, show, show_json, tell
 from evgp.errors import BadArgument, NetworkError
 
 if TYPE_CHECKING:
     from evgp.architectures import Choice
+    from evgp.datasets import Dataset
+    from evgp.nets import Network
 
 LabelledTable = Annotated[
     Path,
@@ -21,27 +25,26 @@ LabelledTable = Annotated[
         show_default=False,
     ),
 ]
-Label = Annotated[str, options.option("--label", "COLUMN", "Column with the labels.")]
-Folds = Annotated[int, options.option("--folds", "N", "Random folds of the labels.", min=2)]
+Folds = Annotated[int, option("--folds", "N", "Random folds of the labels.", min=2)]
 Kappa = Annotated[
     float,
-    options.option("--kappa", "SHARE", "Share of the labels held out in each fold."),
+    option("--kappa", "SHARE", "Share of the labels held out in each fold."),
 ]
 Depths = Annotated[
     str,
-    options.option("--depths", "NUMBERS", "Numbers of hidden layers to try, separated by commas."),
+    option("--depths", "NUMBERS", "Numbers of hidden layers to try, separated by commas."),
 ]
 ActivationNames = Annotated[
     str,
-    options.option(
+    option(
         "--activations",
         "NAMES",
-        f"Activations to try, separated by commas: {', '.join(get_args(options.Activations))}.",
+        f"Activations to try, separated by commas: {', '.join(get_args(_options.Activations))}.",
     ),
 ]
 Listed = Annotated[
     Path | None,
-    options.option(
+    option(
         "--networks",
         "FILE",
         "Your own networks in a TOML file, instead of depths and activations: one [[network]] "
@@ -50,42 +53,30 @@ Listed = Annotated[
 ]
 Most = Annotated[
     int,
-    options.option(
-        "--most", "N", "Use at most N rows, sampled with the seed; the cost is N³.", min=4
-    ),
+    option("--most", "N", "Use at most N rows, sampled with the seed; the cost is N³.", min=4),
 ]
-PlotFile = Annotated[
-    Path | None, options.option("--plot", "FILE", "Plot the ranking: .png, .svg, .pdf.")
-]
+PlotFile = Annotated[Path | None, option("--plot", "FILE", "Plot the ranking: .png, .svg, .pdf.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseOptions(LabelledOptions):
+    """The options of `evgp choose`, in the order of `--help`."""
+
+    data: LabelledTable
+    label: _options.Label
+    depths: Depths = "1,2,3,4"
+    activations: ActivationNames = "relu,gelu,leaky_relu,erf"
+    networks: Listed = None
+    folds: Folds = 100
+    kappa: Kappa = 0.3
+    most: Most = 1000
+    plot: PlotFile = None
+    seed: _options.Seed = 0
 
 
 @guarded
-def choose(
-    data: LabelledTable,
-    *,
-    label: Label,
-    task: options.TaskName = None,
-    id: options.Id = None,
-    column: options.OnlyColumn = None,
-    drop: options.Drop = None,
-    text: options.TextColumn = None,
-    embed: options.EmbedderName = None,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    impute: options.Impute = False,
-    scale: options.ScaleName = "columns",
-    depths: Depths = "1,2,3,4",
-    activations: ActivationNames = "relu,gelu,leaky_relu,erf",
-    networks: Listed = None,
-    folds: Folds = 100,
-    kappa: Kappa = 0.3,
-    most: Most = 1000,
-    plot: PlotFile = None,
-    seed: options.Seed = 0,
-    json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@with_options(ChooseOptions)
+def choose(options: ChooseOptions) -> None:
     """Rank architectures by how well networks trained on some labels of DATA predict the others.
 
     No network is trained: in each random fold, the error of the mean prediction (fit) and the
@@ -100,41 +91,52 @@ def choose(
       evgp choose digits.parquet --label digit --task classification --plot ranking.png
       evgp choose waves.csv --label y --activations relu,gelu,sin
     """
-    from evgp.architectures import candidates, read_networks
     from evgp.architectures import choose as run
-    from evgp.cli._output import left_out, noted
-    from evgp.datasets import check_writable, load_csv
+    from evgp.datasets import check_writable
     from evgp.datasets.scaling import described
 
+    plot, quiet = options.plot, options.quiet
     if plot is not None:
         check_writable(plot, (".png", ".svg", ".pdf"))
-    dropped = left_out(data, drop or (), delimiter)
-    table, notes = noted(
-        lambda: load_csv(
-            data, label, task=task or "auto", test=0, seed=seed, id=id, drop=dropped,
-            impute=impute, column=column, text=text or (), embed=embed, delimiter=delimiter,
-            decimal=decimal, encoding=encoding, scale=options.scaling(scale),
-        )
-    )  # fmt: skip
+    table, notes = _read(options)
     note(notes, quiet=quiet)
-    outputs = table.classes or 1
-    if networks is not None:
-        nets = read_networks(networks, outputs=outputs)
-    else:
-        nets = candidates(_numbers(depths), tuple(options.parts(activations)), outputs=outputs)
-    x, y = table.x[:most], table.y[:most]
+    nets = _networks(options, table.classes or 1)
+    x, y = table.x[: options.most], table.y[: options.most]
     if len(x) < len(table.x) and not quiet:
         tell(f"note: used {len(x):,} of {len(table.x):,} rows (--most)")
     with progress(quiet) as bar:
         # The table is scaled already, by all of its rows.
-        choice = run(nets, x, y, folds=folds, kappa=kappa, scale=None, seed=seed, progress=bar)
+        choice = run(
+            nets, x, y, folds=options.folds, kappa=options.kappa, scale=None, seed=options.seed,
+            progress=bar,
+        )  # fmt: skip
     if plot is not None:
         _draw(choice, plot)
-    _show(choice, json=json)
+    _show(choice, json=options.json)
     if not quiet:
         tell(f"labels were read as {table.about}; change that with --task")
         tell(f"Scale: {described(table.scale)}.")
         tell(_sentence(choice))
+
+
+def _read(options: ChooseOptions) -> "tuple[Dataset, list[str]]":
+    """Read the table; return notes too."""
+    from evgp.cli._output import left_out, noted
+    from evgp.datasets import load_csv
+
+    how = options.reading()
+    how["drop"] = left_out(options.data, how["drop"], options.delimiter)
+    how |= {"task": options.task or "auto", "scale": options.scale, "seed": options.seed}
+    return noted(lambda: load_csv(options.data, options.label, test=0, **how))
+
+
+def _networks(options: ChooseOptions, outputs: int) -> "dict[str, Network]":
+    from evgp.architectures import candidates, read_networks
+
+    if options.networks is not None:
+        return read_networks(options.networks, outputs=outputs)
+    names = tuple(_options.parts(options.activations))
+    return candidates(_numbers(options.depths), names, outputs=outputs)
 
 
 def _show(choice: "Choice", *, json: bool) -> None:
@@ -192,7 +194,7 @@ def _draw(choice: "Choice", path: Path) -> None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    parts = options.parts(text)
+    parts = _options.parts(text)
     if not parts or not all(part.isdecimal() and int(part) >= 1 for part in parts):
         raise BadArgument.of(NetworkError)("depths", "of at least 1, such as 1,2,3", repr(text))
     return tuple(int(part) for part in parts)

@@ -4,13 +4,15 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evgp.cli import _options as options
+from evgp.cli import _options
+from evgp.cli._options import LabelledOptions, option, with_options
 from evgp.cli._output import called, fail, guarded, in_flags, note, progress, show, show_json, tell
 from evgp.errors import DamageWarning, EvgpWarning, PoolError
 
@@ -28,7 +30,7 @@ Data = Annotated[
 ]
 SuiteName = Annotated[
     str | None,
-    options.option(
+    option(
         "--suite",
         "NAME",
         "In place of DATA: many pools with a protocol of their own. One of tables, images, text, "
@@ -40,7 +42,7 @@ OnlyPlan = Annotated[
 ]
 Strategies = Annotated[
     str | None,
-    options.option(
+    option(
         "--strategies",
         "NAMES",
         "Names separated by commas: evgp, random, kmeans++, kmeans, coreset (or "
@@ -52,17 +54,15 @@ Strategies = Annotated[
 ]
 Out = Annotated[
     Path,
-    options.option(
+    option(
         "--out", "FOLDER", "Rows, plots and page go here; what is finished there is not run again."
     ),
 ]
-Budget = Annotated[
-    int, options.option("--budget", "N", "Labels to spend, in whole batches.", min=1)
-]
-Batch = Annotated[int, options.option("--batch", "N", "Labels per round.", min=1)]
+Budget = Annotated[int, option("--budget", "N", "Labels to spend, in whole batches.", min=1)]
+Batch = Annotated[int, option("--batch", "N", "Labels per round.", min=1)]
 Start = Annotated[
     int,
-    options.option(
+    option(
         "--start",
         "N",
         "Random labels before the first round; they count towards the budget.",
@@ -71,7 +71,7 @@ Start = Annotated[
 ]
 Budgets = Annotated[
     str | None,
-    options.option(
+    option(
         "--budgets",
         "N,N,...",
         "Cold starts in place of --budget and --batch: each number of labels is picked as "
@@ -80,7 +80,7 @@ Budgets = Annotated[
 ]
 Learners = Annotated[
     list[str] | None,
-    options.option(
+    option(
         "--learner",
         "NAMES",
         "What is fitted to the labels, separated by commas, or repeat the option: network "
@@ -89,7 +89,7 @@ Learners = Annotated[
 ]
 Seeds = Annotated[
     int | None,
-    options.option(
+    option(
         "--seeds",
         "N",
         "Number of repetitions, each with its own split and initialisation: 5 by default, 30 with "
@@ -99,16 +99,16 @@ Seeds = Annotated[
 ]
 Members = Annotated[
     int,
-    options.option("--members", "N", "Networks trained after each round.", min=2),
+    option("--members", "N", "Networks trained after each round.", min=2),
 ]
-Width = Annotated[int, options.option("--width", "N", "Width of the mlp that is trained.", min=1)]
+Width = Annotated[int, option("--width", "N", "Width of the mlp that is trained.", min=1)]
 Rate = Annotated[
     float | None,
-    options.option("--lr", "RATE", "Learning rate; the paper's by default."),
+    option("--lr", "RATE", "Learning rate; the paper's by default."),
 ]
 Steps = Annotated[
     int | None,
-    options.option(
+    option(
         "--steps",
         "N",
         "Training steps (passes over the labels, for classes); the paper's 1,000 (100) by default.",
@@ -117,17 +117,17 @@ Steps = Annotated[
 ]
 PoolSize = Annotated[
     int | None,
-    options.option("--pool", "N", "Use only N points of the pool.", min=2),
+    option("--pool", "N", "Use only N points of the pool.", min=2),
 ]
 TestSize = Annotated[
     int | None,
-    options.option(
+    option(
         "--test", "N", "Test on N points only; the rest of your own table becomes the pool.", min=1
     ),
 ]
 Jobs = Annotated[
     int | None,
-    options.option(
+    option(
         "--jobs",
         "N",
         "Number of parallel processes; by default as many as cores and memory allow.",
@@ -141,44 +141,57 @@ COLUMNS = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(LabelledOptions):
+    """The options of `evgp compare`, in the order of `--help`."""
+
+    data: Data = None
+    suite: SuiteName = None
+    plan: OnlyPlan = False
+    strategies: Strategies = None
+    out: Out = Path("comparison")
+    budget: Budget = 100
+    batch: Batch = 20
+    start: Start = 0
+    budgets: Budgets = None
+    learner: Learners = None
+    scale: _options.ScaleName = "auto"
+    seeds: Seeds = None
+    members: Members = 10
+    label: _options.LabelColumn = None
+    pool: PoolSize = None
+    test: TestSize = None
+    network: _options.NetworkName = "mlp"
+    depth: _options.Depth = 2
+    width: Width = 512
+    lr: Rate = None
+    steps: Steps = None
+    jobs: Jobs = None
+
+    def protocol(self) -> "Protocol":
+        """The budget of every strategy, and what is fitted to the labels."""
+        from evgp.comparison import Protocol
+
+        return Protocol(
+            self.budget, self.batch, self.start, self.members, self.network, self.depth,
+            self.width, self.lr, self.steps, scale=self.scale, learners=_learners(self.learner),
+            budgets=_numbers(self.budgets),
+        )  # fmt: skip
+
+    def source(self, path: str) -> "DatasetSource":
+        """One of the datasets, with how to read it."""
+        from evgp.cli._output import left_out
+        from evgp.comparison import DatasetSource
+
+        how = self.reading()
+        how["drop"] = left_out(Path(path), how["drop"], self.delimiter)
+        how |= {name: getattr(self, name) for name in ("label", "task", "pool", "test")}
+        return DatasetSource(path, **how)
+
+
 @guarded
-def compare(
-    data: Data = None,
-    *,
-    suite: SuiteName = None,
-    plan: OnlyPlan = False,
-    strategies: Strategies = None,
-    out: Out = Path("comparison"),
-    budget: Budget = 100,
-    batch: Batch = 20,
-    start: Start = 0,
-    budgets: Budgets = None,
-    learner: Learners = None,
-    scale: options.ScaleName = "auto",
-    seeds: Seeds = None,
-    members: Members = 10,
-    label: options.LabelColumn = None,
-    task: options.TaskName = None,
-    id: options.Id = None,
-    column: options.OnlyColumn = None,
-    drop: options.Drop = None,
-    text: options.TextColumn = None,
-    embed: options.EmbedderName = None,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    impute: options.Impute = False,
-    pool: PoolSize = None,
-    test: TestSize = None,
-    network: options.NetworkName = "mlp",
-    depth: options.Depth = 2,
-    width: Width = 512,
-    lr: Rate = None,
-    steps: Steps = None,
-    jobs: Jobs = None,
-    json: options.AsJson = False,
-    quiet: options.Quiet = False,
-) -> None:
+@with_options(CompareOptions)
+def compare(options: CompareOptions) -> None:
     """Compare strategies on labelled DATA: train networks on each selection and report the results.
 
     Every strategy has the same budget. Half of a table is the pool, the other half the test set.
@@ -198,30 +211,23 @@ def compare(
       evgp compare --suite tables --plan --out runs/tables
       evgp compare --suite tables --out runs/tables
     """
-    if suite is not None or not data:
-        from evgp.cli._suite import SuiteCall, run_and_show
+    if options.suite is not None or not options.data:
+        from evgp.cli._suite import run_and_show
 
-        asked = SuiteCall(suite, data, out, strategies, seeds, jobs, plan)
-        return run_and_show(asked, json=json, quiet=quiet)
-    from evgp.comparison import Protocol, check_publishable
+        return run_and_show(options)
+    from evgp.comparison import check_publishable
     from evgp.comparison import compare as run
 
-    protocol = Protocol(
-        budget, batch, start, members, network, depth, width, lr, steps,
-        scale=options.scaling(scale), learners=_learners(learner), budgets=_numbers(budgets),
-    )  # fmt: skip
-    names, sources = _names(strategies), [
-        _source(
-            one, drop or (), label=label, task=task, id=id, impute=impute, pool=pool, test=test,
-            delimiter=delimiter, decimal=decimal, encoding=encoding, column=column,
-            text=tuple(text or ()), embed=embed,
-        ) for one in data
-    ]  # fmt: skip
-    check_publishable(out)
-    begun, count = perf_counter(), seeds or 5
-    with _noted(out, quiet), progress(quiet, lines=True) as bar:
-        run(sources, names, out=out, protocol=protocol, seeds=count, jobs=jobs, progress=bar)
-    _publish(out, protocol, begun, json=json, quiet=quiet)
+    protocol, names = options.protocol(), _names(options.strategies)
+    sources = [options.source(path) for path in options.data]
+    check_publishable(options.out)
+    begun = perf_counter()
+    with _noted(options.out, options.quiet), progress(options.quiet, lines=True) as bar:
+        run(
+            sources, names, out=options.out, protocol=protocol, seeds=options.seeds or 5,
+            jobs=options.jobs, progress=bar,
+        )  # fmt: skip
+    _publish(options.out, protocol, begun, json=options.json, quiet=options.quiet)
 
 
 def _publish(out: Path, protocol: "Protocol", begun: float, *, json: bool, quiet: bool) -> None:
@@ -236,13 +242,6 @@ def _publish(out: Path, protocol: "Protocol", begun: float, *, json: bool, quiet
     if not quiet:
         tell(f"Scale: {described(protocol.scale)}.")
         tell(f"wrote {out / 'rows.csv'}, plots and {out / PAGE} in {perf_counter() - begun:,.0f} s")
-
-
-def _source(path: str, drop: Sequence[str], **how: Any) -> "DatasetSource":
-    from evgp.cli._output import left_out
-    from evgp.comparison import DatasetSource
-
-    return DatasetSource(path, drop=left_out(Path(path), drop, how["delimiter"]), **how)
 
 
 @contextmanager
@@ -266,7 +265,7 @@ def _noted(out: Path, quiet: bool) -> Iterator[None]:
 
 
 def _names(strategies: str | None) -> list[str]:
-    names = options.parts("evgp,random,kmeans++,badge" if strategies is None else strategies)
+    names = _options.parts("evgp,random,kmeans++,badge" if strategies is None else strategies)
     if not names:
         raise PoolError("name at least one strategy, such as evgp,random")
     return names
@@ -280,7 +279,7 @@ def _learners(names: Sequence[str] | None) -> tuple[str, ...]:
     """
     if names is None:
         return ("network",)
-    return tuple(part for text in names for part in options.parts(text))
+    return tuple(part for text in names for part in _options.parts(text))
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:
@@ -291,22 +290,22 @@ def _numbers(text: str | None) -> tuple[int, ...]:
     """
     if text is None:
         return ()
-    parts = options.parts(text)
+    parts = _options.parts(text)
     if not parts or not all(part.isdecimal() and part.isascii() for part in parts):
         raise PoolError(f"expected budgets such as 10,20,40; got {text!r}")
     return tuple(map(int, parts))
 
 
 def _stopped(out: Path) -> str:
-    from evgp.report.words import several
+    from evgp._repr import several
 
     kept = len(list(out.glob("cells/*.json")))
     cells = f"{several(kept, 'finished cell')} in {out} {'is' if kept == 1 else 'are'} kept"
-    return f"stopped; {cells}, and the same command goes on from there"
+    return f"stopped; {cells}; run the same command to resume"
 
 
 def _settings(protocol: "Protocol") -> dict[str, object]:
-    """As the page of the comparison shows them."""
+    """The settings, as the page of the comparison shows them."""
     trained = "network" in protocol.learners
     names = ["network", *(["members"] if trained else [])]
     names += ["depth", "width"] if protocol.network == "mlp" else []
@@ -363,7 +362,7 @@ def table(comparison: "Comparison") -> Mapping[str, Sequence[object]]:
 
 
 def _narrow(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequence[object]]:
-    """What fits a terminal: no standard deviation, and no name of the only dataset.
+    """Drop columns to fit a terminal: the standard deviation, and the name of the only dataset.
 
     >>> list(_narrow({"dataset": ["a"], "area": [1.0], "standard_deviation": [0.1]}))
     ['area']
@@ -374,7 +373,7 @@ def _narrow(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequence[ob
 
 
 def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    """What was damaged, then what the data warned of: the first few, as seeds warn of the same."""
+    """Warnings as notes, damage first; only a few, as seeds warn of the same."""
     ours = [one for one in caught if issubclass(one.category, EvgpWarning)]
     ours.sort(key=lambda one: not issubclass(one.category, DamageWarning))
     made = list(dict.fromkeys(in_flags(str(one.message)) for one in ours))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from evgp.cli import _options as options
-from evgp.cli._output import clean, fail, guarded, show_json, tell
+from evgp.cli._output import clean, fail, guarded, in_flags, show_json, tell
 
 if TYPE_CHECKING:
     from evgp.doctor import Environment, Folder, Memory, OptionalPart
@@ -36,7 +36,7 @@ def doctor(*, json: options.AsJson = False) -> None:
     except ImportError as error:
         fail(f"{error.name} cannot be imported ({error}); run `pip install --force-reinstall evgp`")
     environment = inspect()
-    advice = advise(environment)
+    advice = [in_flags(sentence) for sentence in advise(environment)]
     if json:
         usable = {"memory": asdict(environment.memory) | {"usable": environment.memory.usable}}
         parts = [asdict(part) | {"present": part.present} for part in environment.parts]

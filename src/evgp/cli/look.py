@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -46,15 +46,9 @@ def look(
     """
     from evgp.datasets import look as look_at
 
-    report = look_at(
-        str(file),
-        id=id,
-        drop=tuple(drop or ()),
-        max_categories=max_categories,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-    )
+    how: dict[str, Any] = {"id": id, "drop": [*(drop or ())], "delimiter": delimiter}
+    how |= {"decimal": decimal, "encoding": encoding}
+    report = look_at(str(file), max_categories=max_categories, **how)
     if json:
         show_json(asdict(report))
         return
@@ -77,9 +71,7 @@ def look(
     if report.options is None:
         tell("no column can be used")
         return
-    given = {"id": id, "drop": [*(drop or ())], "delimiter": delimiter, "decimal": decimal}
-    given |= {"encoding": encoding}
     if max_categories != MAX_CATEGORIES:
-        given["max_categories"] = str(max_categories)
-    chosen = {name: value for name, value in {**given, **report.options}.items() if value}
+        how["max_categories"] = str(max_categories)
+    chosen = {name: value for name, value in {**how, **report.options}.items() if value}
     works(" ".join(filter(None, [f"evgp pick {shlex.quote(str(file))} -k 10", flags(chosen)])))

@@ -4,7 +4,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evgp.cli._options import PickOptions, with_pick_options
+from evgp.cli._options import PickOptions, with_options
 from evgp.cli._output import Meter, guarded, note, progress, show, show_json, tell
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _RECORDED = (
 
 
 @guarded
-@with_pick_options
+@with_options(PickOptions)
 def pick(options: PickOptions) -> None:
     """Pick the rows or images of POOL that are most worth labelling, best first.
 

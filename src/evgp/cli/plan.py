@@ -1,15 +1,14 @@
 """`evgp plan`: estimate the memory and time of a pick before running it."""
 
 import sys
-from functools import partial
 
-from evgp.cli._options import PickOptions, with_pick_options
+from evgp.cli._options import PickOptions, with_options
 from evgp.cli._output import guarded, in_flags, note, progress, show, show_json, tell
 from evgp.errors import size
 
 
 @guarded
-@partial(with_pick_options, hidden=("output", "report"))
+@with_options(PickOptions, hidden=("output", "report"))
 def plan(options: PickOptions) -> None:
     """Estimate the memory and time of a pick on this machine, and show how it would run.
 

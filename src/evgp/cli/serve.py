@@ -1,5 +1,7 @@
 """`evgp campaign serve`: the labelling page of a campaign, or a backend for Label Studio."""
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -116,14 +118,16 @@ def serve(
         if not quiet:
             shown = f"[{host}]" if ":" in host else host
             tell(f"{campaign.path}: http://{shown}:{listening.getsockname()[1]} (Ctrl-C to stop)")
-            if token_file is not None:
-                who = "Label Studio must send" if label_studio else "people must enter"
-                tell(f"the token that {who} is in {token_file}")
-            if public:
-                tell("HTTP is not encrypted: use it in a network you trust, or behind TLS")
-        try:
+            _tell_of_token(token_file, label_studio=label_studio, public=public)
+        with suppress(KeyboardInterrupt):
             serve_on(listening, app)
-        except KeyboardInterrupt:
-            pass
     if not quiet:
         tell(f"stopped; all acknowledged answers are in {campaign.path}")
+
+
+def _tell_of_token(file: Path | None, *, label_studio: bool, public: bool) -> None:
+    if file is not None:
+        who = "Label Studio must send" if label_studio else "people must enter"
+        tell(f"the token that {who} is in {file}")
+    if public:
+        tell("HTTP is not encrypted: use it in a network you trust, or behind TLS")

@@ -54,7 +54,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the function of a cell may return instead of rows, if more than rows is to be saved."""
+    """Result of a cell with more to save than rows."""
 
     rows: list[Record]
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Store:
                 yield loaded
 
     def damage(self, cells: Sequence[Cell] | None = None) -> list[DamagedFile]:
-        """What is wrong with damaged files, of these cells or of the whole folder."""
+        """Describe damaged files, of these cells or of the whole folder."""
         names = self._names() if cells is None else [self.path(cell).name for cell in cells]
         damage = []
         for name in names:
@@ -261,7 +261,7 @@ def _finished(document: Mapping[str, Any]) -> Finished:
 
 
 def _problem(cell: Cell, finished: Finished, document: Mapping[str, Any]) -> str:
-    """What is wrong with a document that has no checksum."""
+    """Describe what is wrong with a document that has no checksum."""
     rows = finished.rows
     if not rows or not all(rows):
         return "it has no rows"
@@ -371,7 +371,7 @@ def run_cells(
         watch(len(took), len(cells), seconds_left(now, before, waiting, count))
 
     def heard(more: int) -> None:
-        # A cell that is finished says 0.
+        # A finished cell reports 0.
         look() if more == 0 else steps(more)
 
     look()
@@ -418,7 +418,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **packages}
 
 
-# What makes cells alike, the most telling first.
+# How cells are alike, closest first.
 _ALIKE: tuple[Callable[[Cell], object], ...] = (
     lambda cell: [cell.work, {k: v for k, v in cell.settings.items() if k != "seed"}],
     lambda cell: [cell.work, cell.settings.get("dataset"), cell.settings.get("strategy")],
@@ -436,7 +436,7 @@ def seconds_left(
 ) -> float | None:
     """How long the remaining cells will take: each as long as the most similar finished cells.
 
-    Cells of this run (`now`) count before others that are as similar. None if none is finished.
+    Of equally similar cells those of this run (`now`) count. None if none is finished.
 
     >>> quick, slow, more = (Cell("a:b", {"dataset": d, "seed": s}) for d, s in ["x0", "y0", "y1"])
     >>> seconds_left([(quick, 2.0), (slow, 60.0)], [], [more], 2)

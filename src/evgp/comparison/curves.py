@@ -20,12 +20,12 @@ from evgp.report.axes import STEPS, Axis, grid, join, path, percent, stretched, 
 
 WIDE_SPAN = 20  # the largest mean over the least, beyond which the axis is logarithmic
 GAP = 6.5  # percent of the height between two names, so that they never touch
-NAMED = 16  # letters of a name
-MANY = 14  # more names than this do not fit beside a curve
+NAMED = 16  # characters of a name
+MANY = 14  # more names than this do not fit next to a curve
 _MARKED = 25  # more points than this are drawn without markers
 STYLE: Any = {"svg.hashsalt": "evgp", "font.size": 9.5, "axes.edgecolor": "#585d6b"}
 _NAME = re.compile(r"[^\w.+-]+")
-_FEW = 8  # numbers of labels that all stand on the axis
+_FEW = 8  # up to so many, all numbers of labels are on the axis
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def curves(contest: Contest, metric: str, looks: Mapping[str, Look]) -> Markup:
         y: Axis = LogAxis(0.8 * min(heights), 1.25 * max(heights))
     else:
         y = Axis(*span(shown))
-    # Those named first are best; the strongest lie on top.
+    # Those named first are best, and drawn on top.
     order = sorted(drawn, key=lambda name: looks[name].width)
     bands = [_band(contest.labels, drawn[name], x, y, looks[name].name) for name in order]
     lines = [
@@ -274,8 +274,8 @@ def plot_curves(
 def save_plots(comparison: Comparison, folder: str | Path) -> tuple[Path, ...]:
     """Save the curves of each dataset as PNG and SVG; the same rows give the same bytes.
 
-    The name of a file is that of its dataset, less what file names cannot hold; where there are
-    several learners it is that of their mean, and that of each ends with the learner.
+    Files are named after the dataset, without characters that file names cannot have. With several
+    learners that is their mean, and there is a file for each learner, named after it too.
     """
     from matplotlib import rc_context
 
@@ -286,7 +286,7 @@ def save_plots(comparison: Comparison, folder: str | Path) -> tuple[Path, ...]:
         figure = plot_curves(comparison, contest.dataset, learner=contest.learner)
         own = contest.dataset if contest in comparison.main else _with_learner(contest)
         name = _free(own, {path.stem for path in paths})
-        # A font may lack a sign of a name; the picture is right all the same.
+        # A font may lack a character of a name, which does no harm.
         with rc_context(STYLE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
             paths += save_figure(figure, folder, name)
@@ -402,7 +402,7 @@ def _legend(figure: "Figure", contest: Contest, styles: dict[str, Look]) -> None
         keys, places, loc="outside lower center", ncols=min(6, len(names)), frameon=False,
         handlelength=3,
     )  # fmt: skip
-    # Set afterwards: a name may begin with "_" or hold a "$", which a legend reads its own way.
+    # Set afterwards, because a legend interprets "_" at the start and "$".
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_parse_math(False)
         text.set_text(name if len(name) <= 28 else name[:27] + "…")

@@ -133,7 +133,7 @@ class LostPlace:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """What a suite says of its strategies, best mean rank first."""
+    """Verdict of a suite on its strategies, best mean rank first."""
 
     pools: tuple[PoolScores, ...]
     strategies: tuple[str, ...]
@@ -236,7 +236,7 @@ def log_ratio(
     steps = (np.arange(_LEVELS) + 0.5) / _LEVELS
     levels = low[:, None] + (high - low)[:, None] * steps
     gaps = (_reached(x, a, levels) - _reached(x, b, levels)).mean(1)
-    # One curve begins where the other ends, or is flat: no more can be said than that.
+    # The curves share no level: all that is known is which one is above.
     apart = np.where(a[:, 0] > b[:, 0], x[0] - x[-1], np.where(a[:, 0] < b[:, 0], x[-1] - x[0], 0))
     return np.where(high > low, gaps, apart)
 
@@ -296,7 +296,7 @@ def savings(
 
 
 def _wilcoxon(values: Sequence[float]) -> float:
-    """P of the signed-rank test that the median is zero; NaN if the pools are too few."""
+    """The p-value of the signed-rank test that the median is zero; NaN if the pools are too few."""
     if len(values) < _FEWEST_POOLS:
         return nan
     return float(stats.wilcoxon(values).pvalue) if np.any(values) else 1.0
@@ -312,7 +312,7 @@ def judge(
     """
     pools = pool_scores(rows, learner)
     if not pools:
-        raise DatasetError("expected rows of a suite, got none; run evgp compare --suite first")
+        raise DatasetError("expected rows of a suite, got none; run a suite first")
     every = sorted({name for pool in pools for name in pool.scores})
     names = [name for name in every if strategies is None or name in strategies]
     whole = [pool for pool in pools if set(names) <= set(pool.scores)]

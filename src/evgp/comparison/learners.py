@@ -38,7 +38,7 @@ class Learner(Protocol):
     def fit(
         self, x: Float[Tensor, " l *d"], y: Shaped[Tensor, " l"], classes: int, seed: int
     ) -> Predict:
-        """Numbers as labels where `classes` is 0, else whole numbers below it."""
+        """Fit labels: numbers if `classes` is 0, else integers below it."""
         ...
 
 
@@ -205,7 +205,7 @@ def _logistic_fit(x: Float[np.ndarray, "l p"], y: Int[np.ndarray, " l"], c: floa
 
 @dataclass(frozen=True)
 class ExtraTrees:
-    """A hundred extremely randomised trees, as scikit-learn has them."""
+    """A hundred extremely randomised trees, by scikit-learn."""
 
     def fit(
         self, x: Float[Tensor, " l *d"], y: Shaped[Tensor, " l"], classes: int, seed: int
@@ -220,9 +220,9 @@ class ExtraTrees:
 
 @dataclass(frozen=True)
 class Boosting:
-    """Gradient boosting on histograms, as scikit-learn has it, but for the size of leaves.
+    """Gradient boosting on histograms, by scikit-learn, with smaller leaves.
 
-    A leaf holds a tenth of the labels at least, and twenty from 200 labels on: with scikit-learn's
+    A leaf has at least a tenth of the labels, or twenty from 200 labels on: with scikit-learn's
     twenty, trees on fewer than forty labels would have no branch.
     """
 
@@ -241,7 +241,7 @@ class Boosting:
 
 
 def _alone(work: Callable[..., Any], *arrays: Shaped[np.ndarray, " ..."]) -> Any:
-    """In one thread: several only get in each other's way on so little."""
+    """Work in one thread: with so little data several only slow each other down."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "openmp"):

@@ -1,4 +1,4 @@
-"""What all strategies of a comparison share: the data, the network, its training, the budget."""
+"""Shared by all strategies of a comparison: the data, the network, its training, the budget."""
 
 import hashlib
 import warnings
@@ -305,7 +305,7 @@ def split_scale(name: str, scale: str | None) -> tuple[str, str | None]:
     name, at, own = name.partition("@")
     if not at:
         return name, scale
-    return name, None if own == "none" else scale_of(own)
+    return name, scale_of(own)
 
 
 def _fewer(data: Dataset, count: int) -> Dataset:

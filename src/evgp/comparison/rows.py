@@ -56,7 +56,7 @@ LEARNERS = {
     "trees": "extra trees",
     "boosting": "gradient boosting",
 }
-"""What learners are called in words."""
+"""The names of learners in words."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def row_of(record: Record) -> Row:
 def _from_csv(path: Path) -> tuple[list[str], list[list[str]]]:
     """The column names and the cells of each line, without quotes before formulas."""
     try:
-        # A row is a hundred short cells, and its text no small part of what Python makes of it.
+        # Python needs many times the size of a file of short cells.
         check_memory(50 * check_plain(path), str(path))
         with opened(path) as content:
             stream = TextIOWrapper(content, encoding="utf-8-sig", newline="")

@@ -43,7 +43,7 @@ _FREE = ("strategy", "seed", "members", "learners")
 class Played:
     """The rows of one strategy, and the pool rows in the order in which they were labelled.
 
-    `anew` has the picks of each budget where each was picked anew; else all begin `picks`.
+    `anew` has the picks of each budget if they were made separately; else they begin `picks`.
     """
 
     rows: tuple[Row, ...]
@@ -53,7 +53,7 @@ class Played:
 
 @dataclass(frozen=True)
 class RoundLabels:
-    """What is labelled after a round, and how long picking took in it."""
+    """The labelled rows after a round, and how long picking took in it."""
 
     number: int
     rows: Int[Tensor, " l"]
@@ -107,9 +107,9 @@ def play(
 def _labelled(
     strategy: Strategy, name: str, data: Dataset, seed: int, protocol: Protocol
 ) -> Iterator[RoundLabels]:
-    """What is labelled after each round, or for each budget on its own.
+    """The labelled rows after each round, or for each budget on its own.
 
-    A strategy that picks ahead picks once, for the largest budget; others begin anew.
+    A strategy that picks ahead picks once, for the largest budget; others start again.
     """
     pool = _start(data, protocol.inputs(data, name), protocol.start, seed)
     if not protocol.budgets:
@@ -136,7 +136,7 @@ def _results(
     parts: tuple[Tensor, Tensor],
     members: int,
 ) -> dict[str, Any]:
-    """What a learner makes of the labels, with the metrics on the test part that it has.
+    """Fit a learner to the labels, and return its metrics on the test part.
 
     Networks have standardised columns as inputs, others the `parts`, scaled as in `evgp.pick`.
     """
@@ -305,7 +305,7 @@ def compare(
 
 
 def _lacking(store: Store, cells: Sequence[Cell]) -> list[Cell]:
-    """What is left to run of some cells: each with the learners that no finished cell has.
+    """Cells that are still to run, each with the learners that no finished cell has.
 
     Picks depend on the seed alone, so that they are the same again. Members count for networks
     only.

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from scipy import stats
 
 from evgp._checks import instance
+from evgp._repr import several
 from evgp.comparison import summary as words
 from evgp.comparison.rows import LEARNERS, MEASURES, NETWORK, Records, Row, column, distinct, where
 from evgp.comparison.summary import (
@@ -29,7 +30,6 @@ from evgp.comparison.summary import (
 )
 from evgp.errors import DatasetError
 from evgp.metrics import area
-from evgp.report.words import several
 
 _DUST = 1e-12  # differences below this share of the values are rounding
 

@@ -64,8 +64,8 @@ class SuitePool:
 
     `classes` is 0 for numbers. `rows` is the number of rows, of which at most 1,000 are the pool.
     `rounds` says that networks are also trained on it, round by round. `seconds` is how long a cell
-    without networks took on a core of two. `sha256` is a checksum of the contents, or of the labels
-    alone where a model made the vectors.
+    without networks took on one of two cores. `sha256` is a checksum of the contents, or only of
+    the labels if a model made the vectors.
     """
 
     name: str
@@ -194,7 +194,7 @@ def fingerprint(path: Path, columns: Sequence[str] | None = None) -> str:
 
 @dataclass(frozen=True)
 class SuitePlan:
-    """What is left to run of a suite: cells in the order of their seeds, and how long they take."""
+    """Cells of a suite that are still to run, in the order of seeds, and how long they take."""
 
     suite: str
     pools: tuple[SuitePool, ...]
@@ -252,7 +252,7 @@ def run_suite(
     """Run what is missing of a suite, seed by seed; return all of its rows.
 
     Finished cells are in `out/rows.parquet`; those of the seed that is running are files in
-    `out/cells`, so that a stopped run goes on where it was. `watch` is called with the number of
+    `out/cells`, so that a stopped run resumes. `watch` is called with the number of
     finished cells, the number of all, and the seconds left if known.
     """
     folder = path_of(out, "out", error=DatasetError)

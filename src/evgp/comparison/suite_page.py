@@ -7,6 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from evgp._repr import several
 from evgp.comparison.curves import LogAxis, Look, apart, looks, swatch
 from evgp.comparison.judge import (
     Duel,
@@ -26,7 +27,6 @@ from evgp.comparison.summary import LEVEL, RANDOM, chance, ours, signed
 from evgp.datasets import write_text
 from evgp.report.axes import Axis, join, path, percent, stretched, tag
 from evgp.report.render import asset, environment, self_contained
-from evgp.report.words import several
 
 PAGE = "page.html"
 SHOWN_LOSSES = 12
@@ -48,7 +48,7 @@ class Part:
 
     @property
     def headline(self) -> str:
-        """What the test says of that strategy and random picks."""
+        """The verdict of the test of that strategy against random picks."""
         saved = self.judgement.savings.get(self.mine or "")
         return "nothing to compare with random picks" if saved is None else saved.sentence()
 

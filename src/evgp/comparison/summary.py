@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, floor, isfinite, log10
 
+from evgp._repr import several
 from evgp.comparison.rows import MEASURES, NETWORK
 from evgp.report.summary import plain_json
-from evgp.report.words import THIN, number, several
+from evgp.report.words import THIN, number
 
 RANDOM = "random"
 MEAN = "mean"  # over learners
@@ -221,7 +222,7 @@ class Comparison:
         return ours(self.strategies)
 
     def contest(self, dataset: str, learner: str | None = None) -> Contest:
-        """What happened on one dataset, with one learner or on average over all."""
+        """The result on one dataset, with one learner or on average over all."""
         named = (contest for contest in self.contests if contest.dataset == dataset)
         return next(contest for contest in named if learner in (None, contest.learner))
 
@@ -320,7 +321,7 @@ def ordinal(place: int) -> str:
 
 
 def title(comparison: Comparison) -> str:
-    """What met where, in one line."""
+    """Name the strategies and datasets in one line."""
     count = len(comparison.main)
     where = comparison.main[0].dataset if count == 1 else several(count, "dataset")
     strategies = several(len(comparison.strategies), "strategy").replace("ys", "ies")
@@ -361,13 +362,13 @@ def lead(comparison: Comparison) -> list[str]:
         fewest = min(len(entrant.seeds) for entrant in ran if entrant is not None)
         if fewest < FEW:
             sentences[-1] = (
-                f"{sentences[-1][:-1]}; with {several(fewest, 'seed')} that is a hint, no proof."
+                f"{sentences[-1][:-1]}; with {several(fewest, 'seed')} that is a hint, not a proof."
             )
     return sentences
 
 
 def notes(entrants: Sequence[Entrant]) -> list[str]:
-    """What to know before trusting the tests on one dataset."""
+    """Caveats for the tests on one dataset."""
     remarks = []
     every = sorted({seed for entrant in entrants for seed in entrant.seeds})
     for entrant in entrants:
@@ -383,7 +384,7 @@ def notes(entrants: Sequence[Entrant]) -> list[str]:
     if len(counts) > 1:
         remarks.append(
             f"Between {counts[0]:,} and {counts[-1]:,} members were trained: variances over few "
-            "members are the less certain, so compare those strategies with care."
+            "members are less certain, so compare those strategies with care."
         )
     fewest = min((len(entrant.seeds) for entrant in entrants), default=0)
     if len(entrants) > 1 and 1 < fewest < FEW:
@@ -413,7 +414,7 @@ def _lost(entrant: Entrant) -> list[str]:
 
 
 def band(kinds: set[str]) -> str:
-    """What the shaded bands of a figure are."""
+    """Explain the shaded bands of a figure."""
     descriptions = {
         "interval": "95 % intervals of the mean over seeds, by Student's t",
         "range": "the range over seeds, which are too few for an interval",

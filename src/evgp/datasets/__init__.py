@@ -1,7 +1,9 @@
 """Read pools and tables from files and frames as numbers, and write results to files."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from evgp._moved import find
 from evgp.datasets.arrays import read_array as read_array
 from evgp.datasets.cache import PickFile as PickFile
 from evgp.datasets.cache import array_file as array_file
@@ -75,11 +77,5 @@ from evgp.datasets.tables import Cells as Cells
 from evgp.datasets.tables import Table as Table
 from evgp.datasets.tables import read_table as read_table
 
-_MOVED = ("random_model", "sinusoidal")  # to be removed after one release
-
-
-if not TYPE_CHECKING:  # a type checker would otherwise accept any misspelt name
-
-    def __getattr__(name: str) -> object:
-        where = "; it is in experiments/data.py of the repository now" if name in _MOVED else ""
-        raise AttributeError(f"module 'evgp.datasets' has no attribute {name!r}{where}")
+if not TYPE_CHECKING:
+    __getattr__ = partial(find, __name__)

@@ -33,20 +33,25 @@ _CLIP = 3.0  # standard deviations that a smooth scaling never exceeds
 def scale_of(
     scale: object,
     standardise: object = None,
+    default: str = "auto",
     error: type[EvgpError] = PoolError,
 ) -> str | None:
-    """Return a checked scale; `standardise=` is what `scale=` was called before.
+    """Return a checked scale, None for "none"; `standardise=` is its former name.
 
-    >>> scale_of("auto"), scale_of(None)
-    ('auto', None)
+    >>> scale_of("auto"), scale_of(None), scale_of("none")
+    ('auto', None, None)
     """
     if standardise is not None:
         new = "columns" if flag(standardise, "standardise", error=error) else None
+        if not (isinstance(scale, str) and scale == default):
+            raise error("expected scale= or standardise=, its former name, got both; pass scale=")
         warnings.warn(
             f"standardise={standardise} is now scale={new!r}", DeprecationWarning, stacklevel=4
         )
         return new
-    return None if scale is None else one_of(scale, "scale", SCALES, error=error)
+    if scale is not None:
+        scale = one_of(scale, "scale", (*SCALES, "none"), error=error)
+    return None if scale == "none" else scale
 
 
 def described(scale: str | None) -> str:

@@ -248,7 +248,7 @@ class Dask:
     def _explained(
         self, error: BaseException, waiting: dict[int, Any], names: Sequence[str]
     ) -> BaseException:
-        """What to raise for an error of Dask."""
+        """The error to raise for one of Dask."""
         from distributed import KilledWorker
 
         if isinstance(error, CancelledError):

@@ -128,7 +128,7 @@ class Tapped:
         return torch.zeros(*shape, dtype=param.dtype, device=param.device)
 
     def factors(self, x: Tensor, output: int) -> list[Factor]:
-        """What every layer keeps of a block of samples, for one output."""
+        """The factors of every layer for a block of samples, for one output."""
         x = self.cast(x)
         calls = self._calls(x, lambda out: out[:, output].sum())
         factors: list[Factor] = []

@@ -87,7 +87,7 @@ class Inducing:
     def residual(
         self, x: Shaped[Tensor, " n *d"], phi: Float[Tensor, "n p"]
     ) -> Float[Tensor, " n"]:
-        """What the features miss of each point's variance."""
+        """The variance of each point that the features miss."""
         if not self.rest:
             return torch.zeros(len(x), dtype=torch.float64)
         own = self.kernel.diag(x.double()).double()

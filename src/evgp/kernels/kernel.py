@@ -1,4 +1,4 @@
-"""What the rest of the package asks of a kernel.
+"""The protocol of kernels.
 
 Kernels from other packages are checked whenever they are used; a kernel whose single columns cost a
 pass through a network is computed once, as a table.

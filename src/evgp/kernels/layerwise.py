@@ -1,4 +1,4 @@
-r"""What layers keep of a block of samples, and how two blocks share their gradients.
+r"""Factors of each layer for a block of samples; two blocks give a block of the empirical NTK.
 
 A layer that multiplies inputs $a_t$ by a weight $W$ at positions $t$ (one for a dense layer on
 vectors, each pixel for a convolution) has the per-sample gradient $\sum_t g_t a_t^\top$, with $g$
@@ -48,7 +48,7 @@ class Projection:
         return x @ self.signs(role, x.shape[-1], x)
 
     def scale(self) -> float:
-        """What a product of projections is multiplied by."""
+        """The factor of a product of projections."""
         return float(self.p**-0.5)
 
     def bins(self, size: int) -> tuple[Int[Tensor, " s"], Int[Tensor, " s"]]:
@@ -84,12 +84,12 @@ _SLAB = 1 << 24  # numbers of gradients formed at a time for a sketch
 
 @runtime_checkable
 class Factor(Protocol):
-    """What one layer keeps of a block of samples, to be multiplied with another block."""
+    """The factors of one layer for a block of samples, to be multiplied with another block."""
 
     def add_(self, out: Float[Tensor, "b1 b2"], other: Any, room: int) -> None:
         """Add the kernel with another block of the same layer, in about `room` bytes of scratch.
 
-        With itself only what stands above the diagonal (in blocks) has to be right.
+        With itself, only the blocks on and above the diagonal need to be right.
         """
         ...
 

@@ -134,7 +134,7 @@ class Dense:
 
 
 class Activation(ABC):
-    """What all activations share: the module, and the chain rule for the tangent kernel.
+    """Base of all activations: the module, and the chain rule for the tangent kernel.
 
     `most` is the largest variance of the inputs at which the duals keep their digits in float64.
     """

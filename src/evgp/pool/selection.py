@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from evgp._checks import instance, numbers, shown, vector
-from evgp._repr import guaranteed, html_card
+from evgp._repr import guaranteed, html_card, several
 from evgp.errors import BadArgument, PoolError, WrongCount
 
 
@@ -105,7 +105,9 @@ class Certificate:
                 f"more than {k:,}" if count.at_most is None else count.at_most for count in labels
             ],
         }
-        return html_card(f"Certificate of {k:,} picks", columns, [promise(self.share)] if k else [])
+        return html_card(
+            f"Certificate of {several(k, 'pick')}", columns, [promise(self.share)] if k else []
+        )
 
 
 def prefix(certificate: Certificate, k: int) -> Certificate:
@@ -470,7 +472,7 @@ class Selection(Sequence[int]):
 
     def __repr__(self) -> str:
         shown = ", ".join(str(row) for row in self.indices[:5]) + (", ..." if len(self) > 5 else "")
-        parts = [f"{len(self)} picks: [{shown}]"]
+        parts = [f"{several(len(self), 'pick')}: [{shown}]"]
         if len(self.variance_left):
             parts.append(f"variance {self.start_variance:.4g} -> {self.variance_left[-1]:.4g}")
         if self.certificate is not None and len(self):
@@ -497,7 +499,7 @@ class Selection(Sequence[int]):
             remarks.append(promise(self.certificate.share, costs=self.costs is not None))
         rows = self.settings.get("rows")
         of = f" of {rows:,} rows" if isinstance(rows, int) else ""
-        title = f"{k:,} {'pick' if k == 1 else 'picks'}{of}"
+        title = several(k, "pick") + of
         return html_card(title, columns, [*remarks, *self.warnings])
 
 

@@ -1,5 +1,9 @@
 """Conditioning, one column at a time."""
 
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evgp._moved import find
 from evgp.posterior.condition import Start as Start
 from evgp.posterior.condition import condition as condition
 from evgp.posterior.dense import DensePosterior as DensePosterior
@@ -11,3 +15,6 @@ from evgp.posterior.posterior import TestCovariance as TestCovariance
 from evgp.posterior.regression import Prediction as Prediction
 from evgp.posterior.regression import ntkgp as ntkgp
 from evgp.posterior.regression import trained as trained
+
+if not TYPE_CHECKING:
+    __getattr__ = partial(find, __name__)

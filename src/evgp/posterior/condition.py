@@ -81,7 +81,7 @@ class Start:
         return TestCovariance(matrix, posterior.base(), weights, posterior.test_variance())
 
     def _known_by_pool(self) -> TestCovariance | None:
-        r"""What all rows of the pool together know of the test points, as a matrix of these rows.
+        r"""The covariance of test points that all rows of the pool explain, as a matrix of rows.
 
         $A_C = W^{1/2} \Theta_{TC} (\Theta_C + s)^{-1} \Theta_{CT} W^{1/2}$, given the labels at the
         start. No rows of the pool reduce the variance by more than the same number of its

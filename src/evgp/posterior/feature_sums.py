@@ -1,4 +1,4 @@
-"""What is kept in feature space: P and M for the whole pool, and a few sums for every row."""
+"""Sums in feature space: P and M for the whole pool, and a few numbers for every row."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

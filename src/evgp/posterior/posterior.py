@@ -1,4 +1,4 @@
-"""What criteria and searches may ask of a posterior."""
+"""The protocol of posteriors, for criteria and searches."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable

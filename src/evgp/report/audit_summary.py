@@ -1,4 +1,4 @@
-"""What the page of an audit says, as plain data, and how an audit becomes that."""
+"""The content of the page of an audit, as plain data, computed from the audit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -194,7 +194,7 @@ class AuditRows:
 
 @dataclass(frozen=True)
 class Trained:
-    """What training showed: the confirmation, the loss and the errors; see `TrainedNetworks`."""
+    """Results of training: the confirmation, the loss and the errors; see `TrainedNetworks`."""
 
     confirmation: Confirmation
     loss: float

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from math import isfinite, sqrt
 
+from evgp._repr import several
 from evgp.report.audit_summary import AuditRow, AuditSummary, Matter, TrainedNetworks
-from evgp.report.words import column, number, percent, several
+from evgp.report.words import column, number, percent
 
 # With a training loss above this share of the label variance, networks have not converged.
 UNCONVERGED = 0.05
@@ -70,7 +71,7 @@ def redundant(s: AuditSummary) -> str:
 
 
 def further(s: AuditSummary) -> str:
-    """What the best additional labels would do, compared with random ones."""
+    """Compare the effect of the best additional labels with that of random ones."""
     k = len(s.helps)
     by_chance = "" if s.by_chance is None else f"; random ones, to {number(s.by_chance, 3)}"
     fall = s.fall or 0.0
@@ -170,5 +171,5 @@ LIMITS = (
     "at the same rows. Early stopping, strong weight decay, dropout and cross-entropy are not "
     "modelled.",
     "The prediction uses the inputs, not the labels. It says where networks will disagree, not "
-    "where all of them are wrong: errors due to noisy labels or missing inputs come on top.",
+    "where all of them are wrong: noisy labels and missing inputs add further error.",
 )

@@ -4,7 +4,7 @@
 const pictures = (data, el) => {
   "use strict";
   const LARGE = 152;
-  const ENOUGH = 110; // a card so wide needs no larger picture beside it
+  const ENOUGH = 110; // a card so wide needs no larger picture next to it
   const map = el("map-plot");
   const frame = el("frame");
   const cards = [...el("gallery").children];

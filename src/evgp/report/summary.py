@@ -1,4 +1,4 @@
-"""What the page of a selection says, as plain data, and how a selection becomes that."""
+"""The content of the page of a selection, as plain data, computed from the selection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -2,6 +2,7 @@
 
 from math import floor, isfinite, log10
 
+from evgp._repr import several
 from evgp.report.summary import Need, Summary
 
 THIN = "\u202f"
@@ -44,17 +45,8 @@ def percent(share: float | None, *, down: bool = False) -> str:
     return (f"{tenths // 10}" if tenths % 10 == 0 else f"{tenths / 10:.1f}") + f"{THIN}%"
 
 
-def several(count: int, noun: str) -> str:
-    """A count with its noun, in the plural if needed.
-
-    >>> several(1, "row"), several(1797, "row")
-    ('1 row', '1,797 rows')
-    """
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
 def noun(summary: Summary) -> str:
-    """What a row of the pool is called: "image" or "row"."""
+    """The noun for a row of the pool: "image" or "row"."""
     return "image" if summary.pictured else "row"
 
 
@@ -65,7 +57,7 @@ def title(summary: Summary) -> str:
 
 
 def lead(summary: Summary) -> list[str]:
-    """What was chosen, why, and how good the choice provably is: up to three sentences."""
+    """Say which rows were chosen, why, and how good the choice provably is."""
     k = len(summary.picks)
     where = f" of {summary.source}" if summary.source else ""
     these = "this one" if k == 1 else f"these {k:,}"
@@ -138,7 +130,7 @@ def _not_yet(need: Need, k: int, rows: int) -> str:
 
 
 def gain(summary: Summary) -> str:
-    """What the gain of a pick means."""
+    """Explain the gain of a pick."""
     if summary.share is None and summary.criterion:
         what = f"the value of a pick by the criterion {summary.criterion}"
     else:
@@ -150,7 +142,7 @@ def gain(summary: Summary) -> str:
 
 
 def guarantee(summary: Summary) -> list[str]:
-    """What the certificate guarantees and what it does not, each in a sentence or two."""
+    """Say what the certificate guarantees and what it does not."""
     if summary.share is None:
         return [
             "There is no certificate: it exists only for the criterion of expected variance, and "

@@ -14,7 +14,7 @@ from evgp.errors import BadArgument, PoolError, UnknownName
 from evgp.kernels import EmpiricalNTK, Features, Inducing, Kernel, Raw, Sketch
 from evgp.pool import Pool
 
-# Number of features by default, and the largest that is chosen by itself.
+# Default number of features, and the largest that is chosen automatically.
 P, _MOST = 512, 4096
 INDUCING = ("kmeans++", "kmeans", "entropy", "random")
 # Inducing points are chosen among at most this many points and numbers, drawn at random.

@@ -32,9 +32,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 # Share of the free memory that a run may plan to use.
 _SHARE = 0.8
-# Features replace an exact kernel that fits if it would take longer than this many seconds, and
-# so many times as long as they: on a fixed machine of two cores, so that picks do not depend on
-# the machine. Its speeds are operations, and bytes read, per second.
+# Features replace an exact kernel that fits if it would take more seconds than this, and this many
+# times as long as features. Times are for a fixed machine, so that picks do not depend on yours:
+# two cores, with these speeds in operations and bytes read per second.
 _LONG, _TIMES = 120.0, 8.0
 _SPEEDS = (4e10, 1e10)
 _SMALL = 1_000  # rows, and test points, with which no run takes that long

@@ -291,7 +291,7 @@ class Request:
             ("common"). With 32 or more columns rows can then be scaled to equal length
             ("smooth-unit", "unit"). "auto" takes one number for all if the columns share a unit, as
             pixels and embeddings do, else "smooth", and equal rows if there are many columns.
-            Constant columns are dropped. None leaves numbers as they are.
+            Constant columns are dropped. None, or "none", leaves numbers as they are.
         text : str or list of str
             Columns of text, which are joined and embedded. A column of free text is found without
             it if it is the only one.

@@ -1,5 +1,9 @@
 """Strategies: EV-GP and others, from a pool to a selection."""
 
+from functools import partial
+from typing import TYPE_CHECKING
+
+from evgp._moved import find
 from evgp.strategies.badge import BADGE as BADGE
 from evgp.strategies.bait import BAIT as BAIT
 from evgp.strategies.batchbald import BatchBALD as BatchBALD
@@ -28,3 +32,6 @@ from evgp.strategies.thinned import Thinned as Thinned
 from evgp.strategies.typiclust import TypiClust as TypiClust
 from evgp.strategies.uncertainty import Entropy as Entropy
 from evgp.strategies.uncertainty import Margin as Margin
+
+if not TYPE_CHECKING:
+    __getattr__ = partial(find, __name__)

@@ -1,4 +1,4 @@
-"""What strategies that train networks share: checks of labels, and the inputs of the last layer."""
+"""Shared by strategies that train networks: checks of labels, inputs of the last layer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

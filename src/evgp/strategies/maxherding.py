@@ -20,7 +20,7 @@ from evgp.strategies.strategy import unlabelled
 
 _ROOM = 1 << 21  # entries of the kernel at a time
 _CLOSE = 1e-8  # equal up to rounding
-_AGAIN = 32  # candidates whose gains are computed anew at a time
+_AGAIN = 32  # candidates whose gains are recomputed at a time
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class MaxHerding:
     def _winner(
         self, ceiling: Tensor, x: Float[Tensor, "n p"], best: Float[Tensor, " n"], *, exact: bool
     ) -> int:
-        """The row of largest gain; gains are computed anew, in place, until none can be larger."""
+        """The row of largest gain; gains are recomputed in place until none can be larger."""
         if exact:
             return lowest(ceiling.numpy())
         known = torch.zeros(len(ceiling), dtype=torch.bool)

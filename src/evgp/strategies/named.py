@@ -53,7 +53,7 @@ _PARTS = (*_CRITERIA, "emp", *_POSTERIORS, *_GREEDIES)
 
 @dataclass(frozen=True)
 class Setting:
-    """What a strategy may depend on: the pool, the network, and how it is trained.
+    """The setting that a strategy may depend on: pool, network, and its training.
 
     `kernel` is the network whose NTK is used (that of an `mlp` is exact); `recipe` trains it.
     `most` is the whole budget, and `batch` the number of picks in a round. `search` and `noise`

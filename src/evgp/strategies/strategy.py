@@ -63,7 +63,7 @@ def strategy_of(value: object, name: str) -> None:
 
 
 def picked(selection: object, name: str) -> Selection:
-    """What a strategy returned, checked: the strategy may be a user's own."""
+    """Check the result of a strategy, which may be a user's own."""
     if not isinstance(selection, Selection):
         raise PoolError(f"expected a Selection from {name}, got {shown(selection)}")
     return selection

@@ -54,7 +54,7 @@ def targets(y: Array, n: int, loss: str, dtype: torch.dtype) -> tuple[Tensor, Lo
     if not whole or labels.ndim != 1:
         kind = str(labels.dtype).removeprefix("torch.")
         raise TrainingError(
-            f"expected labels as {n} whole numbers for cross_entropy, got {kind} of shape "
+            f"expected labels as {n} integers for cross_entropy, got {kind} of shape "
             f"{tuple(labels.shape)}; convert them, or use loss='mse'"
         )
     return labels.long(), CrossEntropy()

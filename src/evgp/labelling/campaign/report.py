@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from evgp._repr import several
 from evgp.labelling.campaign import Campaign
 from evgp.labelling.campaign.estimates import hint
 from evgp.pool import Selection
 from evgp.report.summary import Column, Summary, summarise
-from evgp.report.words import several
 
 
 def summarise_campaign(campaign: Campaign, *, command: str = "") -> Summary:

@@ -248,7 +248,7 @@ class LabelStudio:
                 f"{self.url} redirects elsewhere ({status}); use the address that it redirects to"
             )
         if status == 413:
-            return f"{self.url} rejected {what} as too large (413); use --images"
+            return f"{self.url} rejected {what} as too large (413); use images="
         detail = self._detail(body) if status < 500 else ""
         return (
             f"{self.url} answered {status} for {what or 'a request'}"
@@ -271,12 +271,12 @@ class LabelStudio:
 
 
 def from_environment(url: str | None) -> LabelStudio:
-    """The Label Studio of --url or $LABEL_STUDIO_URL, with the token of $LABEL_STUDIO_API_KEY."""
+    """Connect to `url` or $LABEL_STUDIO_URL, with the token of $LABEL_STUDIO_API_KEY."""
     address = url or os.environ.get(ADDRESS)
     if not address:
         raise LabelStudioError(
-            f"the address of Label Studio is missing; give it as --url or in ${ADDRESS}, for "
-            "example http://localhost:8080"
+            f"the address of Label Studio is missing; pass url=, or set ${ADDRESS}, for "
+            "example to http://localhost:8080"
         )
     token = os.environ.get(TOKEN)
     if not token:

@@ -90,10 +90,10 @@ def check_config(config: object, classes: Sequence[str], where: str) -> None:
     Traceback (most recent call last):
     ...
     evgp.errors.WrongFormat: project 3: expected a control <Choices name="label"> in its label \
-config, got none; use the config of evgp campaign export --label-studio, or another --project
+config, got none; use the config that evgp exports for Label Studio, or another project=
     """
     tag = "Choices" if classes else "Number"
-    fix = "use the config of evgp campaign export --label-studio, or another --project"
+    fix = "use the config that evgp exports for Label Studio, or another project="
     try:
         root = ElementTree.fromstring(str(config))
     except (ElementTree.ParseError, ValueError) as error:

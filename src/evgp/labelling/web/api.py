@@ -14,7 +14,7 @@ from evgp.labelling.web.auth import COOKIE_SECONDS, Session, Sessions, TokenChec
 from evgp.labelling.web.middleware import SAFE_METHODS
 from evgp.labelling.web.service import LabellingService
 
-_CAMPAIGN_HEADER = "x-evgp-campaign"  # tells a page that its answers are for another campaign
+_CAMPAIGN_HEADER = "x-evgp-campaign"  # shows a page that its answers are for another campaign
 _REFUSALS: dict[int | str, dict[str, object]] = {
     code: {"model": models.Problem, "description": text}
     for code, text in (
@@ -119,7 +119,7 @@ async def leave(me: Me, service: Service, sessions: SessionStore, response: Resp
 
 @router.get("/campaign", responses=_REFUSALS)
 def about(me: Me, service: Service, sessions: SessionStore) -> models.About:
-    """What to label, and with which classes."""
+    """Return the task: the kind of labels, and the classes."""
     created = service.campaign.created
     return models.About(
         name=service.campaign.path.stem,

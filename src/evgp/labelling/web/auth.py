@@ -259,7 +259,7 @@ def _remember(entries: "OrderedDict[str, V]", network: str, value: V) -> None:
 
 
 def _network(address: str) -> str:
-    """What counts as one address: of IPv6 the first half, because clients choose the other freely.
+    """The address of a client; of IPv6 the first half, as clients choose the other freely.
 
     >>> _network("2001:db8::1:2") == _network("2001:db8::3"), _network("::ffff:10.0.0.1")
     (True, '10.0.0.1')

@@ -18,7 +18,7 @@ class CampaignRequest(_Request):
 
 
 class Problem(BaseModel):
-    """What was expected, what came, and what to do, in one sentence."""
+    """An error in one sentence: what was expected, what came, and what to do."""
 
     detail: str
 
@@ -38,7 +38,7 @@ class SignedIn(BaseModel):
 
 
 class About(BaseModel):
-    """What people label with: one of `classes`, or a number if there are none.
+    """The task: labels are one of `classes`, or a number if there are none.
 
     `campaign` identifies this campaign: another one may be served at the same address later.
     """

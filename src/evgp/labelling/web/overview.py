@@ -22,7 +22,7 @@ _LATEST = 12
 
 @dataclass(frozen=True)
 class Person:
-    """What one person did; `agrees` is the share of `shared` rows with the same label by others."""
+    """Work of one person; `agrees` is the share of `shared` rows with the same label by others."""
 
     name: str
     labels: int

@@ -97,7 +97,7 @@ class Connection(H11Protocol):
         return self.loop.time() - self._since if phase else 0.0
 
     def _expected(self) -> tuple[object, ...]:
-        """What we are waiting for, and for which request."""
+        """The phase of a connection, and its request."""
         cycle: Any = self.cycle
         if self.transport.get_write_buffer_size():
             return "reading the response", cycle
@@ -134,7 +134,7 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         raise CampaignError(
             f"cannot listen on {host} port {port}: "
-            f"{getattr(error, 'strerror', None) or error}; choose another --port or --host"
+            f"{getattr(error, 'strerror', None) or error}; choose another port= or host="
         ) from error
     return listening
 

@@ -104,7 +104,7 @@ _Pending: TypeAlias = "tuple[Submission, Future[Receipt]]"
 
 
 class WriteUnavailable(CampaignError):
-    """The campaign file cannot be to_json to right now; the same answer may be sent again."""
+    """The campaign file cannot be written right now; the same answer may be sent again."""
 
 
 class AnswerWriter:
@@ -155,7 +155,7 @@ class AnswerWriter:
         return batch, False
 
     def _write(self, batch: list[_Pending]) -> None:
-        # Answers whose sender has disconnected are to_json too: the sender will repeat them with
+        # Answers whose sender has disconnected are saved too: the sender will repeat them with
         # the same key.
         listening = [future.set_running_or_notify_cancel() for _, future in batch]
         try:
