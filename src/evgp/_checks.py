@@ -68,6 +68,20 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:60]}... ({type(value).__name__})"
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def recorded(thing: object) -> str:
+    """Return an object as text that is the same in every run: its repr, or else its class.
+
+    >>> recorded(2), recorded(object()), recorded(lambda: 0)
+    ('2', 'builtins.object', '<function <lambda>>')
+    """
+    if type(thing).__repr__ is object.__repr__:
+        return f"{type(thing).__module__}.{type(thing).__qualname__}"
+    return _ADDRESS.sub("", repr(thing))
+
+
 def integer(
     value: object,
     name: str,

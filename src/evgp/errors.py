@@ -317,6 +317,21 @@ class NotFinite(Detailed, ValueError):
 
 
 @dataclass(eq=False, repr=False)
+class NotFiniteGain(Detailed, PluginError):
+    """A criterion gave a gain that is NaN or infinite, before pick number `step`."""
+
+    criterion: str
+    gain: float
+    row: int
+    step: int
+    in_pool: bool = False  # else `row` counts candidates
+
+    def __str__(self) -> str:
+        got = f"{self.gain} for row {self.row} at pick {self.step}"
+        return sentence(f"finite gains from the criterion {self.criterion}", got, "fix it")
+
+
+@dataclass(eq=False, repr=False)
 class NotNumbers(Detailed, PoolError, TypeError):
     """The pool has non-numeric values; also a TypeError, as scikit-learn's checks require."""
 

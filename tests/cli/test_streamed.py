@@ -10,6 +10,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+import evgp
 from evgp.datasets.options import ReadOptions, address
 from evgp.datasets.read import stays_in_files
 from tests.messages import printed
@@ -180,3 +181,9 @@ def test_a_comma_may_belong_to_the_name_of_a_column(run, tmp_path, drop) -> None
     dropped = [part for name in drop for part in ("--drop", name)]
     ran = run("pick", tmp_path / "pool.parquet", *asked, *dropped)
     assert ran.code == 0 and ids(ran) == ids(run("pick", tmp_path / "left.parquet", *asked))
+
+
+def test_the_features_of_a_folder_are_those_of_the_run(run, folder) -> None:
+    said = json.loads(run("pick", folder, "-k", 5, "--id", "key", "--json").out)
+    picks = evgp.pick(folder, 5, id="key")
+    assert said["settings"]["features"] == picks.settings["features"] == len(said["features"])

@@ -1,5 +1,6 @@
 """The picks as a frame, with the columns of whatever they were picked from."""
 
+import pickle
 import sys
 from pathlib import Path
 
@@ -181,3 +182,45 @@ def test_only_the_picked_rows_of_files_are_read(tmp_path: Path, monkeypatch) -> 
     )
     PICKS.to_frame(pool)
     assert [rows.tolist() for rows in asked] == [[2, 0]]
+
+
+def test_a_pool_in_another_order_is_noticed(tmp_path) -> None:
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": random.normal(size=30), "b": list("xyz") * 10})
+    picks, mixed = evgp.pick(frame, 4), frame.sample(frac=1, random_state=1)
+    copy = pickle.loads(pickle.dumps(picks))  # which has no pool
+    for selection in (picks, picks[:2], copy):
+        for other in (mixed, mixed.reset_index(drop=True), pa.table(mixed)):
+            with refused(PoolError):
+                selection.to_frame(other)
+        selection.to_frame(frame)
+    array = frame[["a"]].to_numpy()
+    with refused(PoolError):
+        evgp.pick(array, 3).to_frame(array[::-1].copy())
+    # Other numbers, or other columns, may be those of the same rows.
+    assert picks.to_frame(frame.assign(a=2 * frame["a"] + 1))["b"].tolist() == [
+        frame["b"][row] for row in picks
+    ]
+    assert len(picks.to_frame(frame[["b"]])) == 4
+
+
+def test_ids_show_another_order_after_a_selection_was_loaded(tmp_path) -> None:
+    frame = pd.DataFrame({"a": np.arange(20) ** 1.5, "name": [f"r{j}" for j in range(20)]})
+    path = tmp_path / "picks.json"
+    evgp.pick(frame, 3, id="name").save(path)
+    picks = evgp.Selection.load(path)
+    assert picks.to_frame(frame)["name"].tolist() == list(picks.ids)
+    with refused(PoolError):
+        picks.to_frame(frame[::-1])
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_categories_that_are_integers_stay_categories_in_parquet(tmp_path, in_files) -> None:
+    random = np.random.default_rng(0)
+    codes = pd.Categorical(random.integers(0, 4, 40))
+    frame = pd.DataFrame({"a": random.normal(size=40), "code": codes})
+    where = tmp_path / "pool" / "one.parquet"
+    where.parent.mkdir()
+    frame.to_parquet(where)
+    picks = evgp.pick(where.parent if in_files else where, 6)
+    assert picks == evgp.pick(frame, 6) and picks.settings["features"] == 5

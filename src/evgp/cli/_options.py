@@ -32,8 +32,8 @@ PoolFile = Annotated[
     typer.Argument(
         metavar="POOL",
         help="Table to choose from: .csv, .tsv, .jsonl (also .gz, .zst), .parquet, .arrow, "
-        ".feather, .xlsx, .npy, .npz; - for a table on standard input; a folder of .parquet, "
-        ".arrow or .npy files; or a folder of images.",
+        ".feather, .xlsx, .npy, .npz; - for a table on standard input; a folder of such "
+        "files of one kind; or a folder of images.",
         show_default=False,
     ),
 ]

@@ -125,6 +125,7 @@ class PickOutput:
     selection: Selection
     pool: PoolData
     notes: tuple[str, ...] = ()
+    features: Sequence[str] = ()  # as they were used
 
     def columns(self) -> dict[str, list[object]]:
         """Return the picks in order: rank, id or row number, gain, variance left, cost."""
@@ -170,7 +171,7 @@ class PickOutput:
         return {
             "source": self.pool.source,
             "rows": len(self.pool),
-            "features": list(self.pool.features),
+            "features": list(self.features),
             "picks": lines({name: columns.get(name, absent) for name in names}),
             "prior_variance": self.selection.prior_variance,
             "start_variance": self.selection.start_variance,

@@ -70,7 +70,9 @@ def pick(options: PickOptions) -> None:
     more = [text for text in said if text not in notes]
     command = _settings(options, request.pool)
     settings = {**selection.settings, **command, "network": name}
-    picked = PickOutput(replace(selection, settings=settings), request.pool, (*notes, *more))
+    features = getattr(selection, "_features", ())
+    selection = replace(selection, settings=settings)
+    picked = PickOutput(selection, request.pool, (*notes, *more), features)
     _, late = noted(lambda: picked.write(output, report, options.memory, options.copy_to))
     picked = replace(picked, notes=(*picked.notes, *late))
     if options.json:

@@ -19,7 +19,7 @@ from evgp.embedders import Embedder, Tfidf, embedder_of
 from evgp.errors import DatasetError, DataWarning
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ImageData(ArrayData):
     """A folder of images; their ids are the file names."""
 

@@ -15,7 +15,7 @@ from evgp._extras import EXTRAS
 from evgp.datasets.images import read_images
 from evgp.datasets.samples import Columned, is_samples, one_split, stack
 from evgp.datasets.streamed import KINDS, is_address, open_as_is
-from evgp.datasets.tables import Table, read_table
+from evgp.datasets.tables import Table, read_table, text_files
 from evgp.errors import DatasetError, PoolError
 from evgp.pool import Selection
 
@@ -58,8 +58,36 @@ def picked_frame(selection: Selection, pool: Any = None) -> "pandas.DataFrame":
         theirs = part.to_frame() if part.ndim == 1 else part.copy()
     else:
         theirs = table_of(pool, selection.indices).data.to_pandas()
+    _check_order(selection, pool, theirs)
     theirs.columns = [_free(name, ours) for name in theirs.columns]
     return pd.concat([pd.DataFrame(ours, index=theirs.index), theirs], axis=1)
+
+
+def _check_order(selection: Selection, pool: Any, theirs: "pandas.DataFrame") -> None:
+    """Refuse a pool whose rows are in another order, by the ids or cells of the first picks.
+
+    Cells may differ, as after scaling, unless those of the first pick are in another row.
+    """
+    id, names = selection.settings.get("id"), list(selection.ids)
+    if names and id in theirs.columns and list(map(str, names)) != list(map(str, theirs[id])):
+        raise _other_order(f"other values in column {id!r}")
+    cells = {
+        name: cells
+        for name, cells in selection.__dict__.get("_cells", {}).items()
+        if name in theirs.columns and isinstance(cells[0], int | float | str)
+    }
+    first = theirs.iloc[: len(next(iter(cells.values()), []))]
+    same = (first[name].tolist() == known[: len(first)] for name, known in cells.items())
+    if not theirs.columns.is_unique or all(same):
+        return
+    whole = pool if is_pandas(pool) else table_of(pool).data.to_pandas()
+    found = np.logical_and.reduce([(whole[name] == known[0]) for name, known in cells.items()])
+    if (rows := np.flatnonzero(found)).size and selection.indices[0] not in rows:
+        raise _other_order(f"row {selection.indices[0]} as row {rows[0]}")
+
+
+def _other_order(got: str) -> PoolError:
+    return PoolError(f"expected the rows in the order in which they were picked from, got {got}")
 
 
 def opened(pool: Any, text: Sequence[str] = ()) -> Any:
@@ -74,11 +102,12 @@ def opened(pool: Any, text: Sequence[str] = ()) -> Any:
         if is_samples(pool):
             return stack(pool, "pool").numpy()
         return _arrow(pool) if hasattr(pool, "__arrow_c_stream__") else array_of(pool)
-    if Path(pool).is_dir() and not any(f.suffix.lower() in KINDS for f in Path(pool).rglob("*")):
-        return read_images(Path(pool)).x
-    if is_address(pool) or Path(pool).is_dir() or Path(pool).suffix.lower() in KINDS:
-        return open_as_is(pool)
-    return read_table(pool, text=text)
+    path = Path(pool)
+    if text_files(path) or not (is_address(pool) or path.is_dir() or path.suffix.lower() in KINDS):
+        return read_table(pool, text=text)
+    if path.is_dir() and not any(f.suffix.lower() in KINDS for f in path.rglob("*")):
+        return read_images(path).x
+    return open_as_is(pool)
 
 
 def is_pandas(pool: object) -> bool:

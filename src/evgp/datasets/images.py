@@ -31,7 +31,7 @@ MOST_PIXELS = 100_000_000
 _LARGE_PIXELS = 16_000_000
 _STRIP_PIXELS = 1_000_000
 _GAP = 3.0  # a coarse filter shrinks an image to this many times its final size, then a fine one
-_SUFFIXES = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
+SUFFIXES = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
 
 NO_IMAGE = "not images"
 MISNAMED = "named like images, but damaged or something else"
@@ -122,7 +122,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except Image.DecompressionBombError as error:
         raise Unusable(TOO_LARGE) from error
     except UnidentifiedImageError as error:
-        raise Unusable(MISNAMED if path.suffix.lower() in _SUFFIXES else NO_IMAGE) from error
+        raise Unusable(MISNAMED if path.suffix.lower() in SUFFIXES else NO_IMAGE) from error
     except Exception as error:  # a broken file makes a decoder raise anything
         has_errno = isinstance(error, OSError) and error.errno is not None
         raise Unusable(UNREADABLE if has_errno else DAMAGED) from error

@@ -1,6 +1,7 @@
 """Read Parquet and Arrow files into memory, after checking that they fit."""
 
 import io
+import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 
 from evgp._reading import check_bomb, check_memory, check_plain, opened, read_bytes, room
 from evgp.datasets.arrays import check_columns
+from evgp.datasets.columns import is_number
 from evgp.datasets.sizes import ParquetSize, decoded, unpacked
 from evgp.errors import DatasetError, WrongFormat
 
@@ -128,10 +130,22 @@ def read_arrow(path: Path) -> pa.Table:
     return _without_views(table)
 
 
+def categorical(schema: pa.Schema) -> set[str]:
+    """Return the columns that pandas wrote as categories; Parquet itself stores their numbers."""
+    try:
+        columns = json.loads((schema.metadata or {})[b"pandas"])["columns"]
+        return {column["name"] for column in columns if column["pandas_type"] == "categorical"}
+    except (KeyError, TypeError, ValueError):  # not written by pandas
+        return set()
+
+
 def _without_views(table: pa.Table) -> pa.Table:
-    """Convert columns of string views to dictionaries; pyarrow supports few operations on views."""
+    """Convert string views, of which pyarrow supports little, and categories to dictionaries."""
+    categories = categorical(table.schema)
     for at, field in enumerate(table.schema):
-        if pa.types.is_string_view(field.type):
+        if field.name in categories and is_number(field.type):
+            table = table.set_column(at, field.name, table.column(at).dictionary_encode())
+        elif pa.types.is_string_view(field.type):
             column = pa.chunked_array(
                 [to_dictionary(chunk) for chunk in table.column(at).chunks],
                 pa.dictionary(pa.int32(), pa.string()),

@@ -42,7 +42,7 @@ ARRAYS = (".npy", ".npz")
 _READ = 1 << 16  # number of ids read at once
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PoolData(ABC):
     """A pool after reading: its rows as numbers, with their ids, costs and notes.
 
@@ -87,6 +87,10 @@ class PoolData(ABC):
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def __repr__(self) -> str:
+        of = f"{self.used} columns" if self.used else "x".join(map(str, self.shape))
+        return f"{type(self).__name__}({self.source}: {len(self):,} rows of {of})"
 
     @property
     def in_memory(self) -> Shaped[Tensor, " n *d"]:
@@ -164,7 +168,7 @@ class PoolData(ABC):
         return tuple(name if isinstance(name, str | int) else str(name) for name in names)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TableData(PoolData):
     """A pool with named columns: its encoder, and the original table."""
 
@@ -238,7 +242,7 @@ class TableData(PoolData):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ArrayData(PoolData):
     """A numeric array without column names; `code` is its scaling, None if it was not scaled.
 
@@ -298,7 +302,7 @@ class ArrayData(PoolData):
         return torch.from_numpy(self.code.encode(x.numpy(), 0, name)[0])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FileData(PoolData):
     """A pool that stays in its files and is read a block at a time."""
 

@@ -42,7 +42,7 @@ from evgp.datasets.pool_data import (
 from evgp.datasets.samples import Columned, is_samples, stack
 from evgp.datasets.scaling import scale_of
 from evgp.datasets.streamed import KINDS, open_as_is, open_pool
-from evgp.datasets.tables import Table, read_table
+from evgp.datasets.tables import Table, read_table, text_files
 from evgp.datasets.text import is_free_text
 from evgp.errors import DatasetError, DataWarning, PoolError
 
@@ -74,7 +74,8 @@ def read_pool(
     ----------
     pool
         A pandas or polars frame, an Arrow table, an array or tensor, a torch or Hugging Face
-        dataset, or the path of a file (CSV, TSV, Parquet, Arrow, npy, npz) or folder of images.
+        dataset, or the path of a file (CSV, TSV, Parquet, Arrow, npy, npz), of a folder of such
+        files of one kind, or of a folder of images.
     column : str, optional
         The only column to use as features, such as one of embeddings. A column of lists of numbers
         is found without it if it is the only one; other columns are then used too.
@@ -336,7 +337,7 @@ def _differs(table: Table, name: str) -> bool:
 def _looked_at(pool: Any, options: ReadOptions) -> tuple[Table, list[str]]:
     """Return a pool as a table, and notes on how it was read."""
     if isinstance(pool, str | Path):
-        if address(pool) is None and not Path(pool).is_dir():
+        if address(pool) is None and (not Path(pool).is_dir() or text_files(Path(pool))):
             text = () if options.id is None else (options.id,)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", DataWarning)
@@ -360,7 +361,7 @@ def _from_path(
     path = Path(where)
     if in_files or stays_in_files(where, options, memory):
         return _from_files(where, options)
-    if path.is_dir():
+    if path.is_dir() and not text_files(path):
         if of_columns := options.of_columns():
             raise _no_columns(f"{path}: a folder of images", of_columns)
         return from_folder(path, options, progress)

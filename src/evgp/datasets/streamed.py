@@ -26,7 +26,7 @@ from evgp._linalg import BLOCK, in_pairs
 from evgp._reading import check_memory, check_plain, read_bytes
 from evgp._reading import opened as plain_file
 from evgp.datasets.arrays import NpyHeader, check_columns, npy_header
-from evgp.datasets.columns import CYCLES, is_time, plain
+from evgp.datasets.columns import CYCLES, is_number, is_time, plain
 from evgp.datasets.encode import (
     ArrayLayout,
     Fitted,
@@ -37,7 +37,7 @@ from evgp.datasets.encode import (
     step_of,
     usable,
 )
-from evgp.datasets.parquet import fit, native, native_map, text_bytes, to_dictionary
+from evgp.datasets.parquet import categorical, fit, native, native_map, text_bytes, to_dictionary
 from evgp.datasets.scaling import scale_of
 from evgp.datasets.sizes import decoded, unpacked
 from evgp.datasets.tables import (
@@ -163,6 +163,8 @@ def _in_folder(folder: Path) -> PoolFiles:
 
 def _sorted(source: str, names: list[str], others: list[str], full: Any) -> PoolFiles:
     """Return the sorted files of a folder, local or remote; refuse other files in it."""
+    if others and not names and PurePosixPath(others[0]).suffix.lower() in _OTHERS:
+        kind_of(f"{source}/{others[0]}")  # which raises
     if others:
         raise DatasetError(
             f"{source}: expected nothing but files that end in {_ENDS}, got "
@@ -451,7 +453,8 @@ def pieces(
         for first, batch in read(file, rows, fields, size, needed):
             if needed(first, first + batch.num_rows):
                 clean = pa.RecordBatch.from_arrays(
-                    [_text(batch.column(name), file) for name in fields.names], names=fields.names
+                    [_text(batch.column(field.name), field.type, file) for field in fields],
+                    names=fields.names,
                 )
                 # Offsets and text in the file may be wrong too.
                 clean.validate(full=True)
@@ -562,11 +565,16 @@ def _parquet(file: str) -> Iterator[pq.ParquetFile]:
 def _plain(schema: pa.Schema) -> pa.Schema:
     """Return a schema with names and types only, without the metadata of other programs."""
     kinds = [pa.string() if pa.types.is_string_view(kind) else kind for kind in schema.types]
+    for name in categorical(schema) & {*schema.names}:
+        if is_number(kind := kinds[schema.names.index(name)]):
+            kinds[schema.names.index(name)] = pa.dictionary(pa.int32(), kind)
     return pa.schema(list(zip(schema.names, kinds, strict=True)))
 
 
-def _text(cells: pa.Array, file: str) -> pa.Array:
-    """Convert string views to strings if they fit; pyarrow supports few operations on views."""
+def _text(cells: pa.Array, kind: pa.DataType, file: str) -> pa.Array:
+    """Convert numbers that are categories, and string views to strings if they fit."""
+    if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(cells.type):
+        return cells.dictionary_encode()
     if not pa.types.is_string_view(cells.type):
         return cells
     encoded = to_dictionary(cells)

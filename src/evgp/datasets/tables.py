@@ -2,11 +2,12 @@
 
 import io
 import os
+import re
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from evgp._reading import check_memory, check_plain
 from evgp.datasets.arrays import check_columns, read_npy, read_npz
 from evgp.datasets.columns import is_number, plain, to_numbers
 from evgp.datasets.csv import Dialect, TextFile, read_separated, unpacked
+from evgp.datasets.dialect import encoding_of, recoded
 from evgp.datasets.formats import Format, Recognised, apply
+from evgp.datasets.images import SUFFIXES, walk
 from evgp.datasets.parquet import parquet_rows, read_arrow, read_parquet
 from evgp.datasets.records import read_lines, read_workbook
 from evgp.errors import (
@@ -30,6 +33,7 @@ from evgp.errors import (
     NotNumeric,
     UnreadableFile,
     WrongFormat,
+    quoted,
 )
 
 _SEPARATED = {".csv": ",", ".tsv": "\t", ".txt": ","}
@@ -38,6 +42,7 @@ _PACKED = {".gz": "gzip", ".zst": "zstd"}
 # First bytes of packed data on standard input.
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _CHUNK = 2**24
+_HEADER = re.compile(rb'(?:[^"\r\n]|"[^"]*")*')
 _ARROW = (".arrow", ".feather", ".ipc")
 # Maximum number of characters of a column's name in a message.
 _SHOWN = 40
@@ -156,15 +161,20 @@ def read_table(
 ) -> Table:
     """Read a table of any supported format, chosen by the file's suffix.
 
+    A folder of CSV, TSV or JSON lines files is read as one table, in the order of their names.
+
     `delimiter`, `decimal` and `encoding` are for CSV files, where they are recognised by default;
     `array` names an array of an npz archive, and the columns in `text` are read from a CSV file as
     text, so that ids keep their leading zeros. A `DataWarning` reports what was recognised.
     `formats` are those of another table, whose columns are written alike.
     """
-    dialect = Dialect(delimiter, decimal, encoding)
-    path = Path(path)
+    dialect, path = Dialect(delimiter, decimal, encoding), Path(path)
+    notes: tuple[str, ...] = ()
     if str(path) == "-":
         path, suffix, content = piped()
+    elif files := text_files(path):
+        suffix, content, notes = _joined(path, files, dialect)
+        dialect = replace(dialect, encoding=None)
     else:
         check_file(path)
         suffix, codec = _suffix(path)
@@ -189,7 +199,7 @@ def read_table(
         raise damaged(path, suffix) from error
     if found.data.num_rows == 0:
         raise EmptyFile(str(path), "rows of data", "column names only")
-    for note in found.notes:
+    for note in (*notes, *found.notes):
         warnings.warn(f"{path}: {note}", DataWarning, stacklevel=2)
     data = found.data if formats is None else apply(found.data, formats, str(path))
     return Table(data, str(path), found.formats)
@@ -222,6 +232,54 @@ def _read(
     if suffix == ".parquet" and data.num_rows != parquet_rows(path):
         raise damaged(path, suffix)
     return Recognised(data)
+
+
+def text_files(folder: Path) -> list[Path]:
+    """Return the CSV, TSV or JSON lines files of a folder; none if it holds images or others."""
+    names = walk(folder)[0] if folder.is_dir() else []
+    files = [Path(name) for name in names if not Path(name).name.startswith("_")]
+    if any(file.suffix.lower() in {*SUFFIXES, ".parquet", ".npy", *_ARROW} for file in files):
+        return []
+    packed = [file.with_suffix("") if file.suffix.lower() in _PACKED else file for file in files]
+    texts = [file.suffix.lower() in (".csv", ".tsv", *_LINES) for file in packed]
+    if any(texts) and not all(texts):
+        others = [str(file) for file, text in zip(files, texts, strict=True) if not text]
+        raise DatasetError(
+            f"{folder}: expected nothing but CSV, TSV or JSON lines files, got {quoted(others)}; "
+            "move them away"
+        )
+    return [folder / file for file, text in zip(files, texts, strict=True) if text]
+
+
+def _joined(
+    folder: Path, files: Sequence[Path], dialect: Dialect
+) -> tuple[str, pa.Buffer, tuple[str, ...]]:
+    """Return text files as one in UTF-8 with one header, its suffix, and notes on encodings."""
+    kinds = {_suffix(file)[0] for file in files}
+    if len(kinds) > 1:
+        raise DatasetError(f"{folder}: expected files of one kind, got {quoted(sorted(kinds))}")
+    suffix, header, whole, encodings = kinds.pop(), None, io.BytesIO(), set()
+    for file in files:
+        check_file(file)
+        codec = _suffix(file)[1]
+        content = unpacked(file, codec) if codec else None
+        encoding = dialect.encoding or encoding_of(file, content)
+        encodings.add(encoding)
+        text = recoded(file, content, encoding).to_pybytes().removeprefix(b"\xef\xbb\xbf")
+        if suffix in _SEPARATED:
+            own = _HEADER.match(text)[0]  # type: ignore[index]  # it also matches nothing
+            header = own if header is None else header
+            if own.strip() != header.strip():
+                expected, got = (quoted([line.decode().strip()]) for line in (header, own))
+                same = f"the columns of {files[0].name}, which are {expected}"
+                advice = "give all files the same columns in the same order"
+                raise WrongFormat.of(DatasetError)(str(file), same, got, advice)
+            text = text if whole.tell() == 0 else text[len(own) :].lstrip(b"\r\n")
+        whole.write(text if text.endswith((b"\n", b"\r")) else text + b"\n")
+        check_memory(2 * whole.tell(), str(folder))
+    odd = sorted(encodings - {"utf-8", dialect.encoding})
+    notes = [f"recognised text in {name}; pass encoding= if characters look wrong" for name in odd]
+    return suffix, pa.py_buffer(whole.getbuffer()), tuple(notes)
 
 
 def piped() -> tuple[Path, str, pa.Buffer]:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
-from evgp._checks import can, shown
+from evgp._checks import can, recorded, shown
 from evgp.errors import BadArgument, EvgpError, NetworkError, PluginError, Stopped
 
 
@@ -174,7 +174,7 @@ class Checked:
     is_checked: ClassVar[bool] = True
 
     def __repr__(self) -> str:
-        return repr(self.kernel)
+        return recorded(self.kernel)
 
     @property
     def threadsafe(self) -> bool:

@@ -138,6 +138,10 @@ if TYPE_CHECKING:
 _SHOWN = 10  # picks in a notebook
 
 
+# Endings of tables, by which a folder of them differs from one of images.
+_TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".gz", ".zst", ".parquet", ".arrow", ".feather"}
+
+
 def has_columns(pool: Any) -> bool:
     """Whether a pool has columns with names: a frame, a table, or a file of one.
 
@@ -145,6 +149,8 @@ def has_columns(pool: Any) -> bool:
     (False, False)
     """
     if isinstance(pool, str | Path):
+        if Path(pool).is_dir():
+            return any(file.suffix.lower() in _TABLES for file in Path(pool).rglob("*"))
         return Path(pool).is_file() and Path(pool).suffix.lower() not in (".npy", ".npz")
     return hasattr(pool, "columns") or hasattr(pool, "column_names")
 
@@ -234,9 +240,11 @@ class Selection(Sequence[int]):
                 each = "one for each pick"
                 raise WrongCount.of(PoolError)(f"values in {name}", k, count, each)
 
-    def picked_from(self, source: Any) -> "Selection":
-        """Remember the pool of the picks: a path, or a weak reference to what was given."""
-        object.__setattr__(self, "_source", source)
+    def picked_from(
+        self, source: Any, cells: Mapping[str, Sequence[object]], features: Sequence[str]
+    ) -> "Selection":
+        """Remember the pool, a path or weak reference; cells of the first picks; all features."""
+        self.__dict__.update(_source=source, _cells=cells, _features=features)
         return self
 
     @property
@@ -324,7 +332,11 @@ class Selection(Sequence[int]):
             costs=None if self.costs is None else self.costs[start:stop],
             certificate=None if certificate is None else prefix(certificate, stop),
             ids=self.ids[start:stop],
-        ).picked_from(self.__dict__.get("_source"))
+        ).picked_from(
+            self.__dict__.get("_source"),
+            self.__dict__.get("_cells", {}) if first else {},
+            self.__dict__.get("_features", ()),
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """The row numbers, for `np.asarray(selection)` and `x[selection]`."""

@@ -7,11 +7,12 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Generator, Tensor
 
-from evgp._executor import Progress, silent
+from evgp._executor import Executor, Progress, silent
 from evgp.criteria import Criterion
 from evgp.pool import Selection
 from evgp.posterior import Posterior
 from evgp.search.greedy import Budget, Opens, selection, winner
+from evgp.search.sharded import Sharded
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,10 @@ class Exact:
     """
 
     nested: ClassVar[bool] = True
-    over_shards: ClassVar[str] = "exact"
+
+    def over_shards(self, executor: Executor) -> Sharded:
+        """Return the same search over shards."""
+        return Sharded(executor=executor)
 
     def __call__(
         self,

@@ -16,7 +16,7 @@ from evgp.criteria import Criterion
 from evgp.pool import Selection
 from evgp.posterior import Posterior
 from evgp.search.exact import Exact
-from evgp.search.greedy import Budget, Opens, best_of, rounding, selection, winner
+from evgp.search.greedy import Budget, Opens, best_of, gains_of, rounding, selection, winner
 
 # A swap must gain at least this share of what it replaces, or rounding could swap for ever.
 _PAYS = 1e-6
@@ -80,7 +80,7 @@ class Exchange:
         for place, row in enumerate(list(rows)):
             spent = budget.price(rows[:place] + rows[place + 1 :])
             posterior.forget_(row)
-            own = float(criterion.gains(posterior, torch.tensor([row])))
+            own = float(gains_of(criterion, posterior, torch.tensor([row])))
             best = winner(posterior, criterion, budget.allowed(free, spent))
             least = own + _PAYS * abs(own) + rounding(criterion, posterior)
             if best is not None and best[1] > least:

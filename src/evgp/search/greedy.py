@@ -10,8 +10,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
+from evgp._checks import recorded
 from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
+from evgp.errors import NotFiniteGain
 from evgp.pool import Selection
 from evgp.posterior import Posterior
 
@@ -57,7 +59,16 @@ class Budget:
 
 @runtime_checkable
 class Greedy(Protocol):
-    """A search: from gains to picks."""
+    """A search: from gains to picks.
+
+    A search may have further attributes, which are used where present; a missing one counts as no:
+
+    - `nested`: its picks for k begin those for any larger k, so that a strategy computes them once;
+    - `swaps`: it exchanges picks, which the estimated time allows for;
+    - `over_shards(executor)`: returns what searches in its place in a sharded run: an object whose
+      `take(shards, start, progress=...)` returns `FeaturePicks`, as `Sharded` and `TwoRounds` do;
+    - `resumes`: this `take` also accepts `journal=`, which records finished picks.
+    """
 
     def __call__(
         self,
@@ -109,11 +120,13 @@ def contenders(
     look, best, floor = 1, -inf, -inf
     while True:
         rows = torch.topk(ceilings, min(look, len(ceilings))).indices
+        if bool(ceilings[rows].isnan().any()):  # topk puts NaN first
+            raise not_finite(criterion, posterior, ceilings, torch.arange(len(ceilings)))
         rows = rows[(ceilings[rows] >= floor) & (ceilings[rows] > -inf)]
         if len(rows) == 0:
             break
         rows = rows.sort().values
-        gains = criterion.gains(posterior, rows)
+        gains = gains_of(criterion, posterior, rows)
         gains = gains if per is None else gains / per[rows]
         settled.update(zip(rows.tolist(), gains.tolist(), strict=True))
         best = max(settled.values())
@@ -125,6 +138,26 @@ def contenders(
         for row, gain in settled.items()
         if gain + (lost if per is None else lost / float(per[row])) >= floor
     }
+
+
+def gains_of(
+    criterion: Criterion, posterior: Posterior, rows: Int[Tensor, " r"]
+) -> Float[Tensor, " r"]:
+    """Gains of these candidates; refuse any that is NaN or infinite."""
+    gains = criterion.gains(posterior, rows)
+    if not bool(gains.isfinite().all()):
+        raise not_finite(criterion, posterior, gains, rows)
+    return gains
+
+
+def not_finite(
+    criterion: Criterion, posterior: Posterior, gains: Float[Tensor, " r"], rows: Int[Tensor, " r"]
+) -> NotFiniteGain:
+    """Return the error for the first gain that is NaN, or else infinite."""
+    wrong = gains.isnan() if bool(gains.isnan().any()) else ~gains.isfinite()
+    at = int(wrong.nonzero()[0])
+    step = len(getattr(posterior, "observed", list)()) + 1
+    return NotFiniteGain(recorded(criterion), float(gains[at]), int(rows[at]), step)
 
 
 def tie_of(best: float) -> float:

@@ -16,7 +16,7 @@ from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.pool import Selection
 from evgp.posterior import Posterior
-from evgp.search.greedy import Budget, Opens, rounding, selection, tie_of
+from evgp.search.greedy import Budget, Opens, gains_of, not_finite, rounding, selection, tie_of
 
 _LOOK = 16
 _BLOCK = 512  # rows whose gains are computed at once
@@ -66,7 +66,7 @@ class Lazy:
                 for part in (
                     torch.split(torch.tensor(top, dtype=torch.int64), _BLOCK) if top else ()
                 ):
-                    values = (criterion.gains(posterior, part) / scale[part]).tolist()
+                    values = (gains_of(criterion, posterior, part) / scale[part]).tolist()
                     fresh.update(zip(part.tolist(), values, strict=True))
                     best = max(best, *values)
             if not fresh:
@@ -85,10 +85,12 @@ class Lazy:
 def _first_gains(posterior: Posterior, criterion: Criterion) -> Float[Tensor, " c"]:
     """Gains before the first pick, whatever type the matrix is stored in."""
     ceilings = criterion.ceilings(posterior)
+    if bool(ceilings.isnan().any()):
+        raise not_finite(criterion, posterior, ceilings, torch.arange(len(ceilings)))
     if not bool((posterior.slack() > _ROUNDED * posterior.fall().max()).any()):
         return ceilings
     rows = torch.arange(len(ceilings))
-    return torch.cat([criterion.gains(posterior, part) for part in torch.split(rows, _BLOCK)])
+    return torch.cat([gains_of(criterion, posterior, part) for part in torch.split(rows, _BLOCK)])
 
 
 def _top(heap: list[tuple[float, int]]) -> list[int]:

@@ -1,10 +1,12 @@
 """Searches by name."""
 
 from collections.abc import Callable
+from typing import Any
 
 from torch import nn
 
-from evgp._checks import can, one_of, shown
+from evgp._checks import can, one_of, recorded
+from evgp._executor import Executor
 from evgp.criteria import Criterion
 from evgp.errors import PoolError
 from evgp.search.exact import Exact
@@ -12,7 +14,6 @@ from evgp.search.exchange import Exchange
 from evgp.search.greedy import Greedy
 from evgp.search.lazy import Lazy
 from evgp.search.one_per_cell import OnePerCell
-from evgp.search.sharded import Sharded
 from evgp.search.stochastic import Stochastic
 from evgp.search.two_rounds import TwoRounds
 
@@ -27,12 +28,15 @@ GREEDIES: dict[str, Callable[[], Greedy]] = {
 
 
 def choose_greedy(
-    greedy: str | Greedy, criterion: Criterion, *, final: bool = False, sharded: bool = False
+    greedy: str | Greedy,
+    criterion: Criterion,
+    *,
+    final: bool = False,
+    sharded: Executor | None = None,
 ) -> Greedy:
     """Return the search of this name; "auto" is the one whose list for k begins that for k + 1.
 
-    With `final`, picks are exchanged for exactly k. A sharded run supports the exact and the
-    two-round search only.
+    With `final`, picks are exchanged for exactly k. `sharded` is the executor of a sharded run.
 
     >>> from evgp.criteria import CellMeans, ExpectedVariance
     >>> choose_greedy("auto", ExpectedVariance())
@@ -66,11 +70,14 @@ def choose_greedy(
         if not can(criterion, "exchangeable"):
             raise PoolError(f"expected a criterion that swaps can improve, got {criterion!r}")
         return Exchange()
-    if sharded:
-        return _choose_sharded(greedy)
-    if isinstance(greedy, Greedy) and not isinstance(greedy, str):
-        return greedy
-    return Exact() if greedy == "auto" else greedy_named(greedy)
+    search: Any = Exact() if greedy == "auto" else greedy_of(greedy)
+    over_shards = None if sharded is None else getattr(search, "over_shards", None)
+    if sharded is not None and not callable(over_shards):
+        raise PoolError(
+            "a sharded run supports greedy='auto', 'exact', 'two-rounds' or a search with "
+            f"over_shards(), not {_given(greedy)}"
+        )
+    return search if over_shards is None else over_shards(sharded)
 
 
 def greedy_of(greedy: object) -> Greedy | str:
@@ -93,17 +100,6 @@ def greedy_named(greedy: object) -> Greedy:
     return GREEDIES[one_of(greedy, "greedy", ("auto", *GREEDIES))]()
 
 
-def _choose_sharded(greedy: str | Greedy) -> Greedy:
-    over = greedy if isinstance(greedy, str) else getattr(greedy, "over_shards", "")
-    if over in ("auto", "exact"):
-        return Sharded()
-    if over == "two-rounds":
-        return TwoRounds()
-    raise PoolError(
-        f"a sharded run supports greedy='auto', 'exact' or 'two-rounds', not {_given(greedy)}"
-    )
-
-
 def _given(greedy: str | Greedy) -> str:
     """The name of a search, or how it is shown if it has none.
 
@@ -111,4 +107,4 @@ def _given(greedy: str | Greedy) -> str:
     ("'lazy'", "'lazy'")
     """
     named = (name for name, make in GREEDIES.items() if make() == greedy)
-    return next(map(repr, named), shown(greedy))
+    return next(map(repr, named), recorded(greedy))

@@ -27,7 +27,7 @@ from evgp.kernels import Kernel
 from evgp.pool import Pool, Selection
 from evgp.posterior import DensePosterior, Start
 from evgp.search.exact import Exact
-from evgp.search.greedy import Budget, Opens, rounding, selection, winner
+from evgp.search.greedy import Budget, Opens, gains_of, rounding, selection, winner
 
 # Ward's method takes O(n²) memory: larger pools are cut by a sample of this many rows.
 _WARD = 5_000
@@ -243,7 +243,7 @@ class OnePerCell:
             swaps = 0
             for place, row in enumerate(rows):
                 posterior.forget_(row)
-                own = float(criterion.gains(posterior, torch.tensor([row])))
+                own = float(gains_of(criterion, posterior, torch.tensor([row])))
                 best = winner(posterior, criterion, cell == cell[row])
                 least = own + _PAYS * abs(own) + rounding(criterion, posterior)
                 if best is not None and best[1] > least:

@@ -6,7 +6,7 @@ and is sent the rest.
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from threading import Lock
@@ -20,6 +20,7 @@ from evgp._linalg import JITTER
 from evgp.criteria import Criterion
 from evgp.datasets import naming, reserve, verify
 from evgp.datasets.files import KEPT
+from evgp.errors import NotFiniteGain
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.feature_rows import FeatureRows, close_mapped, mapped
 from evgp.posterior.feature_sums import Change, FeatureSums, Sums
@@ -136,7 +137,11 @@ class ShardState:
         budget = opening.budget
         budget = Budget(budget.k, self.part.prices, budget.money, budget.by_rate)
         allowed = budget.allowed(self.free, spent)
-        settled = contenders(self.posterior, opening.criterion, allowed, budget.rates())
+        try:
+            settled = contenders(self.posterior, opening.criterion, allowed, budget.rates())
+        except NotFiniteGain as error:
+            row = self.part.first + error.row
+            raise replace(error, row=row, step=self.done + 1, in_pool=True) from None
         rows: list[int] = []
         for row in sorted(settled):
             if not rows or settled[row] > settled[rows[-1]]:

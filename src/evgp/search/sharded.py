@@ -5,7 +5,7 @@ sums follow the same rules as in one place, so the numbers of shards and workers
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, runtime_checkable
 from uuid import uuid4
 
@@ -72,7 +72,11 @@ class Sharded:
 
     shards: int = field(default=2, repr=False)  # of a pool in memory
     executor: Executor = field(default_factory=Here, repr=False)
-    over_shards: ClassVar[str] = "exact"
+    resumes: ClassVar[bool] = True
+
+    def over_shards(self, executor: Executor) -> "Sharded":
+        """Return this search with another executor."""
+        return replace(self, executor=executor)
 
     def __post_init__(self) -> None:
         keep(self, shards=integer(self.shards, "shards", 1))

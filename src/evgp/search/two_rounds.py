@@ -5,7 +5,6 @@ Mirzasoleiman et al., Distributed Submodular Maximization, NeurIPS 2013 (GreeDi)
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 from uuid import uuid4
 
 import torch
@@ -33,7 +32,10 @@ class TwoRounds:
 
     shards: int = field(default=2, repr=False)  # of a pool in memory
     executor: Executor = field(default_factory=Here, repr=False)
-    over_shards: ClassVar[str] = "two-rounds"
+
+    def over_shards(self, executor: Executor) -> "TwoRounds":
+        """Return this search with another executor."""
+        return replace(self, executor=executor)
 
     def __post_init__(self) -> None:
         keep(self, shards=integer(self.shards, "shards", 1))

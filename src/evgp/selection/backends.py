@@ -16,12 +16,12 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
-from evgp._checks import can, shown
+from evgp._checks import can, recorded, shown
 from evgp._executor import counted
 from evgp._linalg import in_pairs
 from evgp._machine import speed
 from evgp.datasets import Fitted, Streamed, Survey, step_of
-from evgp.errors import DataWarning, PluginError, PoolError
+from evgp.errors import DataWarning, NotFiniteGain, PluginError, PoolError
 from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
 from evgp.posterior import DENSE, FeatureStart, Start
@@ -76,7 +76,8 @@ def read(request: Request) -> tuple[Pool, dict[str, object]]:
 
 def settings_of(fitted: Fitted) -> dict[str, object]:
     """Return what is known of files only after they were read: their scaling and width."""
-    return {"scale": fitted.code.scale, "features": prod(fitted.shape)}
+    code = fitted.code
+    return {"scale": code.scale, "features": prod(fitted.shape), "names": code.names}
 
 
 def fit(request: Request, sample: Int[np.ndarray, " r"] | None = None) -> Fitted:
@@ -218,10 +219,13 @@ class InMemoryBackend(ABC):
         budget = Budget(request.k, prices, request.budget)
         budgets = [budget] if prices is None else [budget, replace(budget, by_rate=True)]
         generator = generator or torch.Generator().manual_seed(request.seed)
-        runs = [
-            search(start, criterion, rows, limit, generator=generator, progress=request.report)
-            for limit in budgets
-        ]
+        try:
+            runs = [
+                search(start, criterion, rows, limit, generator=generator, progress=request.report)
+                for limit in budgets
+            ]
+        except NotFiniteGain as error:
+            raise error if error.in_pool else replace(error, row=int(rows[error.row])) from None
         for run in runs:
             if not isinstance(run, Selection):
                 raise PluginError(f"expected a Selection from {shown(search)}, got {shown(run)}")
@@ -330,7 +334,7 @@ class _ByFeatures:
         features = self.request.features
         if features is not None and not isinstance(features, str):
             width = getattr(features, "p", None) or len(getattr(features, "points", ())) or P
-            return repr(features), width
+            return recorded(features), width
         kind = features or ("sketch" if can(self.request.kernel, "gradients") else "nystrom")
         width = width_of(kind, rank_for(self.request.k) >> self.halved)
         if width is None:
@@ -440,7 +444,7 @@ class ShardsBackend(_ByFeatures):
             test=test,
             outside=outside,
             scratch=self.scratch,
-            two_rounds=getattr(search, "over_shards", "") == "two-rounds",
+            search=search,
         )
         known = settings_of(cast(Fitted, points)) if can(request.x, "in_files") else {}
         return replace(picks, settings=known)

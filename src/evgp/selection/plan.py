@@ -1,7 +1,7 @@
 """Plan a run before it starts: choose how to run it, and estimate its memory and time."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
 from inspect import getdoc, signature
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator
 
-from evgp._checks import can, instance
+from evgp._checks import can, instance, recorded
 from evgp._linalg import JITTER
 from evgp._machine import available_memory
 from evgp._progress import reporting
@@ -41,6 +41,7 @@ _SMALL = 1_000  # rows, and test points, with which no run takes that long
 _BLOCK = 512  # rows whose gains are computed at once
 # A relative reduction of the variance below this is rounding error.
 _NOTHING = 1e-9
+_FIRST = 4  # picks, and columns of an array, by which a pool is recognised
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +124,7 @@ class Plan:
     @property
     def greedy(self) -> str:
         """The search algorithm as text."""
-        return repr(self.search)
+        return recorded(self.search)
 
     @property
     def k(self) -> int:
@@ -150,7 +151,7 @@ class Plan:
             "method": self.method,
             "kind": self.backend.kind,
             "storage": self.storage,
-            "greedy": repr(self.search),
+            "greedy": self.greedy,
             "memory": self.memory,
             "available": self.available,
             "seconds": self.seconds,
@@ -187,8 +188,16 @@ class Plan:
         ids = data.ids_of(picks.indices) if isinstance(data, PoolData) else ()
         notes = data.notes if isinstance(data, PoolData) else ()
         said = tuple(dict.fromkeys((*notes, *texts)))
+        names = picks.settings.pop("names", getattr(data, "features", ()))
         made = replace(picks, ids=ids, settings=self._settings(picks), warnings=said)
-        return made.picked_from(self.request.source)
+        cells: Mapping[str, Sequence[object]] = {}
+        if isinstance(data, PoolData) and not data.in_files and picks.indices.size:
+            first = picks.indices[:_FIRST]
+            cells, raw = data.cells_of(first), data.original
+            if isinstance(raw, np.ndarray) and raw.ndim == 2:
+                columns = enumerate(raw[first, :_FIRST].T.tolist())
+                cells = {f"x{at}": column for at, column in columns}
+        return made.picked_from(self.request.source, cells, names)
 
     def _settings(self, picks: Selection) -> dict[str, object]:
         """Return the settings that are needed to repeat the run."""
@@ -200,8 +209,8 @@ class Plan:
             "labelled": request.sizes.labelled,
             "candidates": request.sizes.candidates,
             "network": request.network,
-            "criterion": repr(request.criterion),
-            "greedy": repr(self.search),
+            "criterion": recorded(request.criterion),
+            "greedy": self.greedy,
             "noise": request.noise,
             "noise_variance": max(request.noise, JITTER) * picks.prior_variance,
             "jitter": JITTER if request.noise < JITTER else 0.0,
@@ -270,7 +279,7 @@ class Plan:
         disk = f", {size(self.backend.disk)} on the disk" if self.backend.disk else ""
         text = (
             f"{sizes.rows:,} rows x {sizes.width:,} features, {sizes.tests:,} test points, "
-            f"{sizes.k:,} picks: {how}, {self.search!r}, {self.storage} storage, about "
+            f"{sizes.k:,} picks: {how}, {self.greedy}, {self.storage} storage, about "
             f"{size(self.memory)} of memory ({verdict} in the {size(self.available)} available)"
             f"{disk} and about {_duration(self.seconds)}."
         )
@@ -309,7 +318,7 @@ def planned(request: Request) -> Plan:
     storage = "float32" if backend.disk else request.storage
     if storage == "auto":
         storage = "float64" if backend.memory("float64") <= room else "float32"
-    sharded = backend.name == "sharded"
+    sharded = request.place() if backend.name == "sharded" else None
     search = choose_greedy(request.search, request.criterion, final=request.final, sharded=sharded)
     need = backend.memory(storage)
     return Plan(

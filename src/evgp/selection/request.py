@@ -28,6 +28,7 @@ from evgp._checks import (
     numbers,
     one_of,
     path_of,
+    recorded,
     seed_of,
     shown,
 )
@@ -233,9 +234,10 @@ class Request:
         x : array, frame, dataset, path or PoolData
             The pool, one point per row: an array or tensor; a pandas or polars frame or an Arrow
             table; a torch `Dataset` or `DataLoader`, or a Hugging Face dataset, whose labels are
-            not read; the path of a file (CSV, TSV, Parquet, Arrow, npy, npz) or of a folder of
-            images; or what `evgp.read_pool` returned. A folder of Parquet, Arrow or npy files, a
-            file too large for memory, and `evgp.open_pool(...)` stay on the disk.
+            not read; the path of a file (CSV, TSV, Parquet, Arrow, npy, npz), of a folder of such
+            files of one kind, or of images; or what `evgp.read_pool` returned. A folder of Parquet,
+            Arrow or npy files, a file too large for memory, and `evgp.open_pool(...)` stay on the
+            disk.
         k : int, optional
             Number of rows to pick. Not needed with `costs` and a `budget`.
         budget : float, optional
@@ -497,7 +499,7 @@ def described(network: object) -> str:
         check_not_lazy(network)
         count = sum(param.numel() for param in network.parameters())
         return f"{type(network).__name__} with {count:,} parameters"
-    return repr(network)
+    return recorded(network)
 
 
 def either_seed(seed: int | None, random_state: int) -> int:

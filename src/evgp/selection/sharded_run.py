@@ -4,16 +4,17 @@ import warnings
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from evgp._checks import can
+from evgp._checks import can, recorded, shown
 from evgp._executor import Executor, Here
 from evgp.datasets import Fitted, PickFile, array_file, cache_folder, check_room, in_use, verify
-from evgp.errors import DamagedFile, DamageWarning
+from evgp.errors import DamagedFile, DamageWarning, PluginError
 from evgp.kernels import Features
 from evgp.pool import Selection
 from evgp.posterior import FeatureStart
@@ -22,9 +23,7 @@ from evgp.search import (
     Budget,
     FeaturePicks,
     Shard,
-    Sharded,
     ShardStart,
-    TwoRounds,
     best_of,
 )
 from evgp.selection.request import InMemory, Request
@@ -53,7 +52,7 @@ def sharded_picks(
     test: Fitted | InMemory | None,
     outside: Readable | None,
     scratch: bool,
-    two_rounds: bool,
+    search: Any,
 ) -> Selection:
     """Make the picks of a request over points that are read in ranges, as in memory.
 
@@ -77,7 +76,7 @@ def sharded_picks(
                 test,
                 outside,
                 scratch,
-                two_rounds,
+                search,
                 key.hexdigest(),
                 folder,
             )
@@ -101,7 +100,7 @@ class _ShardedRun:
     test: Fitted | InMemory | None
     outside: Readable | None
     scratch: bool
-    two_rounds: bool
+    search: Any
     key: str
     folder: Path
 
@@ -210,7 +209,13 @@ class _ShardedRun:
     def _stored(self, opening: ShardStart, parts: list[Shard]) -> ShardStart:
         """Store an opening's state in a file, named by a hash of all that the picks depend on."""
         key = blake2b(digest_size=16)
-        settings = (opening.noise, opening.rest, opening.criterion, opening.budget.money)
+        settings = (
+            opening.noise,
+            opening.rest,
+            opening.criterion,
+            self.search,
+            opening.budget.money,
+        )
         key.update(repr((*settings, opening.budget.by_rate, self.request.shard)).encode())
         for matrix in (opening.state.p, opening.state.m):
             key.update(matrix.numpy().data)
@@ -224,11 +229,14 @@ class _ShardedRun:
         return replace(opening, file=str(path))
 
     def _take(self, parts: list[Shard], opening: ShardStart) -> FeaturePicks:
-        executor, report = self.request.place(), self.request.report
-        if self.two_rounds:
-            return TwoRounds(executor=executor).take(parts, opening, progress=report)
-        journal = PickFile(Path(str(opening.file)).with_suffix(".picks"))
-        return Sharded(executor=executor).take(parts, opening, journal=journal, progress=report)
+        journal = {}
+        if can(self.search, "resumes"):
+            journal = {"journal": PickFile(Path(str(opening.file)).with_suffix(".picks"))}
+        picks = self.search.take(parts, opening, **journal, progress=self.request.report)
+        if not isinstance(picks, FeaturePicks):
+            got = f"{shown(picks)} from {recorded(self.search)}"
+            raise PluginError(f"expected FeaturePicks, got {got}")
+        return picks
 
     def _measure(self, result: FeaturePicks, budget: Budget, start: FeatureStart) -> Selection:
         """Replay the picks in float64 to compute the variance after each, and the certificate."""
