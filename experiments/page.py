@@ -9,7 +9,7 @@ from evgp.datasets import write_text
 from evgp.errors import DatasetError
 from experiments.reasons import reason
 from experiments.runner import RESULTS, ROWS, claims_of, from_rows, read_record, spoken
-from experiments.study import NAMES, Claim, Study, study_named
+from experiments.study import NAMES, Claim, Study, Verdict, study_named
 
 _HEAD = """# The paper's claims, and what our runs say
 
@@ -53,7 +53,7 @@ common cells.
 """
 _FRONT = "reproduction.md"
 # Verdicts in the order of the table: losses first.
-_SHORT = {
+_SHORT: dict[Verdict, str] = {
     "does not hold": "not held", "holds in part": "in part", "holds": "held",
     "not measured": "not measured",
 }  # fmt: skip

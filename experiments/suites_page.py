@@ -108,8 +108,8 @@ def _table(losses: Sequence[LostPlace]) -> str:
 def _savings(every: Judgement) -> str:
     lines = [
         "## Labels needed, all pools\n",
-        "As a share of those of random picks; lower is better. The last column is the share of that",
-        "rival's labels that `evgp` needs.\n",
+        "As a share of those of random picks; lower is better. The last column is the share of",
+        "that rival's labels that `evgp` needs.\n",
         "| strategy | mean rank | labels needed | p, Holm | verdict | `evgp` against it |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
