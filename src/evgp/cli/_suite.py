@@ -1,12 +1,13 @@
 """`evgp compare --suite`: print what it will take, run it, and print what it says."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from evgp.cli import _options as options
 from evgp.cli._output import called, note, progress, show, show_json, tell
-from evgp.errors import PoolError
+from evgp.errors import DataWarning, PoolError
 
 if TYPE_CHECKING:
     from evgp.cli.compare import CompareOptions
@@ -34,7 +35,9 @@ def run_and_show(call: "CompareOptions") -> None:
     if call.plan:
         return
     note([f"{pool.name}: not on this machine, left out" for pool in left.absent], quiet=quiet)
-    with progress(quiet, lines=True) as bar:
+    with progress(quiet, lines=True) as bar, warnings.catch_warnings():
+        # What is odd about the pools of a suite is known, and would be said for every cell.
+        warnings.simplefilter("ignore", DataWarning)
         run_suite(
             suite,
             out=out,
