@@ -338,7 +338,12 @@ def check_paths(output: Path | None, report: Path | None, inputs: Sequence[Path 
             if out.samefile(other) if both else os.path.realpath(out) == os.path.realpath(other):
                 raise CannotWrite(str(out), f"would overwrite {other}", "choose another name")
         used.append(out)
-        _check_folder(out)
+        folder = Path(os.path.realpath(out)).parent
+        try:  # permissions alone do not show whether a file can be created
+            TemporaryFile(dir=folder).close()
+        except OSError as error:
+            why = f"the folder {folder} does not take new files ({error.strerror})"
+            raise CannotWrite(str(out), why, "write to another folder") from error
 
 
 def check_copies(folder: Path, pool: PoolData | Path) -> None:
@@ -350,13 +355,3 @@ def check_copies(folder: Path, pool: PoolData | Path) -> None:
             raise CannotWrite(str(folder), why, "choose another one")
     elif not isinstance(pool.pictures, Images):
         raise DatasetError(f"{pool.source}: copy_to= is for a folder of images; leave it out")
-
-
-def _check_folder(path: Path) -> None:
-    """Refuse a folder in which no file can be created, which permissions alone do not show."""
-    folder = Path(os.path.realpath(path)).parent
-    try:
-        TemporaryFile(dir=folder).close()
-    except OSError as error:
-        why = f"the folder {folder} does not take new files ({error.strerror})"
-        raise CannotWrite(str(path), why, "write to another folder") from error

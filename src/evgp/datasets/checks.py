@@ -252,15 +252,6 @@ def of_looks(looks: Sequence[ColumnLook]) -> list[str]:
     return notes
 
 
-def id_columns(table: pa.Table, names: Iterable[str]) -> list[str]:
-    """Return the columns that only name the rows: another id, UUID or hash in each.
-
-    >>> id_columns(pa.table({"id": range(7, 27), "size": range(20)}), ["id", "size"])
-    ['id']
-    """
-    return [name for name in names if _is_id(name, table.column(name))]
-
-
 def counts_rows(name: str, low: float, high: float, rows: int) -> bool:
     """Whether integers that differ in each of so many rows, from low to high, are an id.
 
@@ -272,7 +263,12 @@ def counts_rows(name: str, low: float, high: float, rows: int) -> bool:
     return _NAMED.search(name) is not None or bool(high - low == rows - 1)
 
 
-def _is_id(name: str, cells: pa.ChunkedArray) -> bool:
+def is_id(name: str, cells: pa.ChunkedArray) -> bool:
+    """Whether a column only names the rows: another id, UUID or hash in each.
+
+    >>> [is_id(name, pa.chunked_array([range(7, 27)])) for name in ("id", "size")]
+    [True, False]
+    """
     kind, named = cells.type, _ID.search(name) is not None
     if cells.null_count or len(cells) < _MANY:
         return False

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from evgp._defaults import MAX_CATEGORIES
 from evgp._executor import Executor
@@ -33,7 +33,7 @@ from evgp.datasets.columns import (
 )
 from evgp.datasets.scaling import ColumnMoments, described, shape_rows_
 from evgp.datasets.tables import Table, check_names
-from evgp.datasets.vectors import Column, Vector, is_vector, lengths_of, matrix_of, member
+from evgp.datasets.vectors import Column, Vector, empty, is_vector, length_of, matrix_of, member
 from evgp.errors import (
     DatasetError,
     DataWarning,
@@ -158,7 +158,8 @@ class Streamed(Protocol):
     """Rows in one or more files, read a block at a time; no file stays open.
 
     Row numbers run through all files. Any process may hold a copy and read its own range.
-    Implementations set `in_files = True`.
+    Implementations set `in_files = True`, and `by_name = True` if columns have names of their own;
+    `flat()`, if there is one, returns the same rows with one axis.
     """
 
     in_files: ClassVar[bool]
@@ -398,7 +399,13 @@ class Encoder:
             scale,
             impute,
         )
-        layout = layout.with_lengths(lengths_of(table.data, layout.used, table.source))
+        lengths = {}
+        for name in layout.used:
+            if is_vector(table.data.schema.field(name).type):
+                if (length := length_of(table.data.column(name))) is None:
+                    raise empty(table.source, name)
+                lengths[name] = length
+        layout = layout.with_lengths(lengths)
         encoder = layout.learnt(surveyed(layout, table.data, layout.width))
         x, _ = encoder.columns_of(table)
         notes = (*encoder.notes, *checks.of_pool(table, encoder.columns, x))
@@ -499,7 +506,12 @@ class Encoder:
             # A column of times has its cycles behind the time itself.
             firsts = [at == 0 for column in self.columns for at in range(len(column.features))]
             numbers = [kind is Number and first for kind, first in zip(kinds, firsts, strict=True)]
-            _shape_some_(x, np.array(numbers), self.scale)
+            if all(numbers):
+                shape_rows_(x, self.scale)
+            elif any(numbers):
+                part = np.ascontiguousarray(x[:, numbers])
+                shape_rows_(part, self.scale)
+                x[:, numbers] = part
         if Vector not in kinds:
             return
         plain, others = self._weights()
@@ -535,43 +547,40 @@ class Encoder:
         unknown: dict[str, int] = {}
         start = 0
         for column in self.columns:
-            stop = start + len(column.features)
-            x[:, start:stop] = self._encode(column, table, unknown)
+            cells, stop = table.column(column.name), start + len(column.features)
+            if isinstance(column, Vector):
+                x[:, start:stop] = self._lists(column, table)
+            elif isinstance(column, Number):
+                if not (is_number(cells.type) or is_time(cells.type)):
+                    raise self._other_kind(table, column, "numbers", cells)
+                values = to_numbers(cells)
+                with np.errstate(over="ignore"):
+                    encoded = column.encode(np.where(np.isfinite(values), values, column.fill))
+                if not np.isfinite(encoded).all():
+                    row = int(np.argmin(np.isfinite(encoded[:, 0])))
+                    raise DatasetError(
+                        f"{table.source}: expected numbers near those of {self.source} in column "
+                        f"{column.name!r}, got {values[row]:.6g} in row {row}, which is too far "
+                        "from them to be scaled; check it"
+                    )
+                x[:, start:stop] = encoded
+            else:
+                if not (is_category(cells.type) or is_number(cells.type)):
+                    raise self._other_kind(table, column, "words", cells)
+                codes = column.codes(to_text(cells))
+                if none := int((codes < 0).sum()):
+                    unknown[column.name] = none
+                x[:, start:stop] = column.encode(codes)
             start = stop
         return x, unknown
 
-    def _encode(
-        self, column: Column, table: Table, unknown: dict[str, int]
-    ) -> Float[np.ndarray, "n d"]:
-        cells = table.column(column.name)
-        if isinstance(column, Vector):
-            return self._lists(column, table)
-        if isinstance(column, Number):
-            if not (is_number(cells.type) or is_time(cells.type)):
-                raise DatasetError(
-                    f"{table.source}: expected numbers in column {column.name!r}, as in "
-                    f"{self.source}, got {cells.type}"
-                )
-            values = to_numbers(cells)
-            with np.errstate(over="ignore"):
-                encoded = column.encode(np.where(np.isfinite(values), values, column.fill))
-            if not np.isfinite(encoded).all():
-                row = int(np.argmin(np.isfinite(encoded[:, 0])))
-                raise DatasetError(
-                    f"{table.source}: expected numbers near those of {self.source} in column "
-                    f"{column.name!r}, got {values[row]:.6g} in row {row}, which is too far from "
-                    "them to be scaled; check it"
-                )
-            return encoded
-        if not (is_category(cells.type) or is_number(cells.type)):
-            raise DatasetError(
-                f"{table.source}: expected words in column {column.name!r}, as in {self.source}, "
-                f"got {cells.type}"
-            )
-        codes = column.codes(to_text(cells))
-        if none := int((codes < 0).sum()):
-            unknown[column.name] = none
-        return column.encode(codes)
+    def _other_kind(
+        self, table: Table, column: Column, expected: str, cells: pa.ChunkedArray
+    ) -> DatasetError:
+        return DatasetError(
+            f"{table.source}: expected {expected} in column {column.name!r}, as in "
+            f"{self.source}, got {cells.type}"
+        )
 
     def _lists(self, column: Vector, table: Table) -> Float[np.ndarray, "n d"]:
         cells = table.column(column.name)
@@ -594,15 +603,6 @@ class Encoder:
                 "scaled; check it"
             )
         return x
-
-
-def _shape_some_(x: Float[np.ndarray, "n d"], chosen: Bool[np.ndarray, " d"], kind: str) -> None:
-    if chosen.all():
-        shape_rows_(x, kind)
-    elif chosen.any():
-        part = np.ascontiguousarray(x[:, chosen])
-        shape_rows_(part, kind)
-        x[:, chosen] = part
 
 
 def too_few(source: str, rows: int) -> DatasetError:

@@ -60,8 +60,8 @@ class ReadOptions:
         flag(self.impute, "impute")
         keep(
             self,
-            drop=words(self.drop, "drop"),
-            text=words(self.text, "text"),
+            drop=words(self.drop, "drop") if self.drop != () else (),
+            text=words(self.text, "text") if self.text != () else (),
             # The inputs of a network with a shape of its own are scaled by column, or by channel.
             scale="columns" if self.fixed and self.scale == "auto" else scale_of(self.scale),
             max_categories=integer(self.max_categories, "max_categories", 1),

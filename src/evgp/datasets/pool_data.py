@@ -30,7 +30,7 @@ from evgp.datasets.photographs import (
     embedded_pixels,
 )
 from evgp.datasets.samples import is_samples, stack
-from evgp.datasets.streamed import KINDS, StreamedArray, open_like
+from evgp.datasets.streamed import KINDS, open_like
 from evgp.datasets.tables import Cells, Table, read_table
 from evgp.datasets.text import TextEncoder, TextPart
 from evgp.datasets.vectors import Vector, chosen, is_vector
@@ -84,6 +84,7 @@ class PoolData(ABC):
     pictures: Images | ArrayPictures | None = None
     features: tuple[str, ...] = ()
     in_files: ClassVar[bool] = False
+    is_read: ClassVar[bool] = True
 
     def __len__(self) -> int:
         return len(self.x)
@@ -432,7 +433,8 @@ def are_texts(pool: object) -> bool:
 
 def as_points(x: Any, name: str, options: ReadOptions) -> Shaped[Tensor, " n *d"]:
     """Return an array or dataset as finite float64 points, one per row, or as integers."""
-    tensor = stack(x, name) if is_samples(x) else numbers(x, name)
+    array = isinstance(x, np.ndarray | Tensor)
+    tensor = stack(x, name) if not array and is_samples(x) else numbers(x, name)
     if options.channels_first:
         tensor = channels_first(tensor)
     result = points(tensor, name)
@@ -451,29 +453,25 @@ def from_array(x: Shaped[Tensor, " n *d"], options: ReadOptions, name: str) -> A
     """
     if options.scale is None or not x.is_floating_point():
         return ArrayData(name, x, options)
-    array = (x.flatten(1) if options.flattens(tuple(x.shape[1:])) else x).numpy()
+    flat = x.ndim > 2 and options.flattens(tuple(x.shape[1:]))
+    array = (x.flatten(1) if flat else x).numpy()
     layout = ArrayLayout(
         name, len(array), array.shape[1:], array.dtype, scale=options.scale, fixed=options.fixed
     )
     code = layout.learn(surveyed(layout, array, prod(layout.shape)))
     scaled = torch.from_numpy(code.encode(array, 0, name)[0])
-    doubts = _outliers(array)
+    doubts: tuple[str, ...] = ()  # single rows that have most of the variance of a column
+    if array.ndim == 2:
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = np.abs(array - array.mean(axis=0)).argmax(axis=0).tolist()
+        looks = [
+            ColumnLook(f"x{place}", wild=f" row {row}: {array[row, place]:.6g}")
+            for place, row in enumerate(rows)
+            if is_alone(array[:, place], row)
+        ]
+        doubts = tuple(of_looks(looks)) if looks else ()
     notes = (*code.notes, *(() if code.notes else doubts))
     return ArrayData(name, scaled, options, notes=notes, code=code, given=x.numpy(), doubts=doubts)
-
-
-def _outliers(x: Shaped[np.ndarray, " n *d"]) -> tuple[str, ...]:
-    """Return a note on single rows that have most of the variance of a column."""
-    if x.ndim != 2:
-        return ()
-    with np.errstate(over="ignore", invalid="ignore"):
-        rows = np.abs(x - x.mean(axis=0)).argmax(axis=0).tolist()
-    looks = [
-        ColumnLook(f"x{place}", wild=f" row {row}: {x[row, place]:.6g}")
-        for place, row in enumerate(rows)
-        if is_alone(x[:, place], row)
-    ]
-    return tuple(of_looks(looks)) if looks else ()
 
 
 def from_table(table: Table, options: ReadOptions, progress: Progress = silent) -> TableData:
@@ -489,9 +487,9 @@ def from_table(table: Table, options: ReadOptions, progress: Progress = silent) 
     not_used = (*dropped, *(() if costs is None else (costs,)))
     named = not_used if id is None else (*not_used, id)
     only = chosen(table.data.schema, options.column, named, table.source)
-    words = split(options.text, table.names)
+    words = split(options.text, table.names) if options.text else ()
     rest = (name for name in table.names if name not in {*named, *only, *words})
-    naming = checks.id_columns(table.data, rest)
+    naming = [name for name in rest if checks.is_id(name, table.data.column(name))]
     texts = TextPart.of(table, options, (*named, *only, *naming), progress)
     out = {*named, *only, *naming, *texts.left_out}
     try:
@@ -533,9 +531,8 @@ def vectors_as_points(x: Float[np.ndarray, "n d"]) -> Float[Tensor, "n d"]:
 
 def with_columns(pool: Streamed, options: ReadOptions) -> Streamed:
     """Return a pool in files with its further axes flattened, if the network needs none."""
-    if isinstance(pool, StreamedArray) and options.flattens(pool.shape):
-        return pool.flat()
-    return pool
+    flat = getattr(pool, "flat", None)
+    return pool if flat is None or not options.flattens(pool.shape) else cast(Streamed, flat())
 
 
 def array_at(path: Path, options: ReadOptions, other: str | None) -> Any:

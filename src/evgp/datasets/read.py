@@ -152,7 +152,7 @@ def read_with(
 
     With `in_files` it always stays there; `memory` is the number of bytes that may be used.
     """
-    if isinstance(pool, PoolData):
+    if can(pool, "is_read"):  # by this function
         return _read_again(pool, options)
     if can(pool, "in_files"):  # opened by `open_pool`
         if options.column is not None:
@@ -167,7 +167,25 @@ def read_with(
     if isinstance(pool, str | Path):
         path_of(pool, "the pool", error=DatasetError)
         return _from_path(pool, options, in_files, memory, progress)
-    return _from_object(pool, options, name, progress)
+    of_columns = options.of_columns()
+    # Numbers are neither a table nor texts.
+    array = (
+        isinstance(pool, np.ndarray | torch.Tensor) and getattr(pool.dtype, "kind", "f") in "biuf"
+    )
+    table = not array and is_table(pool)
+    if of_columns and not (table or options.fixed or is_samples(pool)):
+        table = True
+    if not array and isinstance(pool, Columned) and not options.fixed:
+        table = bool(of_columns) or _is_plain(pool)
+    if not table and of_columns:
+        raise _no_columns(name, of_columns)
+    texts = not array and are_texts(pool)
+    if table or (texts and (options.embed is not None or _are_free(pool, options))):
+        return from_table(as_table(pool, name), options, progress)
+    if options.embed is not None:
+        raw = stack(pool, name).numpy() if is_samples(pool) else array_of(pool, name)
+        return from_pixels(raw, options, name, progress)
+    return from_array(as_points(pool, name, options), options, name)
 
 
 def read_for_network(pool: Any, options: ReadOptions, name: str = "x") -> PoolData:
@@ -182,23 +200,6 @@ def read_columns(x: Any, options: ReadOptions, name: str = "x") -> PoolData | No
     if not (is_table(x) or are_texts(x) or options.of_columns() or options.embed is not None):
         return None
     return read_for_network(x, options, name)
-
-
-def _from_object(pool: Any, options: ReadOptions, name: str, progress: Progress) -> PoolData:
-    """Read a pool in memory: with columns, a list of texts, or an array."""
-    of_columns = options.of_columns()
-    table = is_table(pool) or bool(of_columns and not (options.fixed or is_samples(pool)))
-    if isinstance(pool, Columned) and not options.fixed:
-        table = bool(of_columns) or _is_plain(pool)
-    if not table and of_columns:
-        raise _no_columns(name, of_columns)
-    texts = are_texts(pool) and (options.embed is not None or _are_free(pool, options))
-    if table or texts:
-        return from_table(as_table(pool, name), options, progress)
-    if options.embed is not None:
-        raw = stack(pool, name).numpy() if is_samples(pool) else array_of(pool, name)
-        return from_pixels(raw, options, name, progress)
-    return from_array(as_points(pool, name, options), options, name)
 
 
 def _is_plain(pool: Columned) -> bool:
@@ -307,7 +308,9 @@ def look(
             table.column(other)
             uses[other] = use
     rest = [name for name in table.names if name not in uses]
-    uses |= dict.fromkeys(checks.id_columns(table.data, rest), "left out: id")
+    uses |= dict.fromkeys(
+        [name for name in rest if checks.is_id(name, table.column(name))], "left out: id"
+    )
     problems = problems_of(table, [name for name in rest if name not in uses], max_categories)
     helps = remedies(problems, id, dropped)
     notes = [*notes, *found.notes]
@@ -378,7 +381,10 @@ def _from_path(
             return _from_array_file(path, options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DataWarning)
-        text = (*(() if options.id is None else (options.id,)), *split_all(options.text))
+        text = (
+            *(() if options.id is None else (options.id,)),
+            *(split_all(options.text) if options.text else ()),
+        )
         table = read_table(path, **options.dialect, array=options.array, text=text)
     notes = tuple(str(item.message) for item in caught if issubclass(item.category, DataWarning))
     encoded = from_table(table, options, progress)

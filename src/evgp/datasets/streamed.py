@@ -12,7 +12,7 @@ from itertools import chain
 from math import prod
 from os import PathLike
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from jaxtyping import Float, Int, Shaped
 
-from evgp._checks import flag, integer, path_of, shown, word, words
+from evgp._checks import can, flag, integer, path_of, shown, word, words
 from evgp._defaults import MAX_CATEGORIES
 from evgp._linalg import BLOCK, in_pairs
 from evgp._reading import check_memory, check_plain, read_bytes
@@ -805,6 +805,7 @@ class StreamedTable:
     ranges: Ranges
     remarks: tuple[str, ...] = ()
     in_files: ClassVar[bool] = True
+    by_name: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -1092,7 +1093,7 @@ def open_pool(
 def open_like(where: str | Path, pool: Streamed, **options: Any) -> Streamed:
     """Open other rows, such as test points, of a pool in files; extra columns do no harm."""
     files = find(where)
-    if files.kind == NPY or not isinstance(pool, StreamedTable):
+    if files.kind == NPY or not can(pool, "by_name"):
         return open_pool(where, **options)
     most, scale, impute = (options[name] for name in ("max_categories", "scale", "impute"))
-    return open_tables(files, (), most, scale, impute, like=pool.layout.used)
+    return open_tables(files, (), most, scale, impute, like=cast(StreamedTable, pool).layout.used)

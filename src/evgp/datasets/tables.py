@@ -176,7 +176,8 @@ def read_table(
         suffix, content, notes = _joined(path, files, dialect)
         dialect = replace(dialect, encoding=None)
     else:
-        check_file(path)
+        if check_plain(path) == 0:
+            raise EmptyFile(str(path), "a table")
         suffix, codec = _suffix(path)
         content = unpacked(path, codec) if codec else None
     if array is not None and suffix != ".npz":

@@ -55,7 +55,7 @@ def is_vector(kind: pa.DataType) -> bool:
     >>> is_vector(pa.list_(pa.float16(), 384)), is_vector(pa.list_(pa.list_(pa.float32())))
     (True, False)
     """
-    kind = _stored(kind)
+    kind = getattr(kind, "storage_type", kind)  # some libraries give lists a type of their own
     lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
     if not any(is_list(kind) for is_list in lists):
         return False
@@ -80,7 +80,7 @@ def length_of(cells: pa.ChunkedArray) -> int | None:
     >>> length_of(pa.chunked_array([[None, [], [1.0, 2.0]]]))
     2
     """
-    kind = _stored(cells.type)
+    kind = getattr(cells.type, "storage_type", cells.type)
     if pa.types.is_fixed_size_list(kind):
         return int(kind.list_size) or None
     for chunk in cells.chunks:
@@ -88,17 +88,6 @@ def length_of(cells: pa.ChunkedArray) -> int | None:
         if len(places := np.flatnonzero(lengths)):
             return int(lengths[places[0]])
     return None
-
-
-def lengths_of(table: pa.Table, names: Sequence[str], source: str) -> dict[str, int]:
-    """Return the length of the lists of each of these columns that holds lists of numbers."""
-    lengths = {}
-    for name in names:
-        if is_vector(table.schema.field(name).type):
-            if (length := length_of(table.column(name))) is None:
-                raise empty(source, name)
-            lengths[name] = length
-    return lengths
 
 
 def empty(source: str, name: str) -> UnusableColumn:
@@ -168,11 +157,6 @@ def chosen(
             "with drop="
         )
     return ()
-
-
-def _stored(kind: pa.DataType) -> pa.DataType:
-    """Return how a type is stored: some libraries give lists a type of their own."""
-    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
 def _plain(cells: pa.Array) -> pa.Array:

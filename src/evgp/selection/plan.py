@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
 from inspect import getdoc, signature
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from torch import Generator
 
 from evgp._checks import can, instance, recorded
+from evgp._executor import silent
 from evgp._linalg import JITTER
 from evgp._machine import available_memory
 from evgp._progress import reporting
@@ -170,7 +171,8 @@ class Plan:
         """
         if generator is not None:
             instance(generator, "a generator", Generator, "torch.Generator()")
-        self.check()
+        if not self.memory <= self.room:
+            self.check()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", EvgpWarning)
             if self.backend.name != "dense":
@@ -178,30 +180,44 @@ class Plan:
             limit = self.request.memory
             with reporting(self.request.progress) as report, reading_within(limit):
                 backend: Any = self.backend
-                backend = replace(backend, request=replace(self.request, progress=report))
+                shown = None if report is silent else report
+                backend = replace(backend, request=replace(self.request, progress=shown))
                 picks = backend.run(self.search, self.storage, generator)
             _remark_picks(picks, self.request.noise)
         for warning in caught:
             warnings.warn(warning.message, stacklevel=3)
         texts = (str(item.message) for item in caught if issubclass(item.category, EvgpWarning))
-        data = self.request.data
-        ids = data.ids_of(picks.indices) if isinstance(data, PoolData) else ()
-        notes = data.notes if isinstance(data, PoolData) else ()
+        data: Any = self.request.data
+        named = getattr(data, "ids", None) is not None or can(data, "in_files")
+        ids = data.ids_of(picks.indices) if named else ()
+        notes = getattr(data, "notes", ())
         said = tuple(dict.fromkeys((*notes, *texts)))
         names = picks.settings.pop("names", getattr(data, "features", ()))
         made = replace(picks, ids=ids, settings=self._settings(picks), warnings=said)
         cells: Mapping[str, Sequence[object]] = {}
-        if isinstance(data, PoolData) and not data.in_files and picks.indices.size:
-            first = picks.indices[:_FIRST]
-            cells, raw = data.cells_of(first), data.original
-            if isinstance(raw, np.ndarray) and raw.ndim == 2:
+        if hasattr(data, "original") and not data.in_files and picks.indices.size:
+            first, raw = picks.indices[:_FIRST], data.original
+            if not isinstance(raw, np.ndarray):
+                cells = data.cells_of(first)
+            elif raw.ndim == 2:
                 columns = enumerate(raw[first, :_FIRST].T.tolist())
                 cells = {f"x{at}": column for at, column in columns}
         return made.picked_from(self.request.source, cells, names)
 
     def _settings(self, picks: Selection) -> dict[str, object]:
         """Return the settings that are needed to repeat the run."""
-        request = self.request
+        request, data = self.request, cast(PoolData, self.request.data)
+        reading: dict[str, object] = {}
+        if how := getattr(data, "options", None):
+            reading["scale"] = data.scale
+        if how and data.features:
+            reading |= {
+                "id": how.id,
+                "drop": list(how.drop) or None,
+                "cost_column": how.costs,
+                "impute": how.impute,
+                "max_categories": how.max_categories,
+            }
         return {
             "rows": len(request.x),
             "features": request.sizes.width,
@@ -210,7 +226,7 @@ class Plan:
             "candidates": request.sizes.candidates,
             "network": request.network,
             "criterion": recorded(request.criterion),
-            "greedy": self.greedy,
+            "greedy": recorded(self.search),
             "noise": request.noise,
             "noise_variance": max(request.noise, JITTER) * picks.prior_variance,
             "jitter": JITTER if request.noise < JITTER else 0.0,
@@ -220,7 +236,7 @@ class Plan:
             "thin": request.thin,
             "seed": request.seed,
             **request.given,
-            **_reading(request.data),
+            **reading,
             **picks.settings,
         }
 
@@ -405,21 +421,6 @@ def _advice(backend: Backend, storage: str, room: int) -> str:
         if points < request.sizes.tests and fewer <= room:
             return f"float32 storage with thin={points} (test points) would take {size(fewer)}"
     return "pick from a sample of the rows, or use a machine with more memory"
-
-
-def _reading(data: object) -> dict[str, object]:
-    """Return how the pool was read."""
-    if not isinstance(data, PoolData):
-        return {}
-    how = data.options
-    columns = {
-        "id": how.id,
-        "drop": list(how.drop) or None,
-        "cost_column": how.costs,
-        "impute": how.impute,
-        "max_categories": how.max_categories,
-    }
-    return {"scale": data.scale, **(columns if data.features else {})}
 
 
 def _remark_picks(picks: Selection, noise: float) -> None:

@@ -7,7 +7,7 @@ from functools import cached_property
 from hashlib import blake2b
 from math import inf, prod
 from pathlib import Path
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, TypeGuard, cast
 from weakref import ref
 
 import numpy as np
@@ -346,8 +346,9 @@ class Request:
             channels_first=isinstance(network, Finite),
             looks_up=getattr(prior, "looks_up", None))  # fmt: skip
         with reading_within(room := None if memory is None else bytes_of(memory)):
-            data = _read(x, how, in_shards, room, progress)
-            points, tests, others, rows = _points_of(data, x_test, x_labelled, labelled)
+            data, points, tests, others, rows, source = _opened(
+                x, how, (x_test, x_labelled, labelled),
+                in_files=in_shards, memory=room, progress=progress)  # fmt: skip
         money = data.costs if how.costs else costs, budget
         if test_weights is not None:
             test_weights = _weights_of(test_weights, points if tests is None else tests)
@@ -358,7 +359,7 @@ class Request:
             network=described(network if kernel is None else prior), features=features, noise=noise,
             criterion=criterion_named(criterion), executor=executor, progress=progress, memory=room,
             storage=storage, method=method, kernel=prior, x_test=tests, final=final, data=data,
-            thin=thin, seed=seed, x=points, source=source_of(x))  # fmt: skip
+            thin=thin, seed=seed, x=points, source=source)  # fmt: skip
 
     def __post_init__(self) -> None:
         keep(
@@ -411,9 +412,9 @@ class Request:
     @property
     def pool(self) -> PoolData:
         """The pool as it was read."""
-        if not isinstance(self.data, PoolData):
+        if not can(self.data, "is_read"):
             raise PoolError("expected a pool that was read, got the shape of one alone")
-        return self.data
+        return cast(PoolData, self.data)
 
     def rows(self) -> Int[Tensor, " c"]:
         """Return the rows that may be picked."""
@@ -425,25 +426,12 @@ class Request:
 
     def report(self, stage: str, done: int, total: int) -> None:
         """Report progress to the user's function, if there is one."""
-        (self.progress if callable(self.progress) else silent)(stage, done, total)
+        if callable(self.progress):
+            self.progress(stage, done, total)
 
     def place(self) -> Executor:
         """Return the executor of sharded runs; this process by default."""
         return Here() if self.executor is None else self.executor
-
-
-def source_of(x: object) -> Any:
-    """Return a path as it is, and a weak reference to anything else that allows one.
-
-    >>> source_of("pool.csv"), source_of((100, 3))
-    ('pool.csv', None)
-    """
-    if isinstance(x, str | Path):
-        return x
-    try:
-        return ref(x)
-    except TypeError:  # a tuple, a list
-        return None
 
 
 def paper() -> dict[str, Any]:
@@ -517,47 +505,57 @@ def either_seed(seed: int | None, random_state: int) -> int:
     return other
 
 
-def _read(
-    x: Given, how: ReadOptions, in_files: bool, memory: int | None, progress: object
-) -> PoolData | Shape:
-    """Read the pool, or take its shape; warn about suspicious data, unless it was read before."""
-    if isinstance(x, tuple) and is_shape(x):
-        return Shape(x[0], x[1:])
-    listener = progress if callable(progress) else silent
-    data = read_with(x, how, in_files=in_files, memory=memory, progress=listener)
-    if data is not x:
-        named = bool(data.features) or data.pictures is not None
-        # Constant columns of an array, and rare pixels, need no warning.
-        for note in data.notes if named else getattr(data, "doubts", ()):
-            warnings.warn(note, DataWarning, stacklevel=4)
-    return data
-
-
 def is_shape(x: object) -> TypeGuard[tuple[int, ...]]:
     """Whether this is the shape of points, in place of the points."""
     return isinstance(x, tuple) and len(x) > 1 and all(isinstance(axis, int) for axis in x)
 
 
-def _points_of(
-    data: PoolData | Shape, x_test: Given | None, x_labelled: Given | None, labelled: Any
-) -> tuple[Points, Points | None, Points | None, Any]:
-    """Return the points of the pool, test points, labelled points outside it, labelled rows."""
-    tests: Any = None if x_test is None else data.like(x_test, "x_test")
-    others: Any = None if x_labelled is None else data.like(x_labelled, "x_labelled")
+def _opened(
+    x: Given,
+    how: ReadOptions,
+    others: tuple[Given | None, Given | None, Any],
+    *,
+    in_files: bool,
+    memory: int | None,
+    progress: object,
+) -> tuple[PoolData | Shape, Points, Points | None, Points | None, Any, Any]:
+    """Read the pool, or take its shape; warn about suspicious data, unless it was read before.
+
+    `others` are test points, labelled points outside the pool, and labelled rows. Return the pool
+    with its points, these, and the path of the pool or a weak reference to it.
+    """
+    data: PoolData | Shape
+    if isinstance(x, tuple) and is_shape(x):
+        data = Shape(x[0], x[1:])
+    else:
+        listener = progress if callable(progress) else silent
+        data = read_with(x, how, in_files=in_files, memory=memory, progress=listener)
+        named = bool(data.features) or data.pictures is not None
+        # Constant columns of an array, and rare pixels, need no warning.
+        notes = data.notes if named else getattr(data, "doubts", ())
+        for note in notes if data is not x else ():
+            warnings.warn(note, DataWarning, stacklevel=4)
+    x_test, x_labelled, labelled = others
+    inputs: list[Any] = [data.x]
+    inputs.append(None if x_test is None else data.like(x_test, "x_test"))
+    inputs.append(None if x_labelled is None else data.like(x_labelled, "x_labelled"))
     if isinstance(labelled, str | Path):
         known = data.labelled(labelled)
         warnings.warn(known.note, DataWarning, stacklevel=4)
-        if known.x is not None and others is not None:
+        if known.x is not None and x_labelled is not None:
             raise PoolError(
                 f"expected x_labelled, or rows from outside the pool in {labelled}; got both; give "
                 "one of them"
             )
-        labelled, others = known.rows, others if known.x is None else known.x
-    inputs: list[Any] = [data.x, tests, others]
+        labelled, inputs[2] = known.rows, inputs[2] if known.x is None else known.x
     for at, points in enumerate(inputs):
         if isinstance(points, np.ndarray | Tensor):
             inputs[at] = InMemory(torch.as_tensor(points))
-    return inputs[0], inputs[1], inputs[2], labelled
+    try:
+        source: Any = x if isinstance(x, str | Path) else ref(x)
+    except TypeError:  # a tuple, a list
+        source = None
+    return data, inputs[0], inputs[1], inputs[2], labelled, source
 
 
 def affordable(

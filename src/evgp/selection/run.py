@@ -82,7 +82,8 @@ def unit_of(variance: float) -> float:
     >>> unit_of(0.7), unit_of(2.0**101) == 2.0**102, unit_of(1e-200) < 1e-198
     (1.0, True, True)
     """
-    check_variance(variance)
+    if not _LEAST <= variance <= _MOST:
+        check_variance(variance)
     exponent = frexp(variance)[1]
     return 1.0 if abs(exponent) <= _NEAR_ONE else ldexp(1.0, 2 * (exponent // 2))
 
