@@ -4,9 +4,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evgp._moved import find
-from evgp.posterior.condition import Start as Start
-from evgp.posterior.condition import condition as condition
 from evgp.posterior.dense import DensePosterior as DensePosterior
+from evgp.posterior.dense import Start as Start
+from evgp.posterior.dense import condition as condition
 from evgp.posterior.features import FeaturePosterior as FeaturePosterior
 from evgp.posterior.features import FeatureStart as FeatureStart
 from evgp.posterior.posterior import DENSE as DENSE

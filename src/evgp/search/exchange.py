@@ -15,8 +15,7 @@ from evgp._executor import Progress, silent
 from evgp.criteria import Criterion
 from evgp.pool import Selection
 from evgp.posterior import Posterior
-from evgp.search.exact import Exact
-from evgp.search.greedy import Budget, Opens, best_of, gains_of, rounding, selection, winner
+from evgp.search.greedy import Budget, Exact, Opens, best_of, gains_of, rounding, selection, winner
 
 # A swap must gain at least this share of what it replaces, or rounding could swap for ever.
 _PAYS = 1e-6

@@ -1,17 +1,18 @@
-"""What all searches share: the budget, and which candidate is best."""
+"""The budget, which candidate is best, and the searches that take one candidate after another."""
 
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
-from evgp._checks import recorded
-from evgp._executor import Progress, silent
+from evgp._checks import integer, keep, recorded
+from evgp._executor import Executor, Progress, silent
 from evgp.criteria import Criterion
 from evgp.errors import NotFiniteGain
 from evgp.pool import Selection
@@ -204,3 +205,201 @@ def selection(
     """Picks as pool indices."""
     costs = None if budget.costs is None else budget.costs[rows].numpy()
     return Selection(candidates[rows].numpy(), np.array(gains, dtype=np.float64), costs=costs)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Greedy search: pick the best candidate, update the posterior, repeat.
+
+    With the expected variance one pick costs one read of the c x m matrix and O(k (c + m)).
+    """
+
+    nested: ClassVar[bool] = True
+
+    def over_shards(self, executor: Executor) -> Greedy:
+        """Return the same search over shards."""
+        from evgp.search.sharded import Sharded
+
+        return Sharded(executor=executor)
+
+    def __call__(
+        self,
+        start: Opens,
+        criterion: Criterion,
+        candidates: Int[Tensor, " c"],
+        budget: Budget,
+        *,
+        generator: Generator,
+        progress: Progress = silent,
+    ) -> Selection:
+        """Picks among the candidates, with their gains."""
+        posterior = start(candidates)
+        free = torch.ones(len(candidates), dtype=torch.bool)
+        rows, gains = self.fill_(posterior, criterion, free, budget, progress=progress)
+        return selection(candidates, rows, gains, budget)
+
+    def fill_(
+        self,
+        posterior: Posterior,
+        criterion: Criterion,
+        free: Bool[Tensor, " c"],
+        budget: Budget,
+        *,
+        taken: tuple[int, ...] = (),
+        progress: Progress = silent,
+    ) -> tuple[list[int], list[float]]:
+        """Add picks to those taken until k or the money is reached; marks them as not free."""
+        rows: list[int] = []
+        gains: list[float] = []
+        spent = budget.price(list(taken))
+        while len(taken) + len(rows) < budget.k:
+            best = winner(posterior, criterion, budget.allowed(free, spent), budget.rates())
+            if best is None:
+                break
+            row, gain = best
+            posterior.observe_(row)
+            free[row] = False
+            spent += budget.price([row])
+            rows.append(row)
+            gains.append(gain)
+            progress("picking", len(taken) + len(rows), budget.k)
+        return rows, gains
+
+
+_LOOK = 16
+_BLOCK = 512  # rows whose gains are computed at once
+# Running sums with errors above this share of the largest were rounded to float32.
+_ROUNDED = 1e-10
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """Greedy search with a priority queue of stale gains; only the top is brought up to date.
+
+    Equal to `Exact` where gains only shrink. Expected variance does not always have diminishing
+    returns, so there it is a heuristic, though a good one. A pick costs O(m k) for each gain
+    brought up to date, and no read of the c x m matrix. If that is stored in float32, all gains are
+    computed once at the start, so that rounding does not decide which ones are updated later.
+
+    Minoux, Accelerated greedy algorithms for maximizing submodular set functions, 1978.
+    """
+
+    nested: ClassVar[bool] = True
+
+    def __call__(
+        self,
+        start: Opens,
+        criterion: Criterion,
+        candidates: Int[Tensor, " c"],
+        budget: Budget,
+        *,
+        generator: Generator,
+        progress: Progress = silent,
+    ) -> Selection:
+        """Picks among the candidates, with their gains."""
+        posterior = start(candidates)
+        per = budget.rates()
+        scale = torch.ones(len(candidates), dtype=torch.float64) if per is None else per
+        lost = rounding(criterion, posterior) / scale
+        stale = (_first_gains(posterior, criterion) / scale + lost).tolist()
+        heap = [(-gain, row) for row, gain in enumerate(stale)]
+        heapq.heapify(heap)
+        rows: list[int] = []
+        gains: list[float] = []
+        spent = 0.0
+        while len(rows) < budget.k:
+            fresh: dict[int, float] = {}
+            best = -inf
+            while heap and -heap[0][0] >= tie_of(best):
+                # Money only shrinks: a row that is too expensive now stays so.
+                top = [row for row in _top(heap) if budget.affords(row, spent)]
+                for part in (
+                    torch.split(torch.tensor(top, dtype=torch.int64), _BLOCK) if top else ()
+                ):
+                    values = (gains_of(criterion, posterior, part) / scale[part]).tolist()
+                    fresh.update(zip(part.tolist(), values, strict=True))
+                    best = max(best, *values)
+            if not fresh:
+                break
+            row = min(row for row, gain in fresh.items() if gain + float(lost[row]) >= tie_of(best))
+            posterior.observe_(row)
+            spent += budget.price([row])
+            rows.append(row)
+            gains.append(fresh.pop(row) * float(scale[row]))
+            for other, gain in fresh.items():
+                heapq.heappush(heap, (-gain - float(lost[other]), other))
+            progress("picking", len(rows), budget.k)
+        return selection(candidates, rows, gains, budget)
+
+
+def _first_gains(posterior: Posterior, criterion: Criterion) -> Float[Tensor, " c"]:
+    """Gains before the first pick, whatever type the matrix is stored in."""
+    ceilings = criterion.ceilings(posterior)
+    if bool(ceilings.isnan().any()):
+        raise not_finite(criterion, posterior, ceilings, torch.arange(len(ceilings)))
+    if not bool((posterior.slack() > _ROUNDED * posterior.fall().max()).any()):
+        return ceilings
+    rows = torch.arange(len(ceilings))
+    return torch.cat([gains_of(criterion, posterior, part) for part in torch.split(rows, _BLOCK)])
+
+
+def _top(heap: list[tuple[float, int]]) -> list[int]:
+    """A few rows from the top, which are likely to be needed next, and all that tie with them.
+
+    So copies, whose stale gains differ by rounding at most, are brought up to date together.
+    """
+    rows: list[int] = []
+    last = inf
+    while heap and (len(rows) < _LOOK or -heap[0][0] >= tie_of(last)):
+        stale, row = heapq.heappop(heap)
+        last = -stale
+        rows.append(row)
+    return rows
+
+
+@dataclass(frozen=True)
+class Stochastic:
+    """Greedy search that picks the best of `sample` random candidates, drawn again for each pick.
+
+    With `sample` at least the number of candidates it is `Exact`.
+
+    Mirzasoleiman et al., Lazier Than Lazy Greedy, AAAI 2015.
+    """
+
+    sample: int = 1000
+
+    def __post_init__(self) -> None:
+        keep(self, sample=integer(self.sample, "sample", 1, why="the candidates of each pick"))
+
+    def __call__(
+        self,
+        start: Opens,
+        criterion: Criterion,
+        candidates: Int[Tensor, " c"],
+        budget: Budget,
+        *,
+        generator: Generator,
+        progress: Progress = silent,
+    ) -> Selection:
+        """Picks among the candidates, with their gains."""
+        posterior = start(candidates)
+        free = torch.ones(len(candidates), dtype=torch.bool)
+        rows: list[int] = []
+        gains: list[float] = []
+        spent = 0.0
+        while len(rows) < budget.k:
+            left = budget.allowed(free, spent).nonzero().squeeze(1)
+            drawn = left[torch.randperm(len(left), generator=generator)[: self.sample]]
+            seen = torch.zeros_like(free)
+            seen[drawn] = True
+            best = winner(posterior, criterion, seen, budget.rates())
+            if best is None:
+                break
+            row, gain = best
+            posterior.observe_(row)
+            free[row] = False
+            spent += budget.price([row])
+            rows.append(row)
+            gains.append(gain)
+            progress("picking", len(rows), budget.k)
+        return selection(candidates, rows, gains, budget)

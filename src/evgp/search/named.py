@@ -9,13 +9,10 @@ from evgp._checks import can, one_of, recorded
 from evgp._executor import Executor
 from evgp.criteria import Criterion
 from evgp.errors import PoolError
-from evgp.search.exact import Exact
 from evgp.search.exchange import Exchange
-from evgp.search.greedy import Greedy
-from evgp.search.lazy import Lazy
+from evgp.search.greedy import Exact, Greedy, Lazy, Stochastic
 from evgp.search.one_per_cell import OnePerCell
-from evgp.search.stochastic import Stochastic
-from evgp.search.two_rounds import TwoRounds
+from evgp.search.sharded import TwoRounds
 
 GREEDIES: dict[str, Callable[[], Greedy]] = {
     "exact": Exact,

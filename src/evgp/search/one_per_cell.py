@@ -26,8 +26,7 @@ from evgp.errors import PoolError
 from evgp.kernels import Kernel
 from evgp.pool import Pool, Selection
 from evgp.posterior import DensePosterior, Start
-from evgp.search.exact import Exact
-from evgp.search.greedy import Budget, Opens, gains_of, rounding, selection, winner
+from evgp.search.greedy import Budget, Exact, Opens, gains_of, rounding, selection, winner
 
 # Ward's method takes O(n²) memory: larger pools are cut by a sample of this many rows.
 _WARD = 5_000

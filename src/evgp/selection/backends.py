@@ -25,7 +25,7 @@ from evgp.errors import DataWarning, NotFiniteGain, PluginError, PoolError
 from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
 from evgp.posterior import DENSE, FeatureStart, Start
-from evgp.posterior.condition import by_pool
+from evgp.posterior.dense import by_pool
 from evgp.search import Budget, Greedy, best_of
 from evgp.selection.features import (
     P,
