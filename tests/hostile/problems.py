@@ -15,7 +15,7 @@ from evgp import search
 from evgp.criteria import Linearised
 from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
-from evgp.search import Budget, lazy
+from evgp.search import Budget, greedy
 from evgp.selection import request as rules
 from tests.hostile import brute
 from tests.hostile.brute_kernels import Net, kernels
@@ -259,7 +259,7 @@ def answered(problem: Problem, folder: Path) -> Answer:
     with (
         warnings.catch_warnings(record=True) as caught,
         mock.patch.object(rules, "SHARD", DISK),
-        mock.patch.object(lazy, "_LOOK", LOOK),
+        mock.patch.object(greedy, "_LOOK", LOOK),
     ):
         warnings.simplefilter("always")
         asked = {"pick": _picked, "strategy": _by_strategy, "greedy": _by_greedy}[problem.door]

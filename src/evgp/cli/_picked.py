@@ -48,25 +48,6 @@ def read_request(
     options: PickOptions, executor: Executor | None, progress: Progress
 ) -> tuple[Named, Request, list[str]]:
     """Read the files that the options name; return the network, the request and any notes."""
-    network, kernel = network_and_kernel(options)
-    arguments = {name: value for name, value in vars(options).items() if name in _ARGUMENTS} | {
-        "drop": tuple(options.drop or ()),
-        "text": tuple(options.text or ()),
-        "x_test": options.test,
-        "network": network,
-        "kernel": kernel,
-    }
-    request, notes = noted(
-        lambda: Request.of(options.pool, **arguments, executor=executor, progress=progress)
-    )
-    # `evgp plan` has no executor, but must plan for the sharded run that --dask starts.
-    if options.dask is not None and executor is None:
-        request = replace(request, method="sharded")
-    return network, request, list(dict.fromkeys((*map(in_flags, request.pool.notes), *notes)))
-
-
-def network_and_kernel(options: PickOptions) -> tuple[Named, Kernel | None]:
-    """Return the network that the options describe, and what replaces its NTK, if anything."""
     if options.kernel not in OF_NETWORKS and (
         flags := _changed(options, ("network", *_OF_MLP, *_OF_FINITE))
     ):
@@ -85,9 +66,25 @@ def network_and_kernel(options: PickOptions) -> tuple[Named, Kernel | None]:
                 f"{flags} {_applies(flags)} only to finite networks; the mlp kernel has infinite "
                 "width"
             )
+    kernel = None
     if options.kernel != "ntk":
-        return network, kernel_named(options.kernel, network)
-    return network, None if isinstance(network, Network) else _empirical(network, options)
+        kernel = kernel_named(options.kernel, network)
+    elif not isinstance(network, Network):
+        kernel = _empirical(network, options)
+    arguments = {name: value for name, value in vars(options).items() if name in _ARGUMENTS} | {
+        "drop": tuple(options.drop or ()),
+        "text": tuple(options.text or ()),
+        "x_test": options.test,
+        "network": network,
+        "kernel": kernel,
+    }
+    request, notes = noted(
+        lambda: Request.of(options.pool, **arguments, executor=executor, progress=progress)
+    )
+    # `evgp plan` has no executor, but must plan for the sharded run that --dask starts.
+    if options.dask is not None and executor is None:
+        request = replace(request, method="sharded")
+    return network, request, list(dict.fromkeys((*map(in_flags, request.pool.notes), *notes)))
 
 
 def _applies(flags: str) -> str:

@@ -175,7 +175,14 @@ class ColumnMoments:
         # Standard deviations relative to the largest unit, as they may not fit into a float64.
         top = int(exponent[~flat].max(initial=-(2**31))) if not flat.all() else 0
         sizes = np.ldexp(std, np.clip(exponent - top, -2200, 0))[~flat]
-        kind = _chosen(sizes, each) if scale == "auto" else scale
+        kind = scale
+        if scale == "auto" and len(sizes) == 0:
+            kind = "columns"
+        elif scale == "auto":
+            many = len(sizes) * each >= _MANY
+            typical = float(np.median(sizes) if many else sizes.min())
+            shared = float(sizes.max()) < _SHARED * typical
+            kind = ("unit" if many else "common") if shared else "smooth-unit" if many else "smooth"
         divisor = std
         if kind in ("common", "unit") and len(sizes):
             common = float(np.sqrt(np.square(sizes).mean()))
@@ -197,18 +204,6 @@ def _two_sum(
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
-
-
-def _chosen(sizes: Float[np.ndarray, " d"], each: int) -> str:
-    """Choose a scaling by the standard deviations of all columns that are not constant."""
-    count = len(sizes) * each
-    if len(sizes) == 0:
-        return "columns"
-    typical = float(np.median(sizes) if count >= _MANY else sizes.min())
-    shared = float(sizes.max()) < _SHARED * typical
-    if count >= _MANY:
-        return "unit" if shared else "smooth-unit"
-    return "common" if shared else "smooth"
 
 
 def shape_rows_(x: Float[np.ndarray, "n d"], kind: str | None) -> None:

@@ -232,10 +232,10 @@ class InMemoryBackend(ABC):
         picks = measured(
             criterion,
             start,
-            best_of(runs),
+            runs[0] if len(runs) == 1 else best_of(runs),
             budget=budget,
             prior=opened.prior,
-            most=len(start),
+            most=len(request.x),
             progress=request.report,
         )
         picks = replace(picks, settings={**picks.settings, **opened.known})
