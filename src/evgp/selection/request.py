@@ -346,20 +346,18 @@ class Request:
             channels_first=isinstance(network, Finite),
             looks_up=getattr(prior, "looks_up", None))  # fmt: skip
         with reading_within(room := None if memory is None else bytes_of(memory)):
-            data, points, tests, others, rows, source = _opened(
-                x, how, (x_test, x_labelled, labelled),
-                in_files=in_shards, memory=room, progress=progress)  # fmt: skip
+            others = x_test, x_labelled, labelled
+            data, rows, points = _opened(x, how, others, in_shards, room, progress=progress)
         money = data.costs if how.costs else costs, budget
         if test_weights is not None:
-            test_weights = _weights_of(test_weights, points if tests is None else tests)
+            test_weights = _weights_of(test_weights, points["x" if x_test is None else "x_test"])
         return cls(
-            **affordable(k, rows, candidates, money, len(points)), search=greedy_of(greedy),
-            test_weights=test_weights, cache=cache,
-            given={"k": k and int(k), "budget": budget, "scale": how.scale}, x_labelled=others,
-            network=described(network if kernel is None else prior), features=features, noise=noise,
+            **affordable(k, rows, candidates, money, len(points["x"])), search=greedy_of(greedy),
+            **points, test_weights=test_weights, cache=cache, features=features, noise=noise,
+            given={"k": k and int(k), "budget": budget, "scale": how.scale}, storage=storage,
+            network=described(network if kernel is None else prior), data=data, method=method,
             criterion=criterion_named(criterion), executor=executor, progress=progress, memory=room,
-            storage=storage, method=method, kernel=prior, x_test=tests, final=final, data=data,
-            thin=thin, seed=seed, x=points, source=source)  # fmt: skip
+            kernel=prior, final=final, thin=thin, seed=seed)  # fmt: skip
 
     def __post_init__(self) -> None:
         keep(
@@ -514,15 +512,16 @@ def _opened(
     x: Given,
     how: ReadOptions,
     others: tuple[Given | None, Given | None, Any],
-    *,
     in_files: bool,
     memory: int | None,
+    *,
     progress: object,
-) -> tuple[PoolData | Shape, Points, Points | None, Points | None, Any, Any]:
+) -> tuple[PoolData | Shape, Any, dict[str, Any]]:
     """Read the pool, or take its shape; warn about suspicious data, unless it was read before.
 
-    `others` are test points, labelled points outside the pool, and labelled rows. Return the pool
-    with its points, these, and the path of the pool or a weak reference to it.
+    `others` are test points, labelled points outside the pool, and labelled rows. Return the pool,
+    the labelled rows, and the fields of a request that hold points, and the path of the pool or a
+    weak reference to it.
     """
     data: PoolData | Shape
     if isinstance(x, tuple) and is_shape(x):
@@ -536,9 +535,9 @@ def _opened(
         for note in notes if data is not x else ():
             warnings.warn(note, DataWarning, stacklevel=4)
     x_test, x_labelled, labelled = others
-    inputs: list[Any] = [data.x]
-    inputs.append(None if x_test is None else data.like(x_test, "x_test"))
-    inputs.append(None if x_labelled is None else data.like(x_labelled, "x_labelled"))
+    inputs: dict[str, Any] = {"x": data.x}
+    inputs["x_test"] = None if x_test is None else data.like(x_test, "x_test")
+    inputs["x_labelled"] = None if x_labelled is None else data.like(x_labelled, "x_labelled")
     if isinstance(labelled, str | Path):
         known = data.labelled(labelled)
         warnings.warn(known.note, DataWarning, stacklevel=4)
@@ -547,15 +546,16 @@ def _opened(
                 f"expected x_labelled, or rows from outside the pool in {labelled}; got both; give "
                 "one of them"
             )
-        labelled, inputs[2] = known.rows, inputs[2] if known.x is None else known.x
-    for at, points in enumerate(inputs):
+        labelled = known.rows
+        inputs["x_labelled"] = inputs["x_labelled"] if known.x is None else known.x
+    for name, points in inputs.items():
         if isinstance(points, np.ndarray | Tensor):
-            inputs[at] = InMemory(torch.as_tensor(points))
+            inputs[name] = InMemory(torch.as_tensor(points))
     try:
-        source: Any = x if isinstance(x, str | Path) else ref(x)
+        inputs["source"] = x if isinstance(x, str | Path) else ref(x)
     except TypeError:  # a tuple, a list
-        source = None
-    return data, inputs[0], inputs[1], inputs[2], labelled, source
+        inputs["source"] = None
+    return data, labelled, inputs
 
 
 def affordable(
