@@ -23,6 +23,20 @@ def candidates(
 ) -> dict[str, Network]:
     """The 16 architectures of the paper by name; with "sin" its 20 for sinusoidal data.
 
+    Parameters
+    ----------
+    depths : tuple of int
+        Numbers of hidden layers.
+    activations : tuple of str
+    width, outputs : int
+        Sizes of the layers.
+
+    Returns
+    -------
+    dict of str to Network
+
+    Examples
+    --------
     >>> list(candidates(depths=(1, 2), activations=("relu", "erf")))
     ['relu-1', 'relu-2', 'erf-1', 'erf-2']
     """

@@ -53,7 +53,17 @@ class Scored:
 
 @dataclass(frozen=True)
 class Choice:
-    """Architectures in order, least expected loss first, and the one that was chosen."""
+    """Architectures in order, least expected loss first, and the one that was chosen.
+
+    Attributes
+    ----------
+    ranked : tuple of Scored
+        All architectures, best first.
+    chosen : Scored
+    folds : int
+    left_out : int
+        Labels left out in each fold.
+    """
 
     ranked: tuple[Scored, ...]
     chosen: Scored

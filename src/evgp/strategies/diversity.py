@@ -59,6 +59,16 @@ class KMeansPlusPlus:
     As in the paper, `seed` fixes the whole order at the start: rounds take the next rows of
     one list of `most`, whatever is labelled. O(n d most log most), by scikit-learn.
 
+    Parameters
+    ----------
+    most : int
+        Length of the list.
+    seed : int
+    embed : callable
+        Features in which distances are measured; the inputs by default.
+
+    Examples
+    --------
     >>> pool = Pool(torch.arange(6.0)[:, None])
     >>> picks = KMeansPlusPlus()(pool, 4, generator=torch.Generator()).indices
     >>> len(set(picks.tolist()))
@@ -95,6 +105,13 @@ class CoreSet:
     Without labels the first pick is random. Gains are the distances covered. O(n k d) time and
     O(n d) memory; ties go to the lowest row.
 
+    Parameters
+    ----------
+    embed : callable
+        Features in which distances are measured; the inputs by default.
+
+    Examples
+    --------
     >>> pool = Pool(torch.tensor([[0.0], [1.0], [5.0]]), labelled=torch.tensor([0]))
     >>> CoreSet()(pool, 2, generator=torch.Generator()).indices.tolist()
     [2, 1]

@@ -16,6 +16,15 @@ class Gradients:
     Products of random signs, as in bmdal-reg. O(n p (inputs + outputs)) for each layer, on top of
     the network's own passes; n p memory.
 
+    Parameters
+    ----------
+    kernel : EmpiricalNTK
+    p : int
+        Number of features.
+    seed : int
+
+    Examples
+    --------
     >>> from evgp import mlp
     >>> Gradients(EmpiricalNTK(mlp(1, 16)), p=8)(torch.eye(3)).shape
     torch.Size([3, 8])

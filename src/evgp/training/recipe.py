@@ -23,11 +23,18 @@ from evgp.training.train import train
 class Recipe:
     """A network, and the settings of `evgp.train` to train it with.
 
-    `members`, `seed` and `progress` are arguments of each call. `epochs`, passes over the points,
-    may replace `steps`. If training diverges, as with far outliers, it starts again with a quarter
-    of the learning rate, up to `gentler` times; the ensemble
-    has the rate that was used.
+    Parameters
+    ----------
+    network : Network, module or function
+    settings : mapping
+        Arguments of `evgp.train`, without the data, `members`, `seed` and `progress`.
+    epochs : int, optional
+        Passes over the points, in place of `steps`.
+    gentler : int
+        If training diverges, how often to start again with a quarter of the learning rate.
 
+    Examples
+    --------
     >>> from evgp import mlp
     >>> recipe = Recipe(mlp(1, 16), {"lr": 0.1, "steps": 5})
     >>> recipe(torch.eye(3), torch.ones(3), members=2)
