@@ -14,8 +14,7 @@ from torch import Generator, Tensor
 from evgp._checks import flag, keep, number
 from evgp.pool import Pool, Selection
 from evgp.strategies._cells import lowest, points_of
-from evgp.strategies.diversity import Embed, flat
-from evgp.strategies.features import unit_rows
+from evgp.strategies.diversity import Embed, flat, unit_rows
 from evgp.strategies.strategy import unlabelled
 
 _ROOM = 1 << 21  # entries of the kernel at a time

@@ -22,10 +22,9 @@ from evgp.selection.features import inducing_points
 from evgp.strategies.badge import BADGE
 from evgp.strategies.bait import BAIT
 from evgp.strategies.batchbald import BatchBALD
-from evgp.strategies.diversity import CoreSet, Embed, KMeansPlusPlus, flat
+from evgp.strategies.diversity import CoreSet, Embed, Gradients, KMeansPlusPlus, flat
 from evgp.strategies.dropquery import DropQuery
 from evgp.strategies.evgp import EVGP
-from evgp.strategies.features import Gradients
 from evgp.strategies.hybrid import Hybrid
 from evgp.strategies.kmeans import KMeans
 from evgp.strategies.lcmd import LCMD
