@@ -42,7 +42,17 @@ _ROUNDING = {torch.float32: 2.4e-7, torch.float64: 1e-14}
 
 @dataclass(frozen=True)
 class Ceiling:
-    """Upper bound on the reduction of the mean variance by any j points."""
+    """Upper bound on the reduction of the mean variance by any j points.
+
+    Attributes
+    ----------
+    parts : tuple
+        Bounds, of which the lowest counts.
+    total : float
+        The whole variance.
+    rounding : float
+        Allowance for rounding.
+    """
 
     parts: tuple["_Part", ...]
     total: float
@@ -81,9 +91,20 @@ def ceiling(
 ) -> Ceiling:
     """The bound for every number of points, tightest up to k.
 
-    All eigenvalues up to m = 3,072, in O(m³); beyond, block iterations from `guess` (rows that
-    should span the largest directions, such as the columns of the picks) in O(m² k) and 4 m k
-    float64 of memory. Deterministic.
+    All eigenvalues up to m = 3,072, in O(m³); beyond, block iterations from `guess` in O(m² k) and
+    4 m k float64 of memory. Deterministic.
+
+    Parameters
+    ----------
+    covariance : TestCovariance
+    k : int
+        Number of points.
+    guess : tensor, shape (q, m), optional
+        Rows that should span the largest directions, such as the columns of the picks.
+
+    Returns
+    -------
+    Ceiling
     """
     m, total = len(covariance), covariance.trace()
     share, size_of = _ROUNDING[covariance.matrix.dtype], covariance.size()
@@ -143,8 +164,22 @@ def certify(
 ) -> Certificate:
     """The certificate of every prefix, from an upper bound.
 
-    `counts` are the largest numbers of points that the same money could buy, if rows have costs;
-    `most` is the number of points.
+    Parameters
+    ----------
+    bound : callable
+        Largest reduction by j points.
+    prior, start : float
+        Mean variance without labels, and before the picks.
+    left : array, shape (k,)
+        Mean variance after each pick.
+    counts : sequence of int, optional
+        Numbers of points that the same money could buy, if rows have costs.
+    most : int
+        Number of points.
+
+    Returns
+    -------
+    Certificate
     """
     sizes = range(1, len(left) + 1) if counts is None else counts
     falls = np.array([min(bound(j), start) for j in sizes])

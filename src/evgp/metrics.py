@@ -23,6 +23,19 @@ class MetricError(EvgpError, ValueError):
 def mse(outputs: Shaped[Array, "e n o"], y: Shaped[Array, " n ..."]) -> float:
     r"""Mean squared error of single members: $\frac{1}{e n} \sum_{e,x} |f_e(x) - y(x)|^2$.
 
+    Parameters
+    ----------
+    outputs : array, shape (e, n, o)
+        Outputs of e members at n points.
+    y : array, shape (n,) or (n, o)
+        Targets of the points.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> mse(torch.tensor([[[1.0]], [[3.0]]]), torch.tensor([0.0]))
     5.0
     """
@@ -33,6 +46,17 @@ def mse(outputs: Shaped[Array, "e n o"], y: Shaped[Array, " n ..."]) -> float:
 def variances(outputs: Shaped[Array, "e n o"]) -> Float[Tensor, " n"]:
     r"""Variance over members at each point: $\sum_o \frac1e \sum_e (f_{eo} - \bar f_o)^2$.
 
+    Parameters
+    ----------
+    outputs : array, shape (e, n, o)
+        Outputs of e members at n points.
+
+    Returns
+    -------
+    tensor, shape (n,)
+
+    Examples
+    --------
     >>> variances(torch.tensor([[[1.0]], [[3.0]]])).tolist()
     [1.0]
     """
@@ -42,6 +66,19 @@ def variances(outputs: Shaped[Array, "e n o"]) -> Float[Tensor, " n"]:
 def output_variance(outputs: Shaped[Array, "e n o"], percentile: float | None = None) -> float:
     """The variance over members, as a mean over points or as a percentile of them.
 
+    Parameters
+    ----------
+    outputs : array, shape (e, n, o)
+        Outputs of e members at n points.
+    percentile : float, optional
+        Percentile over points; the mean by default.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> outputs = torch.tensor([[[1.0], [0.0]], [[3.0], [0.0]]])
     >>> output_variance(outputs), output_variance(outputs, percentile=90)
     (0.5, 0.9)
@@ -58,6 +95,19 @@ def bias(outputs: Shaped[Array, "e n o"], y: Shaped[Array, " n ..."]) -> float:
 
     That is `mse` minus `output_variance`.
 
+    Parameters
+    ----------
+    outputs : array, shape (e, n, o)
+        Outputs of e members at n points.
+    y : array, shape (n,) or (n, o)
+        Targets of the points.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> bias(torch.tensor([[[1.0]], [[3.0]]]), torch.tensor([0.0]))
     4.0
     """
@@ -68,6 +118,19 @@ def bias(outputs: Shaped[Array, "e n o"], y: Shaped[Array, " n ..."]) -> float:
 def accuracy(outputs: Shaped[Array, "e n o"], labels: Shaped[Array, " n"]) -> float:
     r"""Share of correct predictions of single members: $\frac{1}{e n} \sum [\arg\max f_e(x) = y]$.
 
+    Parameters
+    ----------
+    outputs : array, shape (e, n, o)
+        Outputs of e members at n points.
+    labels : array of int, shape (n,)
+        Classes of the points.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> accuracy(torch.eye(2)[None], torch.tensor([0, 0]))
     0.5
     """
@@ -80,6 +143,17 @@ def output_entropy(outputs: Shaped[Array, "e n o"]) -> float:
 
     $v_i$ is the share of the members that predict class i, so that they sum to one.
 
+    Parameters
+    ----------
+    outputs : array, shape (e, n, o)
+        Outputs of e members at n points.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> output_entropy(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]]))  # log 2
     0.6931471805599453
     """
@@ -91,6 +165,17 @@ def disagreement(outputs: Shaped[Array, "e n o"]) -> float:
 
     $$ \frac{2}{e (e - 1)} \sum_{a < b} [\arg\max f_a \ne \arg\max f_b] $$
 
+    Parameters
+    ----------
+    outputs : array, shape (e, n, o)
+        Outputs of e members at n points.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> disagreement(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]]))
     1.0
     """
@@ -107,6 +192,19 @@ def nll(outputs: Shaped[Array, "e n o"], labels: Shaped[Array, " n"]) -> float:
 
     $\bar p$ is the mean over members of their softmax.
 
+    Parameters
+    ----------
+    outputs : array, shape (e, n, o)
+        Outputs of e members at n points.
+    labels : array of int, shape (n,)
+        Classes of the points.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> nll(torch.zeros(3, 1, 2), torch.tensor([1]))  # log 2
     0.6931471805599453
     """
@@ -124,6 +222,21 @@ def calibration_error(
 
     Points are sorted into bins of equal width by their confidence, the largest mean softmax.
 
+    Parameters
+    ----------
+    outputs : array, shape (e, n, o)
+        Outputs of e members at n points.
+    labels : array of int, shape (n,)
+        Classes of the points.
+    bins : int
+        Number of bins.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> calibration_error(torch.zeros(1, 2, 2), torch.tensor([0, 1]))
     0.0
     """
@@ -140,6 +253,16 @@ def calibration_error(
 def pearson(a: ArrayLike, b: ArrayLike) -> float:
     r"""Correlation: $\mathrm{cov}(a, b) / \sqrt{\mathrm{var}(a)\,\mathrm{var}(b)}$.
 
+    Parameters
+    ----------
+    a, b : sequence of float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(pearson([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]), 12)
     1.0
     """
@@ -152,6 +275,16 @@ def pearson(a: ArrayLike, b: ArrayLike) -> float:
 def spearman(a: ArrayLike, b: ArrayLike) -> float:
     """Correlation of the ranks; equal values share a rank.
 
+    Parameters
+    ----------
+    a, b : sequence of float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(spearman([1.0, 2.0, 3.0], [1.0, 8.0, 27.0]), 12)
     1.0
     """
@@ -162,9 +295,21 @@ def spearman(a: ArrayLike, b: ArrayLike) -> float:
 def area(labels: ArrayLike, scores: ArrayLike) -> float:
     r"""Area under a learning curve over its span: $\frac{1}{b - a} \int_a^b s(l)\, dl$.
 
-    By trapezoids between the numbers of labels, which must increase: the mean height of the curve,
-    or the score itself at one number of labels.
+    By trapezoids: the mean height of the curve, or the score itself at one number of labels.
 
+    Parameters
+    ----------
+    labels : sequence of int
+        Increasing numbers of labels.
+    scores : sequence of float
+        One score for each.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> area([10, 20, 40], [0.0, 1.0, 1.0])
     0.8333333333333334
     """

@@ -182,7 +182,8 @@ def test_extreme_units_change_nothing(scale: float) -> None:
 
 
 def test_more_labels_than_fit_are_refused_before_anything_runs(monkeypatch) -> None:
-    monkeypatch.setattr("evgp.architectures.checks.available_memory", lambda: 10_000)
+    module = import_module("evgp.architectures.choose")  # the function has the same name
+    monkeypatch.setattr(module, "available_memory", lambda: 10_000)
     with refused(MemoryPlanError):
         choose({"a": mlp()}, X, Y)
 

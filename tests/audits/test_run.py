@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 
 from evgp import NNGP, NTK, audit, mlp, pick, read_pool
-from evgp.audits import confirm, fit
+from evgp.audits import confirm, run
 from evgp.errors import DataWarning, EvgpError, EvgpWarning, MemoryPlanError
 from evgp.posterior import ntkgp, trained
 from evgp.training import Recipe
@@ -101,9 +101,9 @@ def test_blocks_of_test_rows_change_nothing(monkeypatch) -> None:
     given = {"x_train": TRAIN, "x_test": TEST, "pool": POOL, "k": 3}
     whole = audit(**given)
     sizes = []
-    real = fit.Fit.variances
-    monkeypatch.setattr(fit, "CELLS", 80)  # four test rows at a time
-    monkeypatch.setattr(fit.Fit, "variances", lambda self, x: sizes.append(len(x)) or real(self, x))
+    real = run.Fit.variances
+    monkeypatch.setattr(run, "CELLS", 80)  # four test rows at a time
+    monkeypatch.setattr(run.Fit, "variances", lambda self, x: sizes.append(len(x)) or real(self, x))
     parts = audit(**given)
     assert sizes[:4] == [4, 4, 4, 3]
     for name in ("deviation", "ceiling", "influence", "random", "after", "chance"):
@@ -111,7 +111,7 @@ def test_blocks_of_test_rows_change_nothing(monkeypatch) -> None:
 
 
 def test_too_many_training_rows_are_refused_with_a_number_that_fits(monkeypatch) -> None:
-    monkeypatch.setattr(fit, "available_memory", lambda: 10_000)
+    monkeypatch.setattr(run, "available_memory", lambda: 10_000)
     with refused(MemoryPlanError):
         audit(TRAIN, TEST)
     audit(TRAIN[:15], TEST)

@@ -317,7 +317,7 @@ def test_nothing_is_overwritten_and_paths_are_checked_first(run, files, monkeypa
 
 
 def test_too_many_rows_are_refused_before_the_work(run, files, monkeypatch) -> None:
-    monkeypatch.setattr("evgp.audits.fit.available_memory", lambda: 10_000)
+    monkeypatch.setattr("evgp.audits.run.available_memory", lambda: 10_000)
     ran = run("audit", *files[:2], *GIVEN)
     assert ran.code == 1, ran.err
     printed(ran.err)

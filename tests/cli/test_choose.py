@@ -106,7 +106,7 @@ def test_cases_that_only_the_command_meets(run, waves, tmp_path, monkeypatch) ->
     ran = run("choose", waves, *given, "--networks", nets, "--plot", tmp_path / "x.png")
     assert ran.code == 0 and (tmp_path / "x.png").exists(), ran.err
     assert "labels were read as numbers in column 'y'" in ran.err and "others" not in ran.err
-    networks = import_module("evgp.architectures.candidates")
+    networks = import_module("evgp.architectures.choose")
     monkeypatch.setattr(networks, "mlp", unwrap(mlp))  # only tests check types
     for text in (
         "network = [1]\n",

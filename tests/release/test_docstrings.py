@@ -1,6 +1,7 @@
-"""Docstrings of the top-level names have numpydoc's sections, with the parameters of the code."""
+"""Docstrings of public names have numpydoc's sections, with the parameters of the code."""
 
 import inspect
+from importlib import import_module
 
 import pytest
 
@@ -10,6 +11,20 @@ from tests.release.api import PUBLIC
 ERRORS = {"EvgpError", "EvgpWarning"}
 NAMES = [name for name in PUBLIC["evgp"] if name not in ERRORS]
 RESULTS = {"Certificate", "Plan", "PoolData", "Selection"}  # attributes, not parameters
+# `Request.of` documents the arguments of a request; a strategy is any callable.
+IN_ROOMS = [
+    (room, name)
+    for room, names in PUBLIC.items()
+    for name in names
+    if room not in ("evgp", "evgp.errors", "evgp.search", "evgp.datasets")
+    and not name.endswith("Error")
+    and name not in ("Request", "Strategy")
+]
+# Results of other functions, and names that need a cluster, a file or a posterior.
+NO_EXAMPLE = {
+    "Audit", "Ceiling", "Choice", "Confirmation", "LeakyRelu", "Prediction", "Round", "Setting",
+    "Truth", "ceiling", "certify", "connect", "executor", "read_rows", "strategy_named",
+}  # fmt: skip
 
 
 def sections(text: str) -> dict[str, list[str]]:
@@ -69,3 +84,17 @@ def test_there_is_an_example_and_a_result(name: str) -> None:
 def test_errors_say_what_they_are() -> None:
     assert all((getattr(evgp, name).__doc__ or "").endswith(".") for name in ERRORS)
     assert ERRORS < set(PUBLIC["evgp"])
+
+
+@pytest.mark.parametrize(("room", "name"), IN_ROOMS, ids=lambda part: part)
+def test_names_in_rooms_have_the_same_sections(room: str, name: str) -> None:
+    thing = getattr(import_module(room), name)
+    text = inspect.getdoc(thing) or ""
+    found = sections(text)
+    parameters = [key for key in inspect.signature(thing).parameters if key[0] != "_"]
+    lines = found.get("Parameters", found.get("Attributes", []))
+    assert sorted(documented(lines)) == sorted(parameters)
+    if not isinstance(thing, type) and inspect.signature(thing).return_annotation is not None:
+        assert found.get("Returns"), "nothing about the result"
+    shown = any(line.startswith(">>> ") for line in found.get("Examples", []))
+    assert shown == (name not in NO_EXAMPLE)

@@ -9,8 +9,7 @@ import pytest
 from evgp import EvgpError
 from evgp.pool import Selection
 from evgp.report import summarise
-from evgp.report.projection import DRAWN, project
-from evgp.report.summary import SHOWN
+from evgp.report.summary import DRAWN, SHOWN, project
 from tests.messages import refused
 
 

@@ -4,26 +4,44 @@ Hemachandra et al., Training-Free Neural Active Learning with Initialization-Rob
 Guarantees, ICML 2023, section on model selection.
 """
 
+import tomllib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from evgp._checks import flag, shown
+from evgp._checks import finite, flag, integer, noise_of, number, numbers, seed_of, shown
+from evgp._checks import points as checked_points
 from evgp._executor import Progress
+from evgp._linalg import standardised
 from evgp._machine import available_memory, each_alone
 from evgp._progress import reporting
+from evgp._reading import read_text
 from evgp._repr import html_card
-from evgp.architectures.checks import check_folds, checked_inputs, named_networks
+from evgp._typing import Array
 from evgp.architectures.cross_validation import Losses, losses, split
-from evgp.datasets import ReadOptions
+from evgp.datasets import ReadOptions, from_array, read_columns
 from evgp.datasets.scaling import scale_of
-from evgp.errors import BadArgument, PoolError, UnknownName
-from evgp.nets import Network
+from evgp.errors import (
+    BadArgument,
+    DataWarning,
+    EvgpError,
+    MemoryPlanError,
+    NetworkError,
+    PoolError,
+    UnknownName,
+    UnreadableFile,
+    WrongFormat,
+    size,
+)
+from evgp.nets import Network, mlp
 
 _SMALL = 1000  # labels up to which each thread works on candidates of its own
 
@@ -53,7 +71,17 @@ class Scored:
 
 @dataclass(frozen=True)
 class Choice:
-    """Architectures in order, least expected loss first, and the one that was chosen."""
+    """Architectures in order, least expected loss first, and the one that was chosen.
+
+    Attributes
+    ----------
+    ranked : tuple of Scored
+        All architectures, best first.
+    chosen : Scored
+    folds : int
+    left_out : int
+        Labels left out in each fold.
+    """
 
     ranked: tuple[Scored, ...]
     chosen: Scored
@@ -267,3 +295,200 @@ def plot_choice(choice: Choice) -> "Figure":
     axes.set_yticks(places, [scored.name for scored in ranked], parse_math=False)
     figure.legend(loc="outside upper right", frameon=False, ncols=2, fontsize="small")
     return figure
+
+
+_MIN_LABELS = 4  # fewer cannot be split into folds that differ
+
+
+def named_networks(networks: Mapping[str, Any] | Sequence[Any]) -> dict[str, Network]:
+    """Networks by name; those of a list are called by their `repr`."""
+    if isinstance(networks, Network) or not isinstance(networks, Mapping | Sequence):
+        raise PoolError(
+            "expected a list of networks, or networks by name, such as "
+            f"evgp.architectures.candidates(); got {type(networks).__name__}"
+        )
+    named = (
+        dict(networks)
+        if isinstance(networks, Mapping)
+        else {repr(network): network for network in networks}
+    )
+    if not named:
+        raise PoolError("expected architectures to choose from, got none")
+    for name, network in named.items():
+        if not isinstance(network, Network):
+            raise PoolError(
+                "expected architectures with exact kernels, such as evgp.mlp(...), got "
+                f"{type(network).__name__} for {name!r}"
+            )
+    return named
+
+
+def check_folds(n: int, folds: int, kappa: float, noise: float, seed: int) -> None:
+    """Raise if settings make no sense, or if there are more labels than fit in memory."""
+    number(kappa, "kappa", 0, 1, above=True, below=True, why="the share held out")
+    integer(folds, "folds", 2, 1_000_000)
+    noise_of(noise)
+    seed_of(seed)
+    out = max(1, round(kappa * n))
+    if n < _MIN_LABELS or out > n - 2:
+        raise PoolError(
+            f"expected at least {_MIN_LABELS} labels, and at least two to train on in each fold; "
+            f"got {n} labels, of which {out} are held out (kappa={kappa})"
+        )
+    need, free = 8 * 8 * n**2, available_memory()
+    if need > free:
+        fits = int((free / 64) ** 0.5)
+        raise MemoryPlanError(
+            f"{n:,} labels do not fit in the {size(free)} of free memory, which is enough "
+            f"for {fits:,}; rank networks on a random part of them"
+        )
+
+
+def checked_inputs(
+    x: Any, y: Array | Sequence[str], reading: ReadOptions
+) -> tuple[Float[Tensor, " n *d"], Float[Tensor, "n o"]]:
+    """Points, and targets: numbers, or centred one-hot classes."""
+    data, scale = read_columns(x, reading), reading.scale
+    points = checked_points(x if data is None else data.in_memory, "x")
+    codes = _classes(y)
+    if codes is None:
+        values = numbers(y, "y").double()
+        if values.ndim not in (1, 2) or values.numel() == 0:
+            raise BadArgument.of(PoolError)(
+                "y", "of shape (n,) or (n, outputs)", str(tuple(values.shape))
+            )
+        targets = finite(values if values.ndim > 1 else values[:, None], "y")
+    else:
+        targets = torch.nn.functional.one_hot(codes).double()
+        targets = targets - targets.mean(0)
+    if len(points) != len(targets):
+        raise PoolError(
+            f"expected as many labels as points, got {len(targets)} labels for {len(points)} points"
+        )
+    if len(points) >= _MIN_LABELS and bool((targets == targets[0]).all()):
+        raise PoolError("all labels are equal; label more points")
+    if scale is None or len(points) < _MIN_LABELS:
+        return points, targets
+    if data is None:
+        points = from_array(points, ReadOptions(scale=scale), "x").in_memory
+    return points, targets if codes is not None else standardised(targets)
+
+
+def _classes(y: Array | Sequence[str]) -> Int[Tensor, " n"] | None:
+    """The codes of classes, or None if labels are numbers."""
+    try:
+        plain = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+    except Exception as error:  # somebody else's object may raise anything
+        raise BadArgument.of(PoolError)("y", "as a list of labels", shown(y)) from error
+    if plain.dtype.kind == "O" and not all(isinstance(label, str | int) for label in plain.flat):
+        raise BadArgument.of(PoolError)(
+            "y", "as numbers, or as classes given by strings or integers", "other objects"
+        )
+    if plain.ndim != 1 or plain.dtype.kind in "fc" or not len(plain):
+        return None
+    words = plain if plain.dtype.kind in "iub" else np.array([str(label) for label in plain])
+    names, codes = np.unique(words, return_inverse=True)
+    if plain.dtype.kind in "iu" and len(names) > max(20, len(plain) // 4):
+        warnings.warn(
+            f"{len(names)} different integers in y were read as classes; pass floats if they are "
+            "numbers to predict",
+            DataWarning,
+            stacklevel=3,
+        )
+    return torch.from_numpy(codes.reshape(-1).astype(np.int64))
+
+
+def candidates(
+    depths: tuple[int, ...] = (1, 2, 3, 4),
+    activations: tuple[str, ...] = ("relu", "gelu", "leaky_relu", "erf"),
+    *,
+    width: int = 512,
+    outputs: int = 1,
+) -> dict[str, Network]:
+    """The 16 architectures of the paper by name; with "sin" its 20 for sinusoidal data.
+
+    Parameters
+    ----------
+    depths : tuple of int
+        Numbers of hidden layers.
+    activations : tuple of str
+    width, outputs : int
+        Sizes of the layers.
+
+    Returns
+    -------
+    dict of str to Network
+
+    Examples
+    --------
+    >>> list(candidates(depths=(1, 2), activations=("relu", "erf")))
+    ['relu-1', 'relu-2', 'erf-1', 'erf-2']
+    """
+    for name, values in (("depths", depths), ("activations", activations)):
+        if not isinstance(values, Sequence) or isinstance(values, str) or not values:
+            raise BadArgument.of(NetworkError)(name, "as a list", shown(values))
+    return {
+        f"{activation}-{depth}": mlp(depth, width, activation, outputs=outputs)
+        for activation in activations
+        for depth in depths
+    }
+
+
+_MAX_BYTES = 100_000  # more than anybody writes by hand, and quick to parse
+# The time and memory that tomllib needs for a dotted key grow with the square of its parts.
+_MAX_DOTS = 100
+_KEYS = ("name", "depth", "width", "activation", "w_std", "b_std")
+
+
+def read_networks(path: str | Path, *, outputs: int = 1) -> dict[str, Network]:
+    """The networks in a TOML file, by name; each `[[network]]` lists what differs from `mlp()`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "nets.toml")
+    ...     _ = file.write_text('[[network]]\\nname = "deep"\\ndepth = 4\\nactivation = "gelu"\\n')
+    ...     read_networks(file)
+    {'deep': Network(depth=4, width=512, activation=gelu, w_std=1, b_std=0.1)}
+    """
+    text = read_text(path, NetworkError, most=_MAX_BYTES)
+    if max((line.count(".") for line in text.splitlines()), default=0) > _MAX_DOTS:
+        raise WrongFormat.of(NetworkError)(
+            str(path), "a TOML file of networks", f"a key with more than {_MAX_DOTS} parts"
+        )
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise UnreadableFile.of(NetworkError)(
+            str(path), f"not a valid TOML file ({error})"
+        ) from error
+    entries = content.get("network")
+    if not isinstance(entries, list) or not entries or set(content) != {"network"}:
+        raise WrongFormat.of(NetworkError)(
+            str(path), "a [[network]] for each architecture", ", ".join(content) or "none"
+        )
+    networks: dict[str, Network] = {}
+    for place, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict):
+            raise WrongFormat.of(NetworkError)(
+                str(path), "a [[network]] for each architecture", repr(entry)
+            )
+        unknown = [key for key in entry if key not in _KEYS]
+        if unknown:
+            raise WrongFormat.of(NetworkError)(
+                str(path), f"{', '.join(_KEYS)} in network {place}", repr(unknown[0])
+            )
+        settings = {key: value for key, value in entry.items() if key != "name"}
+        try:
+            network = mlp(**settings, outputs=outputs)
+        except (TypeError, EvgpError) as error:
+            listed = ", ".join(f"{key} = {value!r}" for key, value in settings.items())
+            raise UnreadableFile.of(NetworkError)(
+                str(path), f"invalid arguments of evgp.mlp in network {place} ({listed}): {error}"
+            ) from error
+        name = str(entry.get("name", network))
+        if name in networks:
+            raise UnreadableFile.of(NetworkError)(
+                str(path), f"two networks are called {name!r}", "give each its own name"
+            )
+        networks[name] = network
+    return networks

@@ -22,15 +22,25 @@ REDUNDANT = 0.1
 class Audit:
     """How much networks trained on a set will disagree at the test points.
 
-    `deviation` is the standard deviation, at each test row, of infinitely wide networks trained on
-    the set from random initialisations; `ceiling` is that of the NTKGP, an upper bound, and `prior`
-    the mean variance of both without labels. `influence` is how much the mean variance of the NTKGP
-    would rise without each training row.
-
-    With a pool, `further` are the most helpful additional labels, `after` the mean variance of
-    trained networks after the first, the first two, ... of them, and `chance` the same for random
-    labels, one row for each draw. `random` are the mean variances that random sets of the same size
-    leave, drawn from training set and pool together.
+    Attributes
+    ----------
+    deviation : array, shape (m,)
+        Standard deviation, at each test row, of infinitely wide networks trained on the set from
+        random initialisations.
+    ceiling : array, shape (m,)
+        That of the NTKGP, an upper bound.
+    prior : tuple of float
+        Mean variance of both without labels.
+    influence : array, shape (n,)
+        Rise of the mean variance of the NTKGP without each training row.
+    random : array
+        Mean variances left by random sets of the same size, drawn from training set and pool.
+    further : Selection, optional
+        With a pool: the most helpful additional labels.
+    after : array, shape (k,)
+        Mean variance of trained networks after the first, the first two, ... of these.
+    chance : array, shape (s, k)
+        The same for random labels, one row for each draw.
     """
 
     deviation: Float[np.ndarray, " m"]
@@ -103,7 +113,12 @@ class Audit:
 class Confirmation:
     """Predicted and observed variance of trained networks at each test row.
 
-    The observed variance is that of `members` networks, averaged over their outputs.
+    Attributes
+    ----------
+    predicted, observed : array, shape (m,)
+        Variances; the observed one is averaged over outputs.
+    members, outputs : int
+        Number of networks, and of their outputs.
     """
 
     predicted: Float[np.ndarray, " m"]
@@ -163,6 +178,18 @@ def confirm(audit: Audit, outputs: Shaped[Array, "e m o"]) -> Confirmation:
     Networks in the NTK parametrisation, trained to a small loss on targets of any scale, should be
     close to it. O(e m o).
 
+    Parameters
+    ----------
+    audit : Audit
+    outputs : array, shape (e, m, o)
+        Outputs of e trained networks at the test rows.
+
+    Returns
+    -------
+    Confirmation
+
+    Examples
+    --------
     >>> from evgp import audit, mlp, train
     >>> x = np.random.default_rng(0).normal(size=(24, 2))
     >>> nets = train(mlp(width=64), x[:8], x[:8, 0], members=20, optimiser="adam", steps=200)

@@ -33,6 +33,21 @@ _READING = ("decimal", "encoding", "column", "embed")
 class DatasetSource:
     """A dataset by name, or a table with a column of labels.
 
+    Parameters
+    ----------
+    source : str
+        Name of a dataset, or path of a table.
+    label : str, optional
+        Column with the labels of a table.
+    task : str, optional
+        "regression" or "classification".
+    pool, test : int, optional
+        Number of points to pick from, and to test on.
+    id, drop, impute, delimiter, decimal, encoding, column, text, embed : optional
+        As in `evgp.read_pool`.
+
+    Examples
+    --------
     >>> DatasetSource("kin8nm").name, DatasetSource("house prices.csv", label="price").name
     ('kin8nm', 'house prices')
     """
@@ -122,15 +137,34 @@ class DatasetSource:
 class Protocol:
     """The budget, how it is spent, and how networks are made of the labels.
 
-    `start` labels are drawn at random before the first round, the same for all strategies; they
-    are part of the budget. `lr` and `steps` (`epochs` for classes) are those of the paper by
-    default. `width` is that of the network that is trained. `search` and `noise` are those of
-    EV-GP.
+    Parameters
+    ----------
+    budget, batch : int
+        Labels in all, and in each round.
+    start : int
+        Random labels before the first round, the same for all strategies; part of the budget.
+    members : int
+        Networks of an ensemble.
+    network : str
+    depth, width : int
+        Size of an mlp.
+    lr : float, optional
+        Learning rate; that of the paper by default.
+    steps : int, optional
+        Training steps (epochs for classes); those of the paper by default.
+    search : str
+        Search of EV-GP.
+    noise : float
+        Noise of EV-GP.
+    learners : tuple of str
+        Fitted to the labels: "network", "1nn", "linear", "ntk", "trees", "boosting".
+    budgets : tuple of int
+        For cold starts, in place of `budget` and `batch`: each is picked as one batch.
+    scale : str or None
+        As in `evgp.pick`.
 
-    `learners` are what is fitted to the labels: "network" (ensembles of `members`), "1nn",
-    "linear", "ntk", "trees", "boosting". `budgets` are for cold starts, in place of `budget` and
-    `batch`: each is picked as one batch, without rounds.
-
+    Examples
+    --------
     >>> Protocol(budget=60, batch=20, start=20).rounds
     2
     >>> Protocol(budgets=(10, 20, 40), learners=("1nn", "linear")).budget

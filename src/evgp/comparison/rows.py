@@ -179,7 +179,17 @@ def write_rows(path: str | Path, rows: Sequence[Row]) -> None:
 
 
 def read_rows(path: str | Path) -> tuple[Row, ...]:
-    """Read the rows that `write_rows` wrote; a missing metric is NaN."""
+    """Read the rows of a comparison; a missing metric is NaN.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file of rows: .parquet or .csv.
+
+    Returns
+    -------
+    tuple of Row
+    """
     path = path_of(path, "path", error=DatasetError)
     check_file(path)
     suffix = path.suffix.lower()

@@ -212,6 +212,16 @@ def summarise(rows: Sequence[Row]) -> Comparison:
 
     Strategies are paired by seed and compared by the area under their learning curves.
 
+    Parameters
+    ----------
+    rows : sequence of Row
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
     >>> rows = [
     ...     Row("yacht", "regression", name, seed, i, 10 + 10 * i, 10, 5, 0, 0, 0, mse=mse - i)
     ...     for name, start in (("evgp", 2.0), ("random", 3.0))

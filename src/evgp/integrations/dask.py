@@ -36,7 +36,18 @@ _GONE = (OSError, TimeoutError, RuntimeError, CancelledError)
 
 @contextmanager
 def connect(address: str, *, patience: float = 5.0) -> Iterator[Any]:
-    """A Dask client of the scheduler at an address such as tcp://10.0.0.5:8786."""
+    """A Dask client of the scheduler at an address such as tcp://10.0.0.5:8786.
+
+    Parameters
+    ----------
+    address : str
+    patience : float
+        Seconds to wait for a response.
+
+    Returns
+    -------
+    context manager of a distributed.Client
+    """
     distributed = _distributed()
     match = re.fullmatch(r"(?:(tcp|tls|inproc)://)?(.+?):?(\d*)", address)
     if match is None or "://" in match[2] or (match[1] != "inproc" and not match[3]):
@@ -63,7 +74,15 @@ def connect(address: str, *, patience: float = 5.0) -> Iterator[Any]:
 def executor(client: Any, *, patience: float = 30.0) -> Executor:
     """An executor on the cluster of a `distributed.Client`.
 
-    It raises `ExecutorError` after `patience` seconds without any worker.
+    Parameters
+    ----------
+    client : distributed.Client
+    patience : float
+        Seconds without any worker after which `ExecutorError` is raised.
+
+    Returns
+    -------
+    Executor
     """
     _distributed()
     return Dask(client, patience)

@@ -24,6 +24,21 @@ def query_strategy(
     the pool, which shrinks. Predictions of the estimator are not used. Versions of modAL that
     accept metrics get the gains too.
 
+    Parameters
+    ----------
+    learner : modAL learner or committee
+    X_pool : array or frame
+    n_instances : int
+        Number of rows.
+    options
+        Arguments of `evgp.pick`.
+
+    Returns
+    -------
+    array of int
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> class Learner:  # what modAL's learners have
     ...     X_training = load_iris().data[:50]

@@ -30,10 +30,22 @@ class EVGPQuery(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
     """Query the samples that reduce the mean variance over X most, given the labelled ones.
 
     A utility is how much a label would reduce the mean variance. The labels themselves are not
-    used, so this works for classes and numbers, and without any label. `network=None` is
-    `evgp.mlp()`; `scale` says how columns are scaled over X, as for `evgp.pick`. `thin` keeps that
-    many test points of X, if X is large. `standardise` is the former name of `scale`.
+    used, so this works for classes and numbers, and without any label.
 
+    Parameters
+    ----------
+    network, kernel, noise, scale
+        As for `evgp.pick`; `network=None` is `evgp.mlp()`.
+    thin : int, optional
+        Keeps that many test points of X.
+    missing_label
+        Marks samples without a label.
+    random_state : int or RandomState, optional
+    standardise : bool, optional
+        The former name of `scale`.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> x = load_iris().data
     >>> EVGPQuery(random_state=0).query(x, np.full(len(x), MISSING_LABEL), batch_size=2)

@@ -25,9 +25,19 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     """Select the k rows of X to label first; for the end of a pipeline.
 
     After `fit`: `indices_` (best first), `gains_`, `variance_left_` (after each pick), and
-    `selection_`, the result of `evgp.pick`. Arguments are those of `evgp.pick`; `network=None` is
-    `evgp.mlp()`. Sparse input is made dense, if that fits in memory.
+    `selection_`, the result of `evgp.pick`. Sparse input is made dense, if that fits in memory.
 
+    Parameters
+    ----------
+    k : int
+    network, kernel, criterion, greedy, noise, scale, features
+        As for `evgp.pick`; `network=None` is `evgp.mlp()`.
+    random_state : int or RandomState
+    standardise : bool, optional
+        The former name of `scale`.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> EVGPSelector(k=3).fit(load_iris().data).indices_
     array([  7, 102, 101])

@@ -194,6 +194,11 @@ class LeakyRelu(Activation):
 
     With $\theta = \arccos \rho$ and $c = (1 - a)^2 / 2\pi$:
     $\dot K = c\,(\pi - \theta) + a$ and $K = \sqrt{v v'}\,(c \sin\theta + \rho \dot K)$.
+
+    Parameters
+    ----------
+    slope : float
+        $a$, the slope below zero.
     """
 
     slope: float = 0.1

@@ -45,6 +45,21 @@ class NTKConv2d(nn.Conv2d):
 class Finite:
     """An architecture that can only be built finite: its infinite kernel is not known.
 
+    Parameters
+    ----------
+    name : str
+    make : callable
+        Makes a module from `Bricks` and the shape of a sample.
+    outputs : int
+    init : str
+        "kaiming", "xavier" or "normal".
+    parametrisation : str
+        "standard" or "ntk".
+    images : bool
+        Whether samples are images.
+
+    Examples
+    --------
     >>> cnn(outputs=10)
     cnn(outputs=10, init='kaiming', parametrisation='standard')
     """
@@ -193,6 +208,18 @@ def wide_resnet(
 ) -> Finite:
     """WRN-depth-width (Zagoruyko & Komodakis 2016) without batch norm; depth is 6 i + 4.
 
+    Parameters
+    ----------
+    depth, width, outputs : int
+    init, parametrisation : str
+        As for `Finite`.
+
+    Returns
+    -------
+    Finite
+
+    Examples
+    --------
     >>> wide_resnet(16, 1).name
     'wide_resnet(16, 1)'
     """
@@ -269,6 +296,16 @@ def initialise_(module: nn.Module, init: str, *, generator: Generator) -> None:
 def without_batchnorm(module: nn.Module) -> nn.Module:
     """A copy of a module without its batch norms.
 
+    Parameters
+    ----------
+    module : torch.nn.Module
+
+    Returns
+    -------
+    torch.nn.Module
+
+    Examples
+    --------
     >>> without_batchnorm(nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)))[1]
     Identity()
     """

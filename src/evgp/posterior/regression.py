@@ -23,7 +23,14 @@ from evgp.kernels import Kernel, Wide, checked
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Mean (m x outputs), variance (m) and, if requested, full covariance at the test points."""
+    """A prediction at m test points.
+
+    Attributes
+    ----------
+    mean : tensor, shape (m, o)
+    variance : tensor, shape (m,)
+    covariance : tensor, shape (m, m), optional
+    """
 
     mean: Float[Tensor, "m o"]
     variance: Float[Tensor, " m"]
@@ -35,9 +42,28 @@ def ntkgp(
 ) -> Prediction:
     r"""Gaussian process regression: $\mu = G y$, $\Sigma = \Theta_T - G \Theta_{XT}$.
 
-    `noise` is a fraction of the mean prior variance over the test points. O(l³ + l² m) time; l x m
-    memory, and m x m with `full`.
+    O(l³ + l² m) time; l x m memory, and m x m with `full`.
 
+    Parameters
+    ----------
+    kernel : Kernel
+    x : array, shape (l, ...)
+        Labelled points.
+    y : array, shape (l,) or (l, o)
+        Their labels.
+    x_test : array, shape (m, ...)
+        Where to predict.
+    noise : float
+        Variance of a label, as a fraction of the mean prior variance over the test points.
+    full : bool
+        Whether to compute the whole covariance too.
+
+    Returns
+    -------
+    Prediction
+
+    Examples
+    --------
     >>> from evgp import NTK, mlp
     >>> x = torch.eye(2, dtype=torch.float64)
     >>> ntkgp(NTK(mlp()), x, torch.tensor([1.0, 2.0]), x).mean.squeeze().round(decimals=3).tolist()
@@ -67,6 +93,27 @@ def trained(
 
     Costs as much as `ntkgp`, with two kernels.
 
+    Parameters
+    ----------
+    ntk, nngp : Kernel
+        Kernels of the network.
+    x : array, shape (l, ...)
+        Labelled points.
+    y : array, shape (l,) or (l, o)
+        Their labels.
+    x_test : array, shape (m, ...)
+        Where to predict.
+    noise : float
+        Variance of a label, as a fraction of the mean prior variance over the test points.
+    full : bool
+        Whether to compute the whole covariance too.
+
+    Returns
+    -------
+    Prediction
+
+    Examples
+    --------
     >>> from evgp import NNGP, NTK, mlp
     >>> x = torch.eye(2, dtype=torch.float64)
     >>> trained(NTK(mlp()), NNGP(mlp()), x, torch.zeros(2), x).variance.shape

@@ -8,11 +8,11 @@ from evgp.strategies.badge import BADGE as BADGE
 from evgp.strategies.bait import BAIT as BAIT
 from evgp.strategies.batchbald import BatchBALD as BatchBALD
 from evgp.strategies.diversity import CoreSet as CoreSet
+from evgp.strategies.diversity import Gradients as Gradients
 from evgp.strategies.diversity import KMeansPlusPlus as KMeansPlusPlus
 from evgp.strategies.dropquery import DropQuery as DropQuery
 from evgp.strategies.evgp import EVGP as EVGP
 from evgp.strategies.evgp_ms import EVGPMS as EVGPMS
-from evgp.strategies.features import Gradients as Gradients
 from evgp.strategies.hybrid import Hybrid as Hybrid
 from evgp.strategies.kmeans import KMeans as KMeans
 from evgp.strategies.lcmd import LCMD as LCMD

@@ -40,8 +40,7 @@ class BADGE:
     with $p$ the class probabilities and $h$ the inputs of the last layer, with a 1 for its bias.
     The first pick is the longest gradient; each next one is drawn in proportion to its squared
     distance from the nearest pick, and these distances are the gains. Networks are trained from
-    scratch on the labelled points until a share `accuracy` of them is right, or until the recipe's
-    own `stop`; before there are labels the network is untrained.
+    scratch on the labelled points; before there are labels the network is untrained.
 
     Without `classes` the network predicts numbers. Its guess is then its own output, where the
     gradient of the squared error vanishes. Labels that differ from the guess by noise of variance
@@ -51,6 +50,17 @@ class BADGE:
     O(n k (h + o)) on top of training and one forward pass; O(n (h + o)) memory, because distances
     are computed from the two factors of a gradient.
 
+    Parameters
+    ----------
+    recipe : Recipe
+        Trains the networks.
+    classes : int
+        Number of classes; 0 for numbers.
+    accuracy : float
+        Share of labels at which training stops, unless the recipe has a `stop`.
+
+    Examples
+    --------
     >>> from evgp import mlp
     >>> badge = BADGE(Recipe(mlp(1, 16, outputs=3)), classes=3)
     >>> pool = Pool(torch.arange(6.0)[:, None])

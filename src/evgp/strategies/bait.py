@@ -27,18 +27,27 @@ class BAIT:
     r"""The greedy for the mean posterior variance of Bayesian linear regression on features.
 
     With $S$ the posterior covariance of the weights, $C = \Phi^\top \Phi$ over pool and labelled
-    points, and noise $s$, a share `noise` of the mean prior variance (bmdal-reg's sigma^2 = 0.01),
+    points, and `noise` $s$ (bmdal-reg's sigma^2 = 0.01),
 
     $$ \text{gain}(x)
        = \frac{\phi^\top S C S \phi}{\mathrm{tr}(C)\,(\phi^\top S \phi + s)} $$
 
-    Features are the inputs, or `embed=`: `Gradients(EmpiricalNTK(network))` for the gradients of an
-    untrained network. With `backward` twice as many are picked and those that are missed least
-    are dropped; picks then depend on k. Once nothing is left to gain the rest is random.
+    Once nothing is left to gain the rest is random.
 
     O(n p (l + k)) time on top of O(n p^2) for $C$, O(n p) memory; `backward` doubles k and adds
     O(k^3). Ties go to the lowest row.
 
+    Parameters
+    ----------
+    noise : float
+        A share of the mean prior variance.
+    backward : bool
+        Pick twice as many, and drop those that are missed least; picks then depend on k.
+    embed : callable
+        Features, such as `Gradients(kernel)`; the inputs by default.
+
+    Examples
+    --------
     >>> pool = Pool(torch.tensor([[3.0, 0.0], [2.0, 0.0], [0.0, 2.0]]))
     >>> BAIT()(pool, 2, generator=torch.Generator()).indices.tolist()
     [0, 2]

@@ -126,6 +126,23 @@ class BatchBALD:
     `samples` are drawn from their joint distribution, as in the paper. With c configurations
     each pick is O(c n members classes), after training; O(n members classes) memory, and tiles.
 
+    Parameters
+    ----------
+    recipe : Recipe
+        Trains the networks.
+    classes : int
+        Number of classes.
+    members : int
+        Number of networks, or of masks.
+    dropout : float
+        Share of the inputs of the last layer that a mask drops; 0 trains `members` networks.
+    exact : int
+        Up to so many configurations of labels all are used.
+    samples : int
+        Number drawn beyond that.
+
+    Examples
+    --------
     >>> from evgp import mlp
     >>> strategy = BatchBALD(Recipe(mlp(1, 16, outputs=3)), classes=3)
     >>> pool = Pool(torch.arange(6.0)[:, None])

@@ -1,4 +1,4 @@
-"""Diverse picks, by distances alone: k-means++ and k-centre.
+"""Diverse picks, by distances of inputs or features: k-means++ and k-centre.
 
 Arthur & Vassilvitskii, k-means++: The Advantages of Careful Seeding, SODA 2007; Sener & Savarese,
 Active Learning for Convolutional Neural Networks: A Core-Set Approach, ICLR 2018.
@@ -17,6 +17,7 @@ from torch import Generator, Tensor, nn
 from evgp._checks import integer, keep, seed_of, shown
 from evgp._linalg import BLOCK, unit_for
 from evgp.errors import BadArgument, PoolError
+from evgp.kernels import EmpiricalNTK, Sketch
 from evgp.pool import Pool, Selection
 from evgp.strategies.strategy import unlabelled
 
@@ -59,6 +60,16 @@ class KMeansPlusPlus:
     As in the paper, `seed` fixes the whole order at the start: rounds take the next rows of
     one list of `most`, whatever is labelled. O(n d most log most), by scikit-learn.
 
+    Parameters
+    ----------
+    most : int
+        Length of the list.
+    seed : int
+    embed : callable
+        Features in which distances are measured; the inputs by default.
+
+    Examples
+    --------
     >>> pool = Pool(torch.arange(6.0)[:, None])
     >>> picks = KMeansPlusPlus()(pool, 4, generator=torch.Generator()).indices
     >>> len(set(picks.tolist()))
@@ -95,6 +106,13 @@ class CoreSet:
     Without labels the first pick is random. Gains are the distances covered. O(n k d) time and
     O(n d) memory; ties go to the lowest row.
 
+    Parameters
+    ----------
+    embed : callable
+        Features in which distances are measured; the inputs by default.
+
+    Examples
+    --------
     >>> pool = Pool(torch.tensor([[0.0], [1.0], [5.0]]), labelled=torch.tensor([0]))
     >>> CoreSet()(pool, 2, generator=torch.Generator()).indices.tolist()
     [2, 1]
@@ -131,3 +149,44 @@ class CoreSet:
             taken[row] = True
             nearest = torch.minimum(nearest, (x - x[row]).norm(dim=1))
         return Selection(np.array(rows), np.array(gains))
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """An `embed=` for strategies: p random features of the gradients of a network.
+
+    Products of random signs, as in bmdal-reg. O(n p (inputs + outputs)) for each layer, on top of
+    the network's own passes; n p memory.
+
+    Parameters
+    ----------
+    kernel : EmpiricalNTK
+    p : int
+        Number of features.
+    seed : int
+
+    Examples
+    --------
+    >>> from evgp import mlp
+    >>> Gradients(EmpiricalNTK(mlp(1, 16)), p=8)(torch.eye(3)).shape
+    torch.Size([3, 8])
+    """
+
+    kernel: EmpiricalNTK
+    p: int = 512
+    seed: int = 0
+
+    def __call__(self, x: Shaped[Tensor, " n *d"]) -> Float[Tensor, "n p"]:
+        """The features, in float64."""
+        with torch.enable_grad():  # embeddings are computed without
+            return Sketch(self.kernel, self.p, self.seed, "kronecker").phi(x).detach().double()
+
+
+def unit_rows(x: Float[Tensor, "n p"]) -> Float[Tensor, "n p"]:
+    """Rows of norm one; rows of zeros stay.
+
+    >>> unit_rows(torch.tensor([[3.0, 4.0], [0.0, 0.0]]).double()).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    norm = x.norm(dim=1, keepdim=True)
+    return x / torch.where(norm > 0, norm, 1.0)

@@ -39,6 +39,18 @@ class DropQuery:
     O(n d (draws + k)) for each step of k-means on top of the regression; O(n d) memory. Picks
     depend on k. Ties go to the lowest row.
 
+    Parameters
+    ----------
+    classes : int
+        Number of classes.
+    dropout : float
+        Share of the inputs set to zero.
+    draws : int
+    embed : callable
+        Features in which distances are measured; the inputs by default.
+
+    Examples
+    --------
     >>> x, ends = torch.arange(6.0)[:, None], torch.tensor([0, 5])
     >>> pool = Pool(x, labelled=ends, y=torch.tensor([0, 1]))
     >>> len(DropQuery(classes=2)(pool, 3, generator=torch.Generator()))

@@ -28,14 +28,29 @@ from evgp.strategies.strategy import labels, unlabelled
 class EVGPMS:
     """EV-GP with a network that is selected by the labels so far.
 
-    With fewer than `least` labels the network is `first`. With `one_error` it
-    stays unless another is better by more than one standard error. Then the choices of earlier
-    rounds are repeated, because they decide which network is the current one: rounds of as many
-    labels as requested now, counted back from the last label. The selection's settings have the
-    network and all scores; `choice(pool, k)` is the choice by all labels, `history(pool, k)` that
-    after each round of k. Numbers in `y` are scaled to mean 0 and standard deviation 1; the points
-    are used as they are. Costs as much as `EVGP` and `choose`.
+    With `one_error` the choices of earlier rounds are repeated, because they decide which network
+    is the current one: rounds of as many labels as requested now, counted back from the last label.
+    The selection's settings have the network and all scores; `choice(pool, k)` is the choice by all
+    labels, `history(pool, k)` that after each round of k. Numbers in `y` are scaled to mean 0 and
+    standard deviation 1; the points are used as they are. Costs as much as `EVGP` and `choose`.
 
+    Parameters
+    ----------
+    networks : mapping
+        Networks by name; those of the paper by default.
+    first : str
+        Name of the network for the first labels.
+    criterion, greedy, noise
+        As for `EVGP`.
+    folds, kappa, seed
+        As for `evgp.choose`.
+    one_error : bool
+        Stay unless another network is better by more than one standard error.
+    least : int
+        Labels from which on networks are selected.
+
+    Examples
+    --------
     >>> x = torch.randn(30, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     >>> pool = Pool(x, labelled=torch.arange(12), y=x[:12, 0].abs())
     >>> selection = EVGPMS(folds=10)(pool, 3, generator=torch.Generator())

@@ -27,6 +27,14 @@ class Hybrid:
     A batch that spans the change is picked by both. The second cannot learn from labels that
     are not there yet, so `after` should be a whole number of batches.
 
+    Parameters
+    ----------
+    first, then : Strategy
+    after : int
+        Number of labels.
+
+    Examples
+    --------
     >>> import torch
     >>> from evgp.strategies import CoreSet, Random
     >>> warm = Hybrid(first=Random(), then=CoreSet(), after=2)

@@ -28,6 +28,13 @@ class KMeans:
     steps are on 4,096 of them. Where copies leave fewer clusters, these are gone through again;
     ties go to the lowest row.
 
+    Parameters
+    ----------
+    embed : callable
+        Features in which distances are measured; the inputs by default.
+
+    Examples
+    --------
     >>> import torch
     >>> pool = Pool(torch.tensor([[0.0], [1.0], [2.0], [20.0], [21.0]]))
     >>> KMeans()(pool, 2, generator=torch.Generator()).indices.tolist()

@@ -24,12 +24,17 @@ class LCMD:
     """Largest cluster, maximum distance: rows belong to the nearest labelled point or pick.
 
     The next pick is the farthest row of the cluster with the largest sum of squared distances, and
-    its distance is the gain. Without labels the first pick is the row of largest norm.
-    Labelled points are centres from the start (`LCMD-TP` of the paper), so rounds do not matter.
-    Distances are those of the inputs, the linear kernel; `embed=` gives others, such as
-    `Gradients(kernel)` for those of a network's gradients. O(n (l + k) d) time, O(n d) memory;
-    ties go to the lowest row.
+    its distance is the gain. Without labels the first pick is the row of largest norm. Labelled
+    points are centres from the start (`LCMD-TP` of the paper), so rounds do not matter. O(n (l + k)
+    d) time, O(n d) memory; ties go to the lowest row.
 
+    Parameters
+    ----------
+    embed : callable
+        Features, such as `Gradients(kernel)`; the inputs by default.
+
+    Examples
+    --------
     >>> pool = Pool(torch.tensor([[0.0], [1.0], [2.0], [20.0], [24.0]]))
     >>> LCMD()(pool, 3, generator=torch.Generator()).indices.tolist()
     [4, 0, 3]

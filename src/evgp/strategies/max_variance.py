@@ -23,9 +23,17 @@ from evgp.strategies.strategy import unlabelled
 class MaxVariance:
     """Pick the largest posterior variance, by a pivoted Cholesky factorisation.
 
-    Test points do not matter. Gains are the variances. `noise` is a fraction of the mean prior
-    variance over the pool. O(n (k + l)²) time and O(n (k + l)) memory; the matrix is never formed.
+    Test points do not matter. Gains are the variances. O(n (k + l)²) time and O(n (k + l)) memory;
+    the matrix is never formed.
 
+    Parameters
+    ----------
+    kernel : Kernel
+    noise : float
+        A fraction of the mean prior variance over the pool.
+
+    Examples
+    --------
     >>> from evgp import NTK, mlp
     >>> pool = Pool(torch.tensor([[1.0, 0.0], [1.0, 0.1], [3.0, 0.0]]).double())
     >>> MaxVariance(NTK(mlp()))(pool, 1, generator=torch.Generator()).indices.tolist()

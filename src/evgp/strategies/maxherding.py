@@ -14,8 +14,7 @@ from torch import Generator, Tensor
 from evgp._checks import flag, keep, number
 from evgp.pool import Pool, Selection
 from evgp.strategies._cells import lowest, points_of
-from evgp.strategies.diversity import Embed, flat
-from evgp.strategies.features import unit_rows
+from evgp.strategies.diversity import Embed, flat, unit_rows
 from evgp.strategies.strategy import unlabelled
 
 _ROOM = 1 << 21  # entries of the kernel at a time
@@ -30,14 +29,25 @@ class MaxHerding:
     $$ \frac1n \sum_i \max_{j \in \text{labelled}} k(x_i, x_j), \qquad
        k(x, x') = \exp(-\gamma |x - x'|^2) $$
 
-    on rows of unit norm, as in the paper, whose `gamma` is 1. Without `normalise`, and for
-    one column, where only signs would be left, rows are centred and divided by one number such that
-    their mean squared norm is one. Gains are the growth.
+    on rows of unit norm, as in the paper. Without `normalise`, and for one column, where only signs
+    would be left, rows are centred and divided by one number such that their mean squared norm is
+    one. Gains are the growth.
 
     The gain of a row never grows, so only rows whose last known gain may still be the largest are
-    looked at again: the picks are those of the plain greedy. O(n^2 d) for the first gains and
-    O(n d) for each later one; O(n d) memory: the matrix is never formed. Ties go to the lowest row.
+    looked at again: the picks are those of the plain greedy. O(n^2 d) for the first gains and O(n
+    d) for each later one; O(n d) memory: the matrix is never formed. Ties go to the lowest row.
 
+    Parameters
+    ----------
+    gamma : float
+        Of the kernel; that of the paper is 1.
+    normalise : bool
+        Whether rows get unit norm.
+    embed : callable
+        Features in which distances are measured; the inputs by default.
+
+    Examples
+    --------
     >>> pool = Pool(torch.tensor([[0.0], [1.0], [2.0], [20.0], [21.0]]))
     >>> MaxHerding()(pool, 2, generator=torch.Generator()).indices.tolist()
     [1, 3]

@@ -114,21 +114,37 @@ class MLMOC:
     $$ g(c) = \frac{\|y_c - \mu_c\|}{v_c + s} \, \frac1m \sum_{x \ne c} |\mathrm{cov}(x, c)| $$
 
     The network is trained on the labels so far, if there are any; the process has its outputs as
-    prior mean and its empirical NTK (of one random output unless `output` is set) as covariance,
-    and is conditioned on the same labels. `noise` is a fraction of the mean prior variance over the
-    points averaged over: the pool, or `most` of its rows drawn at random. With `classes` the
-    targets are +1 for the class and -1 elsewhere, fitted by squared error with gradients clipped at
-    the norm `clip`, and $y_c$ is the class where $\mu_c$ is largest. Without `classes` the most
-    likely label is $\mu_c$ itself and would change nothing, so the expected change is used:
-    $\sqrt{2 (v_c + s) / \pi}$ in place of $|y_c - \mu_c|$ for one output, and the mean of the chi
-    distribution for several.
+    prior mean and its empirical NTK as covariance, and is conditioned on the same labels. With
+    `classes` the targets are +1 for the class and -1 elsewhere, fitted by squared error, and $y_c$
+    is the class where $\mu_c$ is largest. Without `classes` the most likely label is $\mu_c$ itself
+    and would change nothing, so the expected change is used: $\sqrt{2 (v_c + s) / \pi}$ in place of
+    $|y_c - \mu_c|$ for one output, and the mean of the chi distribution for several.
 
-    All k are picked by one score; `sequential` adds each with its most likely label before the
-    next, and updates the scores of those that may then be the best. Until `first` points are
-    labelled, picks are random. The cost on top of training is O(n m (l + q)), with q the inputs and
-    outputs of all layers, and at most k times that if sequential; memory is O(n l), and tiles of
-    covariances.
+    All k are picked by one score, unless `sequential`. The cost on top of training is O(n m (l +
+    q)), with q the inputs and outputs of all layers, and at most k times that if sequential; memory
+    is O(n l), and tiles of covariances.
 
+    Parameters
+    ----------
+    recipe : Recipe
+        Trains the networks.
+    classes : int
+        Number of classes; 0 for numbers.
+    noise : float
+        A fraction of the mean prior variance over the points averaged over.
+    sequential : bool
+        Add each pick with its most likely label before the next.
+    first : int
+        Picks are random until so many points are labelled.
+    most : int
+        Rows of the pool that are averaged over, drawn at random.
+    clip : float
+        Norm at which gradients are clipped, for classes.
+    output : str or int
+        Output of the network; a random one by default.
+
+    Examples
+    --------
     >>> from evgp import mlp
     >>> recipe = Recipe(mlp(1, 16, outputs=2), {"lr": 0.1, "steps": 20})
     >>> pool = Pool(torch.eye(4), labelled=torch.tensor([0, 1]), y=torch.tensor([1, 0]))

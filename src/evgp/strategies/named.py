@@ -22,10 +22,9 @@ from evgp.selection.features import inducing_points
 from evgp.strategies.badge import BADGE
 from evgp.strategies.bait import BAIT
 from evgp.strategies.batchbald import BatchBALD
-from evgp.strategies.diversity import CoreSet, Embed, KMeansPlusPlus, flat
+from evgp.strategies.diversity import CoreSet, Embed, Gradients, KMeansPlusPlus, flat
 from evgp.strategies.dropquery import DropQuery
 from evgp.strategies.evgp import EVGP
-from evgp.strategies.features import Gradients
 from evgp.strategies.hybrid import Hybrid
 from evgp.strategies.kmeans import KMeans
 from evgp.strategies.lcmd import LCMD
@@ -55,9 +54,21 @@ _PARTS = (*_CRITERIA, "emp", *_POSTERIORS, *_GREEDIES)
 class Setting:
     """The setting that a strategy may depend on: pool, network, and its training.
 
-    `kernel` is the network whose NTK is used (that of an `mlp` is exact); `recipe` trains it.
-    `most` is the whole budget, and `batch` the number of picks in a round. `search` and `noise`
-    are those of EV-GP, unless its name gives a search.
+    Parameters
+    ----------
+    x : tensor, shape (n, ...)
+        The pool.
+    kernel : Network, module or function
+        The network whose NTK is used; that of an `mlp` is exact.
+    recipe : Recipe
+        Trains it.
+    classes : int
+        Number of classes; 0 for numbers.
+    most, batch : int
+        Picks in all, and in a round.
+    seed : int
+    search, noise
+        Those of EV-GP, unless its name gives a search.
     """
 
     x: Shaped[Tensor, " n *d"]
@@ -126,6 +137,15 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
     "bait") or in the inputs ("bait-linear"). "package.module:name" is your own: a strategy, or a
     function or class that makes one, called with the `Setting` if it takes an argument; an
     installed package can offer the same by name, through the entry points `evgp.strategies`.
+
+    Parameters
+    ----------
+    name : str
+    setting : Setting
+
+    Returns
+    -------
+    Strategy
     """
     instance(setting, "a setting", Setting, "evgp.strategies.Setting(x, network, recipe)")
     word(name, "a strategy")

@@ -27,16 +27,30 @@ class ProbCover:
     r"""Always the row whose ball of one radius covers most rows that no label or pick covers yet.
 
     The radius is the largest at which a share `purity` of the balls holds rows of one cluster only,
-    for as many clusters (k-means with ten starts) as there are classes, 2 for numbers: the
-    $(1 - \text{purity})$ quantile of the distances to the nearest row of another cluster. The paper
-    reads it off a curve, scikit-activeml off a grid; here it is exact, and of any scale. `radius`
-    gives it instead. Gains are the shares of rows that a pick newly covers. Once all are covered
-    the rest is random, as in scikit-activeml. `seed` is that of the clusters, so that the radius
-    is one for all rounds.
+    for as many clusters (k-means with ten starts) as there are classes, 2 for numbers: the $(1 -
+    \text{purity})$ quantile of the distances to the nearest row of another cluster. The paper reads
+    it off a curve, scikit-activeml off a grid; here it is exact, and of any scale. Gains are the
+    shares of rows that a pick newly covers. Once all are covered the rest is random, as in
+    scikit-activeml.
 
     O(n^2 d) time in blocks, O(n d) memory: distances are computed again, not kept. Ties go to the
     lowest row.
 
+    Parameters
+    ----------
+    classes : int
+        Number of classes; 0 for numbers.
+    purity : float
+        Share of balls with rows of one cluster only.
+    radius : float, optional
+        Of the balls, in place of `purity`.
+    seed : int
+        Of the clusters.
+    embed : callable
+        Features in which distances are measured; the inputs by default.
+
+    Examples
+    --------
     >>> pool = Pool(torch.tensor([[0.0], [1.0], [2.0], [20.0], [21.0]]))
     >>> ProbCover(radius=1.5)(pool, 2, generator=torch.Generator()).indices.tolist()
     [1, 3]

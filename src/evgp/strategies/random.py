@@ -15,6 +15,8 @@ from evgp.strategies.strategy import unlabelled
 class Random:
     """Random rows, drawn without replacement; O(n).
 
+    Examples
+    --------
     >>> pool = Pool(torch.zeros(5, 2))
     >>> len(set(Random()(pool, 3, generator=torch.Generator().manual_seed(0)).indices.tolist()))
     3

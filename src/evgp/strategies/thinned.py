@@ -22,6 +22,15 @@ from evgp.strategies.strategy import (
 class Thinned:
     """Another strategy, with the test points thinned by k-means++ to `points`.
 
+    Parameters
+    ----------
+    inner : Strategy
+    points : int
+        Number of test points.
+    seed : int
+
+    Examples
+    --------
     >>> import torch
     >>> from evgp.strategies import Random
     >>> Thinned(Random(), 2)(Pool(torch.eye(4)), 1, generator=torch.Generator()).indices.shape

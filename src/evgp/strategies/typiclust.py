@@ -26,15 +26,27 @@ _EPS = 1e-7  # as in scikit-activeml: copies have no distance
 class TypiClust:
     r"""One row from each of l + k clusters that has no label yet, larger clusters first.
 
-    l is the number of labels, and there are at most `most` clusters, by k-means with ten starts.
-    The row taken is the one of largest typicality, the inverse of its mean distance to its nearest
-    `neighbours` in the cluster; typicalities are the gains. Clusters of fewer than `least` rows
-    are left for the end, and where clusters are fewer than picks they are gone through again, as
+    l is the number of labels; clusters are by k-means with ten starts. The row taken is the one of
+    largest typicality, the inverse of its mean distance to its nearest `neighbours` in the cluster;
+    typicalities are the gains. Where clusters are fewer than picks they are gone through again, as
     the authors do. Picks depend on k: k = 5 is no prefix of k = 10.
 
     O(n (l + k) d) for each step of k-means, and O(s^2 d) for the neighbours in a cluster of s rows;
     O(n d) memory. Ties go to the lowest row.
 
+    Parameters
+    ----------
+    neighbours : int
+        Rows that typicality is a mean over.
+    most : int
+        Largest number of clusters.
+    least : int
+        Smaller clusters are left for the end.
+    embed : callable
+        Features in which distances are measured; the inputs by default.
+
+    Examples
+    --------
     >>> import torch
     >>> pool = Pool(torch.tensor([[0.0], [1.0], [2.0], [20.0], [21.0], [24.0], [20.5]]))
     >>> TypiClust(least=1)(pool, 2, generator=torch.Generator()).indices.tolist()

@@ -27,11 +27,23 @@ from evgp.training import Recipe
 class Margin:
     """The rows where the two most likely classes are closest, k at once.
 
-    Probabilities are the mean of `members` networks, trained from scratch on the labelled points
-    until a share `accuracy` of them is right, or until the recipe's own `stop`. Gains are one minus
-    the difference. Before there are labels picks are random. O(n) on top of training and a
-    forward pass; ties go to the lowest row.
+    Probabilities are the mean of networks trained from scratch on the labelled points. Gains are
+    one minus the difference. Before there are labels picks are random. O(n) on top of training and
+    a forward pass; ties go to the lowest row.
 
+    Parameters
+    ----------
+    recipe : Recipe
+        Trains the networks.
+    classes : int
+        Number of classes.
+    members : int
+        Number of networks.
+    accuracy : float
+        Share of labels at which training stops, unless the recipe has a `stop`.
+
+    Examples
+    --------
     >>> from evgp import mlp
     >>> margin = Margin(Recipe(mlp(1, 16, outputs=2)), classes=2)
     >>> x, ends = torch.arange(6.0)[:, None], torch.tensor([0, 5])
@@ -60,6 +72,19 @@ class Entropy:
 
     Probabilities, training, cold start, cost and ties are those of `Margin`. Gains are entropies.
 
+    Parameters
+    ----------
+    recipe : Recipe
+        Trains the networks.
+    classes : int
+        Number of classes.
+    members : int
+        Number of networks.
+    accuracy : float
+        Share of labels at which training stops, unless the recipe has a `stop`.
+
+    Examples
+    --------
     >>> from evgp import mlp
     >>> entropy = Entropy(Recipe(mlp(1, 16, outputs=2)), classes=2)
     >>> x, ends = torch.arange(6.0)[:, None], torch.tensor([0, 5])

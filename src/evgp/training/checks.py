@@ -10,7 +10,7 @@ from evgp._checks import BYTES, finite, integer, number, numbers, one_of, seed_o
 from evgp._typing import Array
 from evgp.errors import BadArgument, EvgpError
 from evgp.nets import looks_up
-from evgp.training.losses import CrossEntropy, Loss, SquaredError
+from evgp.training.optimisers import CrossEntropy, Loss, SquaredError
 
 LOSSES = ("auto", "mse", "cross_entropy")
 OPTIMISERS = ("gd", "sgd", "adam")

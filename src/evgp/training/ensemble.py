@@ -20,9 +20,21 @@ from evgp.training.members import Stack
 class Ensemble:
     """Many initialisations of one network, trained at once; made by `evgp.train`.
 
-    `losses` are the final training losses, `steps` the number of steps of each member, and `lr` the
-    learning rate.
+    Attributes
+    ----------
+    losses : tensor, shape (e,)
+        Final training losses.
+    steps : tensor of int, shape (e,)
+        Steps of each member.
+    shape : tuple of int
+        Shape of a sample.
+    lr : float
+        Learning rate.
+    template, stack, evaluator, sample
+        Internal.
 
+    Examples
+    --------
     >>> from evgp import mlp, train
     >>> x = torch.linspace(-1, 1, 5)[:, None]
     >>> ensemble = train(mlp(1, 16), x, x[:, 0] ** 2, members=3, steps=10)

@@ -12,8 +12,8 @@ from torch.func import functional_call, vmap
 
 from evgp.errors import NetworkError
 from evgp.nets import Activation, LeakyRelu, NTKLinear, outputs_of, saved_bytes
-from evgp.training.losses import Loss
 from evgp.training.members import Stack
+from evgp.training.optimisers import Loss
 
 _ELEMENTWISE = {
     nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Softplus,

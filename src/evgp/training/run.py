@@ -14,9 +14,8 @@ from evgp._machine import available_memory, each_alone
 from evgp.errors import MemoryPlanError, size
 from evgp.training.checks import Diverged, TrainingError
 from evgp.training.gradients import Batched, Evaluator, OneByOne
-from evgp.training.losses import Loss
 from evgp.training.members import Stack, seed_of
-from evgp.training.optimisers import GradientDescent, Optimiser, clip_
+from evgp.training.optimisers import GradientDescent, Loss, Optimiser, clip_
 
 Report = Callable[[int], bool]  # takes the steps of a group so far; returns whether to go on
 

@@ -15,7 +15,7 @@ from evgp.labelling.campaign.events import Undone, Value
 from evgp.labelling.campaign.journal import Entry
 from evgp.report.axes import Axis, grid, join, path, percent, stretched, tag
 from evgp.report.figures import equal_axes
-from evgp.report.projection import Plane, backdrop, main_plane
+from evgp.report.summary import Plane, backdrop, main_plane
 
 _LATEST = 12
 
