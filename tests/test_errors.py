@@ -19,6 +19,8 @@ from tests.messages import printed
 
 SAMPLES = {
     int: 7,
+    float: 0.5,
+    bool: True,
     int | None: 3,
     tuple[int, ...]: (3, 1),
     tuple[str, ...]: (".csv", ".tsv"),

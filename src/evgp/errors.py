@@ -36,6 +36,7 @@ __all__ = [
     "NetworkError",
     "NoRoom",
     "NotFinite",
+    "NotFiniteGain",
     "NotNumbers",
     "NotNumeric",
     "NotPositiveDefinite",

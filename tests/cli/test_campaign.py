@@ -6,8 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
+import typer
 from PIL import Image
 
+from evgp.cli._options import SHARED, PickOptions
+from evgp.cli.main import app
 from tests.messages import printed
 
 
@@ -156,3 +159,37 @@ def test_a_repaired_file_is_a_note(run, tmp_path) -> None:
     assert ran.code == 0
     assert ran.err == f"note: {array} was damaged; it was written again from the pool\n"
     assert run("next", tmp_path / "c", "-k", 5, "-q").err == ""
+
+
+def test_new_takes_the_options_of_pick() -> None:
+    """Also those that this file does not know: every option of a pick is shared, or its own."""
+    own = {
+        "pool", "k", "output", "report", "copy_to", "labelled", "no_standardise",
+        "as_in_paper", "method", "memory", "dask", "cache", "criterion", "greedy", "final",
+        "noise", "storage", "json", "quiet",
+    }  # fmt: skip
+    assert {*SHARED} | own == {*PickOptions.__dataclass_fields__} and not {*SHARED} & own
+    command = typer.main.get_command(app).commands["campaign"].commands["new"]
+    assert {*SHARED} <= {param.name for param in command.params}
+
+
+def test_new_says_what_pick_says(run, mails) -> None:
+    texts = [f"m{i},the {word} cat sat on mat {i}" for i, word in enumerate("abcdefghijkl")]
+    (mails / "texts.csv").write_text("key,body\n" + "\n".join(texts) + "\n")
+    ran = run("new", "texts", "texts.csv", "--id", "key", "--classes", "a,b")
+    assert "note: column 'body' of free text: embedded by tfidf" in ran.err
+    assert "12 rows. Scale: " in ran.err
+    quiet = run("new", "more", "texts.csv", "--id", "key", "--classes", "a,b", "-q")
+    assert (quiet.code, quiet.err) == (0, "")
+
+
+def test_costs_of_a_campaign(run, mails) -> None:
+    text = (mails / "mails.csv").read_text().splitlines()
+    rows = [f"{line},{1 + row % 3}" for row, line in enumerate(text[1:])]
+    (mails / "mails.csv").write_text("\n".join([f"{text[0]},minutes", *rows]) + "\n")
+    more = ("--id", "key", "--classes", "spam,ham", "--kernel", "nngp", "--costs", "minutes")
+    assert "a budget with costs" in run("new", "spam", "mails.csv", *more).err
+    assert run("new", "spam", "mails.csv", *more, "--budget", 6).code == 0
+    items = lines(run("next", "spam", "-k", 9).out)
+    assert 0 < sum(float(item["cost"]) for item in items) <= 6
+    assert run("next", "spam", "-k", 30).code == 0

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from openpyxl import load_workbook
 from PIL import Image
 
 from evgp.datasets import read_table
@@ -145,3 +146,46 @@ def test_copies_never_overwrite(run, images: Path, pool: Path, tmp_path: Path) -
     assert ran.code == 1 and not (tmp_path / "new").exists()
     printed(ran.err)
     assert (tmp_path / "full" / "1_0.png").read_text() == "mine"
+
+
+ODD = "price,when,share,size\n" + "".join(
+    f'"${1000 + at:,}.50",{1 + at % 28}/12/2021,{at} %,{at % 7}.5\n' for at in range(30)
+)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet", ".xlsx"])
+def test_values_are_written_as_they_were(run, tmp_path: Path, ending: str) -> None:
+    (tmp_path / "pool.csv").write_text(ODD)
+    out = tmp_path / f"picks{ending}"
+    assert run("pick", tmp_path / "pool.csv", "-k", 4, "-o", out).code == 0
+    with (tmp_path / "pool.csv").open(newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    found = pq.read_table(out).to_pylist() if ending == ".parquet" else raw(out)
+    for row in found:
+        own = lines[int(row["index"])]
+        assert [row[name] for name in ("price", "when", "share")] == [*own.values()][:3]
+        assert float(row["size"]) == float(own["size"])
+
+
+def raw(path: Path) -> list[dict[str, object]]:
+    if path.suffix != ".xlsx":
+        return records(path)
+    names, *rows = load_workbook(path).worksheets[0].iter_rows(values_only=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def test_types_of_lists_and_times_stay(run, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(x.reshape(-1)), 3)
+    times = pa.array(range(0, 20 * 86_400, 86_400), pa.timestamp("s"))
+    pool = pa.table({"embedding": lists, "when": times})
+    pq.write_table(pool, tmp_path / "pool.parquet")
+    pool = pq.read_table(tmp_path / "pool.parquet")
+    out = tmp_path / "picks.parquet"
+    assert run("pick", tmp_path / "pool.parquet", "-k", 4, "-o", out).code == 0
+    picks = pq.read_table(out)
+    assert picks.select(["embedding", "when"]) == pool.take(picks["index"])
+    ran = run("pick", tmp_path / "pool.parquet", "-k", 4, "-o", tmp_path / "picks.csv")
+    assert "column 'embedding' left out" in ran.err
+    printed(ran.err)
+    assert "when" in records(tmp_path / "picks.csv")[0]

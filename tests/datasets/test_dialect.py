@@ -1,6 +1,7 @@
 """However a table is written, the same numbers are read; and what was recognised is said."""
 
 import codecs
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -142,3 +143,31 @@ def test_what_is_no_text_gets_a_sentence(tmp_path: Path, content: bytes) -> None
 def test_bad_words_for_a_dialect_get_a_sentence(tmp_path: Path, how: dict[str, str]) -> None:
     with refused(DatasetError):
         read_table(saved(tmp_path, "a,b\n1,2\nx"), **how)
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_the_first_line_that_is_not_utf8_is_named(tmp_path: Path, both: bool) -> None:
+    first = "é".encode() if both else b"e"
+    content = b"a,b\n1," + first + b"\n2,\xe9\xe8\xe9\n3,x\n"
+    with warned(DataWarning) as caught:
+        table = read_table(saved(tmp_path, content))
+    assert "cp1252 (line 3 is the first not in UTF-8" in str(caught[0].message)
+    assert ("though others with accents are" in str(caught[0].message)) is both
+    assert table.column("b").to_pylist() == ["Ã©" if both else "e", "éèé", "x"]
+    given = read_table(saved(tmp_path, content), encoding="cp1250")
+    assert given.column("b").to_pylist()[1] == "éčé"
+
+
+def test_a_text_file_has_one_text_per_line_and_no_header(tmp_path: Path) -> None:
+    path = saved(tmp_path, "The cat, said he, sat\n\nA dog ran\r\nno comma here; none\n\n", "t.txt")
+    with warned(DataWarning):
+        table = read_table(path)
+    lines = ["The cat, said he, sat", "", "A dog ran", "no comma here; none"]
+    assert table.data.to_pydict() == {"text": lines}
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,x\n2,y\n", "a\tb\n1\tx\n2\ty\n", "a\n1.5\n2.5\n"])
+def test_a_text_file_that_is_a_table_is_read_as_one(tmp_path: Path, text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        assert read_table(saved(tmp_path, text, "t.txt")).names[0] == "a"

@@ -192,3 +192,16 @@ def test_nullable_columns_of_pandas_are_read() -> None:
     names = ("whole", "real", "yes=false", "yes=true", "word=x", "word=y", "kind=u", "kind=v")
     assert pool.features[:8] == names
     assert pool.x[0].tolist() == pool.x[3].tolist()
+
+
+def test_the_order_of_days_and_months_is_said_once_and_can_be_given() -> None:
+    table = pa.table({"a": ["03/04/2021", "05/06/2021"], "b": ["01/02/2020 8:00", None]})
+    (note,) = recognise(table).notes
+    assert note.startswith("2 columns ('a', 'b'): '03/04/2021' may be day/month or month/day")
+    months = {"day-first": [4, 6], "month-first": [3, 5]}
+    for dates, wanted in months.items():
+        read = recognise(table, dates=dates).data
+        assert [day.month for day in read["a"].to_pylist()] == wanted
+        assert read["b"].to_pylist()[0].month == (2 if dates == "day-first" else 1)
+    clear = pa.table({"a": ["31/12/2021"]})  # whatever was given
+    assert recognise(clear, dates="month-first").data["a"].to_pylist()[0].day == 31

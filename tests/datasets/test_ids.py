@@ -26,6 +26,8 @@ SHUFFLED = np.random.default_rng(0).permutation(N)
         ("Unnamed: 0", np.arange(N)),
         ("index", np.arange(N) + 1),
         ("code", [str(uuid.UUID(int=at)) for at in range(N)]),
+        ("part", [f"K{at:04d}" for at in SHUFFLED]),
+        ("order", [f"DE-{at}" for at in SHUFFLED]),
         ("file", [hashlib.sha1(bytes([at])).hexdigest() for at in range(N)]),
     ],
 )

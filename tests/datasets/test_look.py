@@ -20,7 +20,7 @@ PROBLEMS = {
     "missing": [None, *range(N - 1)],
     "infinite": [np.inf, *np.arange(N - 1.0)],
     "word": [*["x", "y"] * (N // 2 - 1), None, "x"],
-    "name": [f"w{at}" for at in range(N)],
+    "name": [chr(97 + at // 26) + chr(97 + at % 26) for at in range(N)],
     "text": [f"some words {at}" for at in range(N)],
     "many": [f"w{at % 55}" for at in range(N)],
     "bytes": [b"x"] * N,
@@ -132,3 +132,19 @@ def test_names_that_are_nearly_right_get_a_suggestion(messy: pa.Table) -> None:
             assert "did you mean" in str(caught.value)
     with refused(DatasetError):
         look(np.zeros((2, 3, 3)))
+
+
+def test_look_and_pick_agree_on_text(tmp_path: Path) -> None:
+    """Text that `pick` embeds is not to be dropped, whatever else is wrong with the table."""
+    words = np.random.default_rng(0).choice(["red", "green", "blue", "cat", "dog"], (N, 6))
+    texts = [" ".join(row) for row in words]
+    table = pa.table({"body": texts, "many": PROBLEMS["many"], "hole": PROBLEMS["missing"]})
+    report = look(table)
+    assert "body" not in str(report.options) and "body" not in str(report.problems)
+    assert "body[0]" in read_pool(table, **report.options).features
+    both = pa.table({"a": texts, "b": texts[::-1], "size": FINE["size"]})
+    report = look(both)
+    assert report.options == {"text": "a,b"} and len(report.problems) == 1
+    with refused(DatasetError):
+        read_pool(both)
+    assert "a[0]" in read_pool(both, **report.options).features

@@ -130,7 +130,8 @@ def test_what_is_wrong_with_a_frame_is_said_in_the_words_of_python(tmp_path) -> 
     with refused(DatasetError):
         evgp.pick(df, 3, id="key")
     with refused(DatasetError):
-        evgp.pick(df.rename(columns={"key": "term"}), 3, impute=True)
+        named = df.rename(columns={"key": "term"}).replace("row-", "row ", regex=True)
+        evgp.pick(named, 3, impute=True)
     with refused(DatasetError):
         evgp.pick(df, 3, drop=["nothing"])
     df.to_csv(tmp_path / "pool.csv", index=False)

@@ -12,6 +12,7 @@ import pytest
 import evgp
 from evgp.datasets.text import is_free_text
 from evgp.errors import DatasetError, DataWarning, EmbedderError
+from evgp.labelling.campaign import Campaign
 from tests.messages import printed, refused
 
 WORDS = "apple pear plum car train ship river lake stone cloud table chair house moon".split()
@@ -108,11 +109,11 @@ def test_short_labels_can_be_taken_as_text() -> None:
     assert evgp.read_pool(frame, text="kind").features[0] == "kind[0]"
 
 
-def test_empty_texts_count_as_equal_and_are_said() -> None:
+def test_empty_texts_are_equal_and_are_said() -> None:
     texts: list[str | None] = [*sentences(20), None, "", "  "]
     data = evgp.read_pool(pa.table({"body": texts}))
     assert data.x[20].tolist() == data.x[21].tolist() == data.x[22].tolist()
-    printed("\n".join(note for note in data.notes if "empty" in note))
+    printed("\n".join(note for note in data.notes if "no text" in note))
 
 
 def test_one_text_many_times_is_embedded_once() -> None:
@@ -178,3 +179,65 @@ def test_texts_in_files_are_embedded_first(tmp_path: Path) -> None:
         with refused(DatasetError):
             evgp.pick(tmp_path, 3, **how)
     assert len(evgp.pick(tmp_path, 3, drop="body")) == 3
+
+
+@pytest.mark.parametrize("empty", ["", " \t", None])
+def test_rows_without_text_are_never_picked(tmp_path: Path, empty: str | None) -> None:
+    texts: list[str | None] = [*sentences(30)]
+    texts[4] = texts[9] = empty
+    frame = pd.DataFrame({"body": texts})
+    data = evgp.read_pool(frame)
+    assert any("2 of 30 rows have no text (first: row 4)" in note for note in data.notes)
+    picked = evgp.pick(data, 28)
+    assert {*picked.indices.tolist()} == {*range(30)} - {4, 9}
+    with refused(ValueError):
+        evgp.pick(data, 29)
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "pool.parquet")
+    campaign = Campaign.create(tmp_path / "a", tmp_path / "pool.parquet", classes=["a", "b"])
+    assert any("cannot be picked" in note for note in campaign.notes)
+    rows = [item.row for item in campaign.next(30)]
+    campaign.close()
+    assert {*rows} == {*range(30)} - {4, 9}
+
+
+def test_a_column_without_any_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pool.csv").write_text("body,kind\n" + ",x\n" * 20)
+    frame = pd.read_csv(tmp_path / "pool.csv").astype({"body": "string"}).fillna(" ")
+    with refused(DatasetError):
+        evgp.read_pool(tmp_path / "pool.csv", text="body")
+    with refused(DatasetError):
+        evgp.read_pool(frame, text="body")
+
+
+def test_an_embedder_that_raises_names_the_rows() -> None:
+    texts = [*sentences(40), "this one is bad"]
+
+    def fails(batch: list[str]) -> np.ndarray:
+        if texts[40] in batch:
+            raise OSError("no model")
+        return np.array([[len(text), text.count("e")] for text in batch], dtype=float)
+
+    with refused(EmbedderError) as caught:
+        evgp.read_pool(pd.DataFrame({"body": texts}), text="body", embed=fails)
+    assert "given row 40" in str(caught.value)
+
+
+def test_an_interruption_says_what_is_kept() -> None:
+    calls = []
+
+    def slow(batch: list[str]) -> np.ndarray:
+        calls.append(len(batch))
+        if len(calls) > 3:
+            raise KeyboardInterrupt
+        return np.array([[len(text), text.count("e")] for text in batch], dtype=float)
+
+    texts = [f"{text} {at}" for at, text in enumerate(sentences(200))]
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        evgp.read_pool(pd.DataFrame({"body": texts}), text="body", embed=slow)
+    assert str(stopped.value).endswith(" of 200 vectors are kept for the next run")
+
+
+def test_tfidf_is_suggested() -> None:
+    with refused(EmbedderError) as caught:
+        evgp.read_pool(pd.DataFrame({"body": sentences(30)}), text="body", embed="tfdf")
+    assert "did you mean 'tfidf'?" in str(caught.value)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import evgp
 from evgp.datasets import Encoder, Table
-from evgp.errors import DatasetError, DataWarning
+from evgp.errors import DatasetError, DataWarning, UnusableColumn
 from tests.messages import refused, warned
 
 
@@ -265,3 +265,10 @@ def test_lists_of_huge_numbers_are_noted_as_plain_columns_are() -> None:
     same = evgp.read_pool(pa.table({"a": x[:, 0], "b": x[:, 1]}), scale="columns").notes
     assert [note.replace("'e[0]'", "'a'") for note in notes] == list(same)
     assert any("row 3: 1e+300" in note for note in notes)
+
+
+def test_text_among_lists_names_the_row() -> None:
+    cells = [np.ones(2), np.zeros(2), "[1, 2]", np.ones(2)]
+    with refused(UnusableColumn) as caught:
+        evgp.read_pool(pd.DataFrame({"e": pd.Series(cells, dtype=object)}))
+    assert "text in row 2" in str(caught.value)

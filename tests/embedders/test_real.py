@@ -59,10 +59,15 @@ def minilm() -> str:
 
 @needs_minilm
 @pytest.mark.filterwarnings("ignore")
-def test_minilm_knows_what_texts_mean(minilm: str) -> None:
+def test_minilm_knows_what_texts_mean(minilm: str, capfd: pytest.CaptureFixture[str]) -> None:
+    from transformers.utils import logging
+
+    logging.set_verbosity_info()  # as chatty as it can be made
     embedder = embedder_of(minilm, "text")
     x = vectors_of(embedder, TEXTS)
     assert x.shape == (6, 384)
+    assert capfd.readouterr().err == "" and logging.get_verbosity() == logging.INFO
+    logging.set_verbosity_warning()
     near = x @ x.T - 2 * np.eye(6)
     for one, other in PAIRS:
         assert near[one].argmax() == other

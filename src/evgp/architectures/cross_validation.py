@@ -21,7 +21,7 @@ from torch import Tensor
 
 from evgp._linalg import JITTER, safe_cholesky
 from evgp._machine import available_memory
-from evgp.kernels import NNGP, NTK
+from evgp.kernels import NNGP, NTK, Kernel
 from evgp.nets import Network
 
 
@@ -52,7 +52,7 @@ def split(n: int, folds: int, seed: int) -> Int[Tensor, "f n"]:
 
 
 def losses(
-    network: Network,
+    network: Network | Kernel,
     x: Float[Tensor, " n *d"],
     y: Float[Tensor, "n o"],
     orders: Int[Tensor, "f n"],
@@ -63,16 +63,18 @@ def losses(
 ) -> Losses:
     """Fit and spread on every fold: one inverse for all, then batched Cholesky of held-out blocks.
 
-    `noise` is a fraction of the mean prior variance. O(n² (d + depth) + n³ + f t³) time for f folds
-    of t points; memory for five n x n matrices and about `memory` bytes (by default an eighth of
-    what is free), which limits how many folds are processed at a time.
+    For a kernel without a network, only the fit is right. `noise` is a fraction of the mean prior
+    variance. O(n² (d + depth) + n³ + f t³) time for f folds of t points; memory for five n x n
+    matrices and about `memory` bytes (by default an eighth of what is free), which limits how many
+    folds are processed at a time.
 
     >>> from evgp import mlp
     >>> x = torch.eye(6, dtype=torch.float64)
     >>> losses(mlp(), x, x[:, :1], split(6, 3, 0), left_out=2).total.shape
     torch.Size([3])
     """
-    ntk, nngp = NTK(network)(x), NNGP(network)(x)
+    kernels = (NTK(network), NNGP(network)) if isinstance(network, Network) else (network, network)
+    ntk, nngp = (kernel(x) for kernel in kernels)
     scale = float(ntk.diagonal().mean())
     factor = safe_cholesky(ntk, max(noise, JITTER) * scale)
     inverse = torch.cholesky_inverse(factor)

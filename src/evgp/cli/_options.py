@@ -1,7 +1,7 @@
 """Options shared by several commands, with their help, and the options of `evgp pick`."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
@@ -19,6 +19,7 @@ Greedies: TypeAlias = Literal[
 ]
 Scales: TypeAlias = Literal["auto", "columns", "smooth", "smooth-unit", "common", "unit", "none"]
 Methods: TypeAlias = Literal["auto", "dense", "features", "sharded"]
+DateOrders: TypeAlias = Literal["day-first", "month-first"]
 Storages: TypeAlias = Literal["auto", "float64", "float32"]
 
 
@@ -100,6 +101,10 @@ Encoding = Annotated[
         "Encoding of a CSV file, such as cp1252 or utf-16; recognised by default.",
     ),
 ]
+Dates = Annotated[
+    DateOrders | None,
+    option("--dates", "ORDER", "How to read dates such as 3/4/2021: day-first or month-first."),
+]
 ArrayName = Annotated[
     str | None,
     option("--array", "NAME", "Name of the array to read; for .npz files only."),
@@ -136,7 +141,7 @@ Costs = Annotated[
 ]
 Budget = Annotated[
     float | None,
-    option("--budget", "MONEY", "Maximum total cost of the picks; needs --costs."),
+    option("--budget", "MONEY", "Maximum total cost of the picks, in a campaign of each round."),
 ]
 LabelledFile = Annotated[
     Path | None,
@@ -333,15 +338,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")]
 
 
-def scaling(name: str) -> str | None:
-    """Return the scaling of --scale for the library, in which "none" is None.
-
-    >>> scaling("none"), scaling("auto")
-    (None, 'auto')
-    """
-    return None if name == "none" else name
-
-
 def parts(text: str) -> list[str]:
     """Split a comma-separated list.
 
@@ -396,6 +392,7 @@ class PickOptions:
     delimiter: Delimiter = None
     decimal: Decimal = None
     encoding: Encoding = None
+    dates: Dates = None
     array: ArrayName = None
     image_size: ImageSize = None
     network: NetworkName = "mlp"
@@ -444,6 +441,15 @@ class PickOptions:
             raise typer.BadParameter("--costs needs --budget, how much may be spent")
 
 
+# Options of a pick that a campaign takes too, for all its rounds.
+SHARED = (
+    "id", "column", "drop", "costs", "budget", "test", "thin", "impute", "max_categories", "scale",
+    "text", "embed", "delimiter", "decimal", "encoding", "dates", "array", "image_size", "network",
+    "weights", "unit", "draws", "kernel", "features", "depth", "activation", "w_std", "b_std",
+    "seed",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class LabelledOptions:
     """The options of commands that read a table with labels."""
@@ -457,6 +463,7 @@ class LabelledOptions:
     delimiter: Delimiter = None
     decimal: Decimal = None
     encoding: Encoding = None
+    dates: Dates = None
     impute: Impute = False
     scale: ScaleName = "columns"
     json: AsJson = False
@@ -464,7 +471,7 @@ class LabelledOptions:
 
     def reading(self) -> dict[str, Any]:
         """How to read the table: arguments of the library, but for the task and the scale."""
-        names = ("id", "column", "embed", "delimiter", "decimal", "encoding", "impute")
+        names = ("id", "column", "embed", "delimiter", "decimal", "encoding", "dates", "impute")
         lists = {"drop": tuple(self.drop or ()), "text": tuple(self.text or ())}
         return {name: getattr(self, name) for name in names} | lists
 
@@ -485,14 +492,36 @@ def with_options(
     >>> list(inspect.signature(run).parameters)[:2]
     ['pool', 'k']
     """
+    parameters = _parameters(kind, hidden=hidden)
+
+    def decorate(run: Callable[[Options], None]) -> Callable[..., None]:
+        @wraps(run)
+        def command(**values: Any) -> None:
+            run(kind(**values))
+
+        return _with(command, parameters)
+
+    return decorate
+
+
+def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with the shared options of a pick in place of its `**options`."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    named = [one for one in own if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    shared = [one for one in _parameters(PickOptions) if one.name in SHARED]
+    return _with(command, [*named, *shared])
+
+
+def _parameters(kind: type, *, hidden: Sequence[str] = ()) -> list[inspect.Parameter]:
+    """Return the fields of a class as parameters of a function: its own, then inherited ones."""
     hints = get_type_hints(kind, include_extras=True)
     for name in hidden:
         option = copy(hints[name].__metadata__[0])
         option.hidden = True
         hints[name] = Annotated[hints[name].__origin__, option]
-    defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]
+    defaults = {field.name: field.default for field in fields(kind)}
     order = dict.fromkeys(name for base in kind.__mro__ for name in inspect.get_annotations(base))
-    parameters = [
+    return [
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -502,13 +531,11 @@ def with_options(
         for name in order
     ]
 
-    def decorate(run: Callable[[Options], None]) -> Callable[..., None]:
-        @wraps(run)
-        def command(**values: Any) -> None:
-            run(kind(**values))
 
-        command.__annotations__ = {**hints, "return": None}
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return command
-
-    return decorate
+def _with(
+    command: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Return a command with these parameters, as typer reads them."""
+    command.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return command

@@ -54,8 +54,8 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             fail_all(error)
         except EvgpError as error:
             fail(str(with_flag(error)))
-        except KeyboardInterrupt:
-            fail("stopped; nothing was written", code=130)
+        except KeyboardInterrupt as error:
+            fail(f"stopped; {str(error) or 'nothing was written'}", code=130)
         except MemoryError:
             fail("ran out of memory; `evgp plan` says what would fit")
         except OSError as error:

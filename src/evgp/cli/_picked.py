@@ -27,16 +27,14 @@ from evgp.datasets import (
     written,
 )
 from evgp.datasets.scaling import described
-from evgp.errors import CannotWrite, DatasetError, NetworkError
-from evgp.kernels import OF_NETWORKS, EmpiricalNTK, Kernel, kernel_named
-from evgp.nets import Network, WithWeights, mlp, network_named
+from evgp.errors import CannotWrite, DatasetError
+from evgp.kernels import OF_NETWORKS
+from evgp.nets import Network
 from evgp.nets.named import Named
 from evgp.pool import Selection
 from evgp.selection import Request
+from evgp.selection.request import Model
 
-_OF_MLP = ("depth", "activation", "w_std", "b_std")
-_OF_FINITE = ("weights", "unit", "draws")
-_DEFAULTS = {option.name: option.default for option in fields(PickOptions)}
 # Parameters of `evgp.pick`.
 _ARGUMENTS = signature(Request.of).parameters
 
@@ -48,29 +46,7 @@ def read_request(
     options: PickOptions, executor: Executor | None, progress: Progress
 ) -> tuple[Named, Request, list[str]]:
     """Read the files that the options name; return the network, the request and any notes."""
-    if options.kernel not in OF_NETWORKS and (
-        flags := _changed(options, ("network", *_OF_MLP, *_OF_FINITE))
-    ):
-        raise NetworkError(
-            f"--kernel {options.kernel} takes the place of the network, so leave out {flags}"
-        )
-    if options.network == "mlp":
-        network: Named = mlp(options.depth, 512, options.activation, options.w_std, options.b_std)
-    elif flags := _changed(options, _OF_MLP):
-        raise NetworkError(f"{flags} {_applies(flags)} only to --network mlp")
-    else:
-        network = network_named(options.network)
-    if isinstance(network, Network):
-        if flags := _changed(options, _OF_FINITE):
-            raise NetworkError(
-                f"{flags} {_applies(flags)} only to finite networks; the mlp kernel has infinite "
-                "width"
-            )
-    kernel = None
-    if options.kernel != "ntk":
-        kernel = kernel_named(options.kernel, network)
-    elif not isinstance(network, Network):
-        kernel = _empirical(network, options)
+    network, kernel = model_of(vars(options)).network_and_kernel(options.seed)
     arguments = {name: value for name, value in vars(options).items() if name in _ARGUMENTS} | {
         "drop": tuple(options.drop or ()),
         "text": tuple(options.text or ()),
@@ -87,18 +63,10 @@ def read_request(
     return network, request, list(dict.fromkeys((*map(in_flags, request.pool.notes), *notes)))
 
 
-def _applies(flags: str) -> str:
-    return "apply" if "," in flags else "applies"
-
-
-def _empirical(network: Named, options: PickOptions) -> Kernel:
-    if options.unit not in ("random", "trace") and not options.unit.isdecimal():
-        raise NetworkError(f"expected --unit random, trace or a number, got {options.unit!r}")
-    unit = int(options.unit) if options.unit.isdecimal() else options.unit
-    if options.weights is not None and options.draws > 1:
-        raise NetworkError("--draws cannot be combined with --weights, which fix the network")
-    source = network if options.weights is None else WithWeights(network, options.weights)
-    return EmpiricalNTK(source, unit, options.draws, options.seed)
+def model_of(options: Mapping[str, Any]) -> Model:
+    """Return the network, or the kernel in its place, that the options describe."""
+    names = {part.name for part in fields(Model)}
+    return Model(**{name: value for name, value in options.items() if name in names})
 
 
 def name_of(network: Named, options: PickOptions) -> str:
@@ -107,12 +75,6 @@ def name_of(network: Named, options: PickOptions) -> str:
         of_network = f" of {network}" if options.kernel in OF_NETWORKS else ""
         return f"kernel {options.kernel}{of_network}"
     return str(network) if isinstance(network, Network) else options.network
-
-
-def _changed(options: PickOptions, names: tuple[str, ...]) -> str:
-    """Return the flags of those options that differ from their defaults."""
-    changed = [name for name in names if getattr(options, name) != _DEFAULTS[name]]
-    return ", ".join(f"--{name.replace('_', '-')}" for name in changed)
 
 
 @dataclass(frozen=True)
@@ -135,10 +97,10 @@ class PickOutput:
             columns["cost"] = self.selection.costs.tolist()
         return columns
 
-    def table(self, text_only: bool = False) -> dict[str, Sequence[object]]:
-        """Return the picks for a file: rank, row number, id, and all columns of the pool.
+    def table(self) -> dict[str, Sequence[object]]:
+        """Return the picks for a file: rank, row number, id, and the pool's columns as they were.
 
-        The id has its own name. With `text_only`, columns of lists and bytes are left out.
+        The id has its own name.
         """
         id, rows = self.pool.options.id, self.selection.indices
         ours: dict[str, Sequence[object]] = {}
@@ -152,10 +114,10 @@ class PickOutput:
             names = list(ours)
             ours |= {id or "id": list(self.selection.ids)}
             ours = {name: ours[name] for name in (*names[:2], id or "id", *names[2:])}
+        given = self.pool.rows_of(rows)
+        columns = () if given is None else zip(given.column_names, given.columns, strict=True)
         theirs = {
-            f"{name}_pool" if name in ours else name: cells
-            for name, cells in self.pool.cells_of(rows, text_only).items()
-            if name != id
+            f"{name}_pool" if name in ours else name: cells for name, cells in columns if name != id
         }
         return {**ours, **theirs}
 
@@ -240,8 +202,7 @@ class PickOutput:
         if report is not None:
             with reading_within(None if memory is None else bytes_of(memory)):
                 page = self._page()
-        nested = output is not None and output.suffix.lower() in (".jsonl", ".parquet")
-        columns = {} if output is None else self.table(text_only=not nested)
+        columns = {} if output is None else self.table()
         if copy_to is not None:
             copy_files(copy_to, self._images())
         write_both(output, columns, report, page)

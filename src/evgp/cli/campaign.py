@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evgp._defaults import MAX_CATEGORIES
 from evgp.cli import _options as options
 from evgp.cli._label_studio import ForLabelStudio, ImagesAt, write_tasks
-from evgp.cli._output import called, guarded, progress, show, show_json, tell
+from evgp.cli._output import called, guarded, in_flags, note, noted, progress, show, show_json, tell
 from evgp.errors import CampaignError
 
 if TYPE_CHECKING:
     from evgp.labelling.campaign.events import Answered
 
+_OF_MODEL = (
+    "network", "weights", "unit", "draws", "kernel", "depth", "activation", "w_std", "b_std",
+)  # fmt: skip
 Name = Annotated[
     Path,
     typer.Argument(
@@ -86,38 +88,23 @@ PageFile = Annotated[
 
 
 @guarded
+@options.with_shared_options
 def new(
     name: Name,
     pool: CampaignPool,
     *,
-    id: options.Id = None,
     classes: Classes = None,
     number: Number = False,
     show: Shown = None,
-    column: options.OnlyColumn = None,
-    drop: options.Drop = None,
-    test: options.TestFile = None,
-    impute: options.Impute = False,
-    max_categories: options.MaxCategories = MAX_CATEGORIES,
-    scale: options.ScaleName = "auto",
-    text: options.TextColumn = None,
-    embed: options.EmbedderName = None,
-    delimiter: options.Delimiter = None,
-    decimal: options.Decimal = None,
-    encoding: options.Encoding = None,
-    depth: options.Depth = 2,
-    activation: options.Activation = "relu",
-    w_std: options.WStd = 1.0,
-    b_std: options.BStd = 0.1,
     choose_network: ChooseNetwork = False,
-    features: options.FeatureName = None,
-    seed: options.Seed = 0,
     quiet: options.Quiet = False,
+    **shared: Any,
 ) -> None:
     """Create a campaign: people label what EV-GP picks from POOL, round after round.
 
     Everything is stored in one file, NAME.evgp, with the encoded pool next to it. POOL itself stays
-    where it is and must not change.
+    where it is and must not change. Options that `evgp pick` has too mean the same here, and hold
+    for all rounds.
 
     \b
     Examples:
@@ -126,25 +113,27 @@ def new(
       evgp campaign new prices houses.csv --id house --number
       evgp campaign new birds photos/ --classes sparrow,finch,other
     """
+    from evgp.cli._picked import model_of
+    from evgp.datasets.scaling import described
     from evgp.labelling.campaign import Campaign
 
-    campaign = Campaign.create(
-        name, pool, id=id, classes=options.parts(classes or ""), number=number, show=show or (),
-        column=column, drop=drop or (), x_test=test, impute=impute, max_categories=max_categories,
-        scale=options.scaling(scale), text=text or (), embed=embed,
-        delimiter=delimiter, decimal=decimal, encoding=encoding,
-        network={"depth": depth, "activation": activation, **_initial(w_std, b_std)},
-        choose_network=choose_network, features=features, seed=seed,
+    model = model_of(shared).changed()
+    shared |= {part: shared[part] or () for part in ("drop", "text")}
+    arguments = {part: value for part, value in shared.items() if part not in _OF_MODEL}
+    arguments["x_test"] = arguments.pop("test")
+    campaign, notes = noted(
+        lambda: Campaign.create(
+            name, pool, classes=options.parts(classes or ""), number=number, show=show or (),
+            choose_network=choose_network, network=model, **arguments,
+        )
     )  # fmt: skip
+    note([*notes, *map(in_flags, campaign.notes)], quiet=quiet)
     if not quiet:
-        rows = f"{campaign.created.rows:,} rows"
-        tell(f"{campaign.path}: {rows}; pick the first with evgp campaign next {name}")
-
-
-def _initial(w_std: float, b_std: float) -> dict[str, float]:
-    """What differs from the defaults of `evgp.mlp`, which older campaigns do not record."""
-    given = {"w_std": (w_std, 1.0), "b_std": (b_std, 0.1)}
-    return {name: value for name, (value, usual) in given.items() if value != usual}
+        rows, scale = f"{campaign.created.rows:,} rows", campaign.created.settings["scaled"]
+        tell(
+            f"{campaign.path}: {rows}. Scale: {described(scale)}. Pick the first with evgp "
+            f"campaign next {name}"
+        )
 
 
 @guarded
@@ -167,6 +156,7 @@ def next(
     campaign = Campaign.open(name)
     with progress(quiet) as bar:
         items = campaign.next(k, progress=bar)
+    prices = campaign.costs
     if json:
         cards = [{**vars(item), "card": campaign.source.card(item.row)} for item in items]
         show_json({"campaign": str(campaign.path), "items": cards})
@@ -176,10 +166,12 @@ def next(
                 "rank": [item.rank for item in items],
                 "id": [item.name for item in items],
                 "row": [item.row for item in items],
+                **({} if prices is None else {"cost": [prices[item.row] for item in items]}),
             }
         )
     if not quiet and len(items) < k:
-        tell(f"only {len(items)} of {k} rows: all others are labelled or skipped")
+        dear = "" if prices is None else ", or too expensive for a round"
+        tell(f"only {len(items)} of {k} rows: all others are labelled or skipped{dear}")
 
 
 @guarded

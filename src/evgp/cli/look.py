@@ -31,6 +31,7 @@ def look(
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,
     encoding: options.Encoding = None,
+    dates: options.Dates = None,
     json: options.AsJson = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -47,7 +48,7 @@ def look(
     from evgp.datasets import look as look_at
 
     how: dict[str, Any] = {"id": id, "drop": [*(drop or ())], "delimiter": delimiter}
-    how |= {"decimal": decimal, "encoding": encoding}
+    how |= {"decimal": decimal, "encoding": encoding, "dates": dates}
     report = look_at(str(file), max_categories=max_categories, **how)
     if json:
         show_json(asdict(report))

@@ -24,6 +24,7 @@ _RECORDED = (
     "delimiter",
     "decimal",
     "encoding",
+    "dates",
     "array",
     "image_size",
 )

@@ -26,7 +26,7 @@ from evgp.strategies.strategy import learns
 from evgp.training import Recipe, paper_recipe
 
 # Options of a table that are passed on to `load_csv` as they are.
-_READING = ("decimal", "encoding", "column", "embed")
+_READING = ("decimal", "encoding", "dates", "column", "embed")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class DatasetSource:
         "regression" or "classification".
     pool, test : int, optional
         Number of points to pick from, and to test on.
-    id, drop, impute, delimiter, decimal, encoding, column, text, embed : optional
+    id, drop, impute, delimiter, decimal, encoding, column, text, embed, dates : optional
         As in `evgp.read_pool`.
 
     Examples
@@ -66,6 +66,7 @@ class DatasetSource:
     column: str | None = None
     text: tuple[str, ...] = ()
     embed: str | None = None
+    dates: str | None = None
 
     def __post_init__(self) -> None:
         word(self.source, "source", error=DatasetError)

@@ -153,6 +153,8 @@ _NAMED = re.compile(r"(^|[_\W])(id|key|uuid|guid)$", re.I)
 _HASH = (
     r"^\{?[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}\}?$|^([0-9a-f]{40}|[0-9a-f]{64})$"
 )
+# A short code, such as K0001, DE-4711 or user_12.
+_CODE = r"^[A-Za-z][A-Za-z_]{0,9}[-_.:/#]?[0-9][0-9A-Za-z_-]{0,19}$"
 _LABEL = re.compile(
     r"^(y|y_true|(.*_)?(label|target|class|outcome)(s|es)?|response|ground_?truth)$", re.I
 )
@@ -278,10 +280,12 @@ def is_id(name: str, cells: pa.ChunkedArray) -> bool:
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return False
     first = cells[:_FEW]
-    coded = pc.all(pc.match_substring_regex(first, _HASH)).as_py()
-    if not (coded or named) or not _all_differ(cells):
-        return False
-    return named or bool(pc.all(pc.match_substring_regex(cells, _HASH)).as_py())
+    coded = any(_match(first, code) and _match(cells, code) for code in (_HASH, _CODE))
+    return (coded or named) and _all_differ(cells)
+
+
+def _match(cells: pa.ChunkedArray, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(cells, pattern)).as_py())
 
 
 def left_out(column: str) -> str:

@@ -15,7 +15,15 @@ import pyarrow.csv
 from evgp._reading import check_memory, is_utf8, opened, read_bytes, room
 from evgp.datasets.arrays import check_columns
 from evgp.datasets.columns import is_number
-from evgp.datasets.dialect import NAMES, UTF8, checked_encoding, delimiter_of, encoding_of, recoded
+from evgp.datasets.dialect import (
+    NAMES,
+    UTF8,
+    checked_encoding,
+    delimiter_of,
+    encoding_of,
+    has_texts,
+    recoded,
+)
 from evgp.datasets.formats import Recognised, recognise
 from evgp.datasets.parquet import native
 from evgp.errors import (
@@ -97,6 +105,7 @@ class Dialect:
     delimiter: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    dates: str | None = None
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, ".", ","):
@@ -130,26 +139,43 @@ class TextFile:
         if content is None:
             check_memory(path.stat().st_size, str(path))  # the text alone
         notes = []
-        encoding = dialect.encoding or encoding_of(path, content)
+        encoding, why = (dialect.encoding, "") if dialect.encoding else encoding_of(path, content)
         if encoding not in UTF8:
             content = recoded(path, content, encoding)
         delimiter = dialect.delimiter or delimiter_of(path, content, usual)
         if dialect.encoding is None and encoding != "utf-8":
-            notes.append(f"recognised text in {encoding}; pass encoding= if characters look wrong")
+            notes.append(
+                f"recognised text in {encoding}{why}; pass encoding= if characters look wrong"
+            )
         if dialect.delimiter is None and delimiter != usual:
             shown = NAMES.get(delimiter, delimiter)
             notes.append(f"recognised {shown!r} as the delimiter; pass delimiter= if that is wrong")
         return cls(path, content, delimiter, tuple(notes))
 
 
+def read_texts(path: Path, dialect: Dialect, content: pa.Buffer | None) -> Recognised | None:
+    """Read a file with one text per line, without a header; None if it is a table."""
+    if dialect.delimiter is not None:
+        return None
+    file = TextFile.of(path, replace(dialect, delimiter=","), ",", content)
+    if not has_texts(path, file.content):
+        return None
+    text = read_bytes(path) if file.content is None else file.content.to_pybytes()
+    check_memory(5 * len(text), str(path))
+    lines = re.split(r"\r\n?|\n", text.decode("utf-8-sig").rstrip())
+    note = f"read as {len(lines):,} texts, one per line; pass delimiter= if it is a table"
+    table = pa.table({"text": pa.array(lines, pa.large_string())})
+    return Recognised(table, notes=(*file.notes, note))
+
+
 def read_separated(file: TextFile, dialect: Dialect, text: Sequence[str]) -> Recognised:
     """Read one file, with its numbers and dates; the columns in `text` stay text."""
     data = _checked(file, dialect, text)
-    found = recognise(data, dialect.decimal, text)
+    found = recognise(data, dialect.decimal, text, dialect.dates)
     floats = [field.name for field in data.schema if pa.types.is_floating(field.type)]
     if dialect.decimal is None and found.decimal == "," and floats:
         # Arrow took '1.234' for a number below two, but where commas are decimals it is not.
-        again = recognise(_checked(file, dialect, (*text, *floats)), None, text)
+        again = recognise(_checked(file, dialect, (*text, *floats)), None, text, dialect.dates)
         if again.decimal == ",":
             rest = [name for name in floats if name not in again.formats]
             table = again.data

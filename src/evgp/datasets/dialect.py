@@ -31,16 +31,17 @@ def chunks(path: Path, content: pa.Buffer | None) -> Iterator[bytes]:
             yield bytes(chunk)
 
 
-def encoding_of(path: Path, content: pa.Buffer | None) -> str:
+def encoding_of(path: Path, content: pa.Buffer | None) -> tuple[str, str]:
     """Recognise UTF-8, UTF-16 (also without its mark), and the encodings of Western Europe.
 
-    A file in UTF-8 is read to its end, as the first strange byte may be in its last line.
+    A file in UTF-8 is read to its end, as the first strange byte may be in its last line. The
+    second item says why it is not UTF-8.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     line, wide, chunk = 1, 0, b""
     for number, chunk in enumerate(chunks(path, content)):
         if number == 0 and (found := _utf16(chunk[:_HEAD])):
-            return found
+            return found, ""
         try:
             text = decoder.decode(chunk)
         except UnicodeDecodeError:
@@ -49,7 +50,7 @@ def encoding_of(path: Path, content: pa.Buffer | None) -> str:
         line += chunk.count(b"\n")
     if decoder.getstate()[0]:  # the last letter is cut
         return _eight_bits(path, content, chunk, wide, line)
-    return "utf-8"
+    return "utf-8", ""
 
 
 def _utf16(head: bytes) -> str:
@@ -66,15 +67,17 @@ def _utf16(head: bytes) -> str:
     return ""
 
 
-def _eight_bits(path: Path, content: pa.Buffer | None, chunk: bytes, wide: int, line: int) -> str:
+def _eight_bits(
+    path: Path, content: pa.Buffer | None, chunk: bytes, wide: int, line: int
+) -> tuple[str, str]:
     """Return the encoding of a file that is not UTF-8; refuse one that mostly is."""
     text = chunk.decode("utf-8", errors="surrogateescape")
     strange = [at for at, char in enumerate(text) if "\udc80" <= char <= "\udcff"]
     wide += len(chunk) - len(text)
     if _CONTROL.search(chunk[:_HEAD]):
         raise WrongFormat.of(DatasetError)(str(path), "a text file", "binary data")
+    line += text.count("\n", 0, strange[0])
     if wide > len(strange):
-        line += text.count("\n", 0, strange[0])
         raise WrongFormat.of(DatasetError)(
             str(path),
             "text in one encoding",
@@ -82,7 +85,8 @@ def _eight_bits(path: Path, content: pa.Buffer | None, chunk: bytes, wide: int, 
             "fix that line, or pass encoding='cp1252' if the text is not UTF-8",
         )
     latin = any(_NOT_CP1252.search(part) for part in chunks(path, content))
-    return "iso-8859-1" if latin else "cp1252"
+    mixed = ", though others with accents are" if wide else ""
+    return "iso-8859-1" if latin else "cp1252", f" (line {line:,} is the first not in UTF-8{mixed})"
 
 
 def checked_encoding(name: str) -> str:
@@ -117,15 +121,29 @@ def recoded(path: Path, content: pa.Buffer | None, encoding: str) -> pa.Buffer:
     return pa.py_buffer(text.getbuffer())
 
 
+def has_texts(path: Path, content: pa.Buffer | None) -> bool:
+    """Whether a file has one text per line: letters, and no sign that divides all lines alike."""
+    lines = _lines(path, content)
+    signs = [sign for sign in DELIMITERS if not any(f"{sign} " in line for line in lines)]
+    divided = any(_agreement(lines, sign) == 1 for sign in {*signs, "\t"})
+    return not divided and any(char.isalpha() for line in lines[1:] for char in line)
+
+
 def delimiter_of(path: Path, content: pa.Buffer | None, usual: str) -> str:
     """Return the sign that divides most lines into as many columns as the first line."""
+    lines = _lines(path, content)
+    agreement = {sign: _agreement(lines, sign) for sign in (usual, *DELIMITERS)}
+    best = max(agreement, key=lambda sign: agreement[sign])  # the usual one if several are equal
+    return best if agreement[best] >= 0.5 and agreement[usual] < 0.5 else usual
+
+
+def _lines(path: Path, content: pa.Buffer | None) -> list[str]:
+    """Return the first lines that are not empty."""
     head = next(chunks(path, content), b"")[:_HEAD].decode("utf-8-sig", errors="replace")
     lines = [line for line in head.splitlines(keepends=True) if line.strip()]
     if len(lines) > 1 and len(head) >= _HEAD // 4:
         lines.pop()  # it may be cut
-    agreement = {sign: _agreement(lines[:_LINES], sign) for sign in (usual, *DELIMITERS)}
-    best = max(agreement, key=lambda sign: agreement[sign])  # the usual one if several are equal
-    return best if agreement[best] >= 0.5 and agreement[usual] < 0.5 else usual
+    return lines[:_LINES]
 
 
 def _agreement(lines: list[str], sign: str) -> float:

@@ -10,9 +10,11 @@ from jaxtyping import Bool, Float
 
 from evgp._executor import Progress, silent
 from evgp._reading import check_memory
+from evgp.datasets.columns import shown
 from evgp.datasets.vector_cache import VectorCache
 from evgp.embedders import Embedder, steady_vectors, vectors_of
 from evgp.embedders.embedder import Batch
+from evgp.errors import Stopped
 
 _SECONDS = 5.0  # between two writes to the cache: what a killed run loses
 _ROWS = 4_096
@@ -61,7 +63,12 @@ def embedded(
         for start in range(0, len(todo), embedder.batch):
             part = todo[start : start + embedder.batch]
             batch = load([first[key] for key in part])
-            vectors = (vectors_of if start else steady_vectors)(embedder, batch, width)
+            try:
+                vectors = (vectors_of if start else steady_vectors)(embedder, batch, width)
+            except Stopped as error:
+                blamed = _blamed(embedder, load, sorted(first[key] for key in part))
+                error.name += f", given {shown(blamed)},"
+                raise
             width = vectors.shape[1]
             cut = embedder.cut(batch)
             pending.append((part, cut, vectors))
@@ -70,6 +77,12 @@ def embedded(
             if monotonic() - saved > _SECONDS or sum(len(done[0]) for done in pending) >= _ROWS:
                 save()
                 saved = monotonic()
+    except KeyboardInterrupt as error:
+        save()
+        if cache.broken:
+            raise
+        kept = f"{len(known):,} of {len(first):,} vectors are kept for the next run"
+        raise KeyboardInterrupt(kept) from error
     finally:
         save()
     cache.tidy()
@@ -79,6 +92,18 @@ def embedded(
     rows = np.array([place[key] for key in keys])
     cuts = np.array([known[key][0] for key in first])
     return Embedded(x[rows], cuts[rows])
+
+
+def _blamed(
+    embedder: Embedder, load: Callable[[Sequence[int]], Batch], rows: list[int]
+) -> list[int]:
+    """Return the first row that an embedder raises on by itself, or all rows of a batch."""
+    for row in rows:
+        try:
+            embedder.embed(load([row]))
+        except Exception:  # somebody else's code may raise anything
+            return [row]
+    return rows
 
 
 def key_of(content: bytes) -> bytes:

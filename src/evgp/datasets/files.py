@@ -27,6 +27,7 @@ from evgp.errors import (
     EvgpError,
     WrongEnding,
     WrongFormat,
+    quoted,
 )
 
 # NumPy reports how much it could not write, but not why.
@@ -173,6 +174,8 @@ def write_rows(path: str | Path, columns: Columns) -> None:
     check_writable(path)
     suffix = Path(path).suffix.lower()
     risky = 0
+    if suffix != ".parquet":
+        columns = _values(path, columns, nested=suffix == ".jsonl")
     if suffix in (".csv", ".tsv"):
         columns, risky = harmless(columns)
     with atomic(path) as part:
@@ -186,6 +189,33 @@ def write_rows(path: str | Path, columns: Columns) -> None:
             DataWarning,
             stacklevel=2,
         )
+
+
+def _values(path: str | Path, columns: Columns, nested: bool) -> Columns:
+    """Return Arrow columns as values; without lists and bytes, with a `DataWarning`, if flat."""
+    import pyarrow as pa
+
+    from evgp.datasets.columns import plain
+
+    arrow = {name: cells for name, cells in columns.items() if isinstance(cells, pa.ChunkedArray)}
+    flat = {} if nested else arrow
+    out = [
+        name
+        for name, cells in flat.items()
+        if pa.types.is_nested(cells.type) or pa.types.is_binary(cells.type)
+    ]
+    if out:
+        warnings.warn(
+            f"{path}: column {quoted(out)} left out, as there is no room for lists; .parquet and "
+            ".jsonl keep them",
+            DataWarning,
+            stacklevel=3,
+        )
+    return {
+        name: plain(arrow[name]).to_pylist() if name in arrow else cells
+        for name, cells in columns.items()
+        if name not in out
+    }
 
 
 def harmless(columns: Columns) -> tuple[Columns, int]:
@@ -278,7 +308,10 @@ def _write_parquet(part: Path, columns: Columns) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.table({name: pa.array(cells) for name, cells in columns.items()})
+    own = pa.ChunkedArray
+    table = pa.table(
+        {name: c if isinstance(c, own) else pa.array(c) for name, c in columns.items()}
+    )
     with part.open("wb") as stream:  # pyarrow cannot open names that are not UTF-8
         pq.write_table(table, stream, write_page_checksum=True)
 

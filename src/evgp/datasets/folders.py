@@ -59,17 +59,23 @@ class ImageData(ArrayData):
         return read_labelled(path, None, self.names(), id="id", **self.options.dialect)
 
 
-def from_folder(path: Path, options: ReadOptions, progress: Progress) -> ImageData:
-    """Read a folder of images: their pixels, or with an embedder their vectors."""
+def folder_images(path: Path, options: ReadOptions, progress: Progress = silent) -> Images:
+    """Read the images of a folder; those that are embedded keep their size."""
+    raw = options.embed is None
+    size = options.image_size if raw else None
+    return read_images(path, size=size, note_size=raw, progress=progress)
+
+
+def from_images(images: Images, options: ReadOptions, progress: Progress = silent) -> ImageData:
+    """Return a folder of images as numbers: their pixels, or with an embedder their vectors."""
+    path = images.folder
     if options.embed is None:
-        images = read_images(path, size=options.image_size, progress=progress)
         data = from_array(torch.from_numpy(images.x).double(), options, str(path))
         # A network of its own looks at pixels as it was made to.
         raw = [] if options.fixed else photographs_noted(images)
         said, embedder = (*images.notes, *raw), None
     else:
         embedder = image_embedder(options)
-        images = read_images(path, note_size=False, progress=progress)
         vectors = embedded_images(images, embedder, progress)
         data = from_array(vectors_as_points(vectors), options, str(path))
         said = (*images.notes, _embedding_noted(embedder, vectors))

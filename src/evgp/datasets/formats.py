@@ -1,7 +1,7 @@
 """Numbers and dates that are written as text: thousands, percent and currency signs, dd/mm/yyyy."""
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -125,27 +125,35 @@ Format = NumberFormat | DateFormat | IsoTimes
 class Recognised:
     """A table with numbers and dates in place of text, with the formats and notes on them.
 
-    `decimal` is the decimal sign that its columns show; None if they show none, or both.
+    `decimal` is the decimal sign that its columns show; None if they show none, or both. `raw` are
+    the columns as they were.
     """
 
     data: pa.Table
     formats: Mapping[str, Format] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     decimal: str | None = None
+    raw: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
 
 
-def recognise(data: pa.Table, decimal: str | None = None, skip: Container[str] = ()) -> Recognised:
+def recognise(
+    data: pa.Table,
+    decimal: str | None = None,
+    skip: Container[str] = (),
+    dates: str | None = None,
+) -> Recognised:
     """Turn text columns into numbers or dates if all their cells agree on what they mean.
 
     A column such as '1,234' can be read in two ways; it is read as the other columns show, or stays
-    text with a note.
+    text with a note. So do dates such as 3/4/2021, unless `dates` is "day-first" or "month-first".
 
     >>> recognise(pa.table({"a": ["1,5", "2,25"], "b": ["1.234", "5.678"]})).data.to_pydict()
     {'a': [1.5, 2.25], 'b': [1234.0, 5678.0]}
     """
     formats: dict[str, Format] = {}
     doubtful: dict[str, dict[str, NumberFormat]] = {}
-    doubts: dict[str, str] = {}
+    doubts: list[str] = []
+    orders: list[str] = []
     shown: set[str] = set()
     for name, cells in _texts(data, skip):
         readings = _numbers(cells)
@@ -156,21 +164,30 @@ def recognise(data: pa.Table, decimal: str | None = None, skip: Container[str] =
         elif readings:
             formats[name] = next(iter(readings.values()))
             shown |= {*readings} - {""}
-        elif dates := _dates(cells):
-            formats |= {name: dates[0]} if len(dates) == 1 else {}
-            doubts |= {name: "day/month or month/day"} if len(dates) > 1 else {}
+        elif ways := _dates(cells):
+            formats[name] = ways[-1 if dates == "month-first" else 0]
+            orders += [name] if len(ways) > 1 and dates is None else []
     decimal = decimal or (next(iter(shown)) if len(shown) == 1 else None)
     for name, readings in doubtful.items():
         if decimal is not None:
             formats[name] = readings[decimal]
         else:
-            doubts[name] = "a number with thousands or with decimals (decimal= decides)"
+            doubts.append(name)
+    formats = {name: way for name, way in formats.items() if name not in orders}
     notes = [*_notes(data, formats)]
-    for name, either in doubts.items():
-        notes.append(f"column {name!r}: {example(data[name])!r} may be {either}; taken as text")
+    either = {
+        "a number with thousands or with decimals; taken as text (decimal= decides)": doubts,
+        "day/month or month/day; taken as text (dates='day-first' or 'month-first' says)": orders,
+    }
+    notes += [
+        f"{_named(names)}: {example(data[names[0]])!r} may be {words}"
+        for words, names in either.items()
+        if names
+    ]
+    raw = {name: data[name] for name in formats}
     for name, way in formats.items():
         data = data.set_column(data.schema.get_field_index(name), name, way.parse(data[name]))
-    return Recognised(data, formats, tuple(notes), decimal)
+    return Recognised(data, formats, tuple(notes), decimal, raw)
 
 
 def apply(data: pa.Table, formats: Mapping[str, Format], source: str) -> pa.Table:
@@ -213,9 +230,12 @@ def _notes(data: pa.Table, formats: Mapping[str, Format]) -> Iterator[str]:
     for name, way in formats.items():
         groups.setdefault(str(way), []).append(name)
     for words, names in groups.items():
-        several = f"{counted(len(names), 'column')} ({quoted(names)})"
-        column = f"column {names[0]!r}" if len(names) == 1 else several
-        yield f"{column} read as {words}, such as {example(data.column(names[0]))!r}"
+        yield f"{_named(names)} read as {words}, such as {example(data.column(names[0]))!r}"
+
+
+def _named(names: Sequence[str]) -> str:
+    several = f"{counted(len(names), 'column')} ({quoted(names)})"
+    return f"column {names[0]!r}" if len(names) == 1 else several
 
 
 def _texts(data: pa.Table, skip: Container[str]) -> Iterator[tuple[str, pa.ChunkedArray]]:

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from evgp._checks import can
 from evgp._extras import EXTRAS
+from evgp.datasets.columns import shown
 from evgp.datasets.images import read_images
 from evgp.datasets.samples import Columned, is_samples, one_split, stack
 from evgp.datasets.streamed import KINDS, is_address, open_as_is
 from evgp.datasets.tables import Table, read_table, text_files
-from evgp.errors import DatasetError, PoolError
+from evgp.errors import DatasetError, PoolError, UnusableColumn
 from evgp.pool import Selection
 
 if TYPE_CHECKING:
@@ -199,9 +200,18 @@ def _cells(column: Any) -> pa.Array | pa.ChunkedArray:
     except (pa.ArrowException, TypeError, ValueError):
         if getattr(getattr(column, "dtype", None), "kind", "O") in "fiu":  # sparse, big-endian
             return pa.array(np.asarray(column).astype(np.float64))
+        _check_lists(column)
     texts = (None if value is None else str(value) for value in column)
     # Surrogates are not valid characters, and Arrow refuses them.
     return pa.array([text and text.encode("utf-8", "backslashreplace").decode() for text in texts])
+
+
+def _check_lists(column: Any) -> None:
+    """Refuse text among lists of numbers."""
+    words = [row for row, value in enumerate(column) if isinstance(value, str)]
+    if words and any(isinstance(value, list | tuple | np.ndarray) for value in column):
+        name, got = str(getattr(column, "name", "")), f"text in {shown(words)}"
+        raise UnusableColumn("the pool", name, "a list of numbers in each row", got, "correct it")
 
 
 def _free(name: Any, taken: Container[object]) -> Any:

@@ -89,6 +89,7 @@ def read_labelled(
     id: str | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
+    dates: str | None = None,
     encoding: str | None = None,
     formats: Mapping[str, Format] | None = None,
     pool: Float[np.ndarray, "n d"] | None = None,
@@ -108,7 +109,13 @@ def read_labelled(
     keys = (id, "id") if id is not None else ("index",)
     text = (*(key for key in keys if key), *(encoder.words if encoder is not None else ()))
     table = read_table(
-        path, delimiter=delimiter, decimal=decimal, encoding=encoding, text=text, formats=formats
+        path,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        dates=dates,
+        text=text,
+        formats=formats,
     )
     key = next((key for key in keys if key in table.names), None)
     columns = () if encoder is None else (*encoder.sources, *encoder.ignored)

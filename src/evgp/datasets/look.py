@@ -12,7 +12,7 @@ from evgp.datasets.columns import Category, is_category, is_number, is_time, to_
 from evgp.datasets.encode import usable
 from evgp.datasets.tables import Table
 from evgp.datasets.vectors import Column, Vector, is_vector
-from evgp.errors import DatasetError, TableProblems
+from evgp.errors import DatasetError, TableProblems, quoted
 
 # Longest word, in letters, that may name a row, and longest example that is shown.
 _WORD, _SHOWN = 80, 40
@@ -94,6 +94,12 @@ def problems_of(table: Table, names: Sequence[str], max_categories: int) -> list
     return found
 
 
+def several_texts(names: Sequence[str]) -> list[ColumnProblem]:
+    """Return the problem of several columns of free text: which to embed must be said."""
+    words = f"{len(names)} columns of free text ({quoted(names)}); text= says which to embed"
+    return [ColumnProblem(names[0], words, "text")] if len(names) > 1 else []
+
+
 def _bare(error: DatasetError, source: str) -> str:
     return str(error).removeprefix(f"{source}: ")
 
@@ -106,7 +112,7 @@ def remedies(
     >>> remedies([ColumnProblem("a", "", "impute"), ColumnProblem("b", "", "drop")], None, ["c"])
     {'impute': True, 'drop': ['c', 'b']}
     """
-    out = [problem.column for problem in problems if problem.remedy != "impute"]
+    out = [problem.column for problem in problems if problem.remedy in ("id", "drop")]
     naming = [problem.column for problem in problems if problem.remedy == "id"]
     options: dict[str, object] = {}
     if any(p.remedy == "impute" and p.column not in out for p in problems):

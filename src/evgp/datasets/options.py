@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from evgp._checks import flag, integer, keep, word, words
+from evgp._checks import flag, integer, keep, one_of, word, words
 from evgp._defaults import MAX_CATEGORIES
 from evgp.datasets.scaling import scale_of
 
@@ -17,6 +17,7 @@ class Written(TypedDict):
     delimiter: str | None
     decimal: str | None
     encoding: str | None
+    dates: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +26,10 @@ class ReadOptions:
 
     `column` is the only column used as features; `id`, `drop` and `costs` name columns that are not
     features. With `impute`, missing values are filled with the mean of a numeric column or the most
-    frequent value of a categorical one. `delimiter`, `decimal` and `encoding` are for CSV files and
-    recognised by default, `array` names an array of an .npz file, and `image_size` is for folders
-    of images. `text` names columns of text, and `embed` is what turns these, or images, into
-    vectors.
+    frequent value of a categorical one. `delimiter`, `decimal`, `encoding` and `dates` are for CSV
+    files and recognised by default, `array` names an array of an .npz file, and `image_size` is for
+    folders of images. `text` names columns of text, and `embed` is what turns these, or images,
+    into vectors.
 
     The others describe the inputs of the network: with `fixed` they have a fixed shape, so constant
     columns of an array stay (as zeros); with `channels_first` they are images; integers of shapes
@@ -47,6 +48,7 @@ class ReadOptions:
     delimiter: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    dates: str | None = None
     array: str | None = None
     image_size: int | None = None
     fixed: bool = False
@@ -57,6 +59,8 @@ class ReadOptions:
         for name in ("id", "column", "costs", "delimiter", "decimal", "encoding", "array"):
             if getattr(self, name) is not None:
                 word(getattr(self, name), name)
+        if self.dates is not None:
+            one_of(self.dates, "dates", ("day-first", "month-first"))
         flag(self.impute, "impute")
         keep(
             self,
@@ -79,12 +83,14 @@ class ReadOptions:
     @property
     def dialect(self) -> "Written":
         """How CSV files are written, as far as it was given."""
-        return Written(delimiter=self.delimiter, decimal=self.decimal, encoding=self.encoding)
+        return Written(
+            delimiter=self.delimiter, decimal=self.decimal, encoding=self.encoding, dates=self.dates
+        )
 
     def given(self) -> dict[str, object]:
         """Return the options that were given, as arguments of `evgp.read_pool`."""
         names = ("id", "column", "drop", "costs", "impute", "max_categories")
-        more = ("delimiter", "decimal", "encoding", "array")
+        more = ("delimiter", "decimal", "encoding", "dates", "array")
         values = {name: getattr(self, name) for name in (*names, *more)}
         unset = (None, (), False)
         given = {name: value for name, value in values.items() if value not in unset}

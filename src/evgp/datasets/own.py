@@ -59,6 +59,7 @@ def load_csv(
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    dates: str | None = None,
 ) -> Dataset:
     """Any table with a column of labels (CSV, Parquet, ...), split by the seed.
 
@@ -82,17 +83,13 @@ def load_csv(
     word(label, "label", error=DatasetError)
     options = ReadOptions(
         id=id, column=column, drop=drop, impute=impute, max_categories=max_categories, text=text,
-        embed=embed, delimiter=delimiter, decimal=decimal, encoding=encoding, scale=scale,
+        embed=embed, delimiter=delimiter, decimal=decimal, encoding=encoding, dates=dates,
+        scale=scale,
     )  # fmt: skip
     table, notes = _table(Path(path), options)
     if id is not None:
         ids(table, id)
-    out = (label, *(() if id is None else (id,)), *split(options.drop, table.names))
-    if label in (column, *out[1:], *split(options.text, table.names)):
-        raise DatasetError(
-            f"expected a label column to learn from, got {label!r} in id=, column=, drop= or text= "
-            "too; name it once"
-        )
+    out = _not_inputs(label, options, table.names)
     values = _labels(table.source, label, table.column(label))
     kind = _kind(table.source, label, values, task)
     rows, rows_test = _split(len(table), test, seed, table.source)
@@ -121,6 +118,18 @@ def load_csv(
     return Dataset(**made, y=y, y_test=y_test, classes=len(names))
 
 
+def _not_inputs(label: str, options: ReadOptions, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of labels, ids and those to drop; refuses a label that is used twice."""
+    id = () if options.id is None else (options.id,)
+    others = (*id, *split(options.drop, names))
+    if label in (options.column, *others, *split(options.text, names)):
+        raise DatasetError(
+            f"expected a label column to learn from, got {label!r} in id=, column=, drop= or text= "
+            "too; name it once"
+        )
+    return (label, *others)
+
+
 def _table(path: Path, options: ReadOptions) -> tuple[Table, tuple[str, ...]]:
     """The table, which is read again only if the file has changed: seeds share it."""
     try:
@@ -129,18 +138,20 @@ def _table(path: Path, options: ReadOptions) -> tuple[Table, tuple[str, ...]]:
         read_table(path)  # says what is wrong
         raise
     names = (*(() if options.id is None else (options.id,)), *split_all(options.text))
-    written = options.delimiter, options.decimal, options.encoding
+    written = tuple(options.dialect.values())
     return _read_once(path, written, names, (state.st_mtime_ns, state.st_size, state.st_ino))
 
 
 @lru_cache(maxsize=4)
 def _read_once(
-    path: Path, written: tuple[str | None, ...], text: tuple[str, ...], _: tuple[int, ...]
+    path: Path, written: tuple[Any, ...], text: tuple[str, ...], _: tuple[int, ...]
 ) -> tuple[Table, tuple[str, ...]]:
-    delimiter, decimal, encoding = written
-    table = read_table(path, delimiter=delimiter, decimal=decimal, encoding=encoding, text=text)
-    found = recognise(table.data, decimal, text)
-    return Table(found.data, table.source), tuple(found.notes)
+    delimiter, decimal, encoding, dates = written
+    table = read_table(
+        path, delimiter=delimiter, decimal=decimal, encoding=encoding, dates=dates, text=text
+    )
+    found = recognise(table.data, decimal, text, dates)
+    return Table(found.data, table.source), () if table.noted else found.notes
 
 
 def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarray, " n"]:

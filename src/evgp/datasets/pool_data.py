@@ -18,7 +18,6 @@ from evgp._executor import Progress, silent
 from evgp.datasets import checks
 from evgp.datasets.arrays import read_array
 from evgp.datasets.checks import ColumnLook, is_alone, of_looks
-from evgp.datasets.columns import plain
 from evgp.datasets.encode import ArrayCode, ArrayLayout, Encoder, Streamed, surveyed
 from evgp.datasets.formats import apply, recognise
 from evgp.datasets.frames import array_of, opened, table_of
@@ -66,6 +65,8 @@ class PoolData(ABC):
         The rows as images, if they are images.
     features : tuple of str
         Names of the features, or of the columns of files; empty if the pool has no columns.
+    without_text : tuple of int
+        Rows whose text is empty, which are not picked.
 
     Examples
     --------
@@ -83,6 +84,7 @@ class PoolData(ABC):
     notes: tuple[str, ...] = ()
     pictures: Images | ArrayPictures | None = None
     features: tuple[str, ...] = ()
+    without_text: tuple[int, ...] = ()
     in_files: ClassVar[bool] = False
     is_read: ClassVar[bool] = True
 
@@ -152,14 +154,9 @@ class PoolData(ABC):
         """Return the ids of all rows, or their numbers."""
         return range(len(self)) if self.ids is None else self.ids
 
-    def cells_of(
-        self, rows: Int[np.ndarray, " k"], text_only: bool = False
-    ) -> dict[str, list[object]]:
-        """Return the pool's own columns in some rows; empty if they have no names of their own.
-
-        With `text_only`, columns of lists and bytes are left out, which CSV files have no room for.
-        """
-        return {}
+    def rows_of(self, rows: Int[np.ndarray, " k"]) -> pa.Table | None:
+        """Return some rows of the pool as they were given; None if columns have no names."""
+        return None
 
     def ids_of(self, rows: Int[np.ndarray, " k"]) -> tuple[str | int, ...]:
         """Return the ids of some rows; empty if rows have no ids."""
@@ -207,12 +204,10 @@ class TableData(PoolData):
         """Encode the table again, with other options."""
         return from_table(self.table, options)
 
-    def cells_of(
-        self, rows: Int[np.ndarray, " k"], text_only: bool = False
-    ) -> dict[str, list[object]]:
-        """Return the columns of the table in some rows; an array has no names of its own."""
+    def rows_of(self, rows: Int[np.ndarray, " k"]) -> pa.Table | None:
+        """Return some rows of the table as they were given; an array has no names of its own."""
         is_array = Path(self.source).suffix.lower() in ARRAYS
-        return {} if is_array else shown_cells(self.table.data.take(rows), text_only)
+        return None if is_array else self.table.given.take(rows)
 
     def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
         """Encode the same columns of another table, or of a file."""
@@ -378,12 +373,10 @@ class FileData(PoolData):
         names = self.x.cells(self.options.id, rows)
         return tuple(name if isinstance(name, str | int) else str(name) for name in names)
 
-    def cells_of(
-        self, rows: Int[np.ndarray, " k"], text_only: bool = False
-    ) -> dict[str, list[object]]:
+    def rows_of(self, rows: Int[np.ndarray, " k"]) -> pa.Table | None:
         """Read the columns of some rows from the files."""
         raw = self.x.raw_at(rows, self.x.columns)
-        return {} if isinstance(raw, np.ndarray) else shown_cells(raw, text_only)
+        return None if isinstance(raw, np.ndarray) else raw
 
     def part(self, rows: Int[np.ndarray, " r"]) -> PoolData:
         """Read a few rows to show them; they are scaled on their own, not as in the pool."""
@@ -393,20 +386,6 @@ class FileData(PoolData):
             return replace(from_table(Table(raw, self.source), how), notes=self.notes)
         x = torch.from_numpy(np.asarray(raw, dtype=np.float64).reshape(len(rows), -1))
         return ArrayData(self.source, x, how, notes=self.notes)
-
-
-def shown_cells(table: pa.Table, text_only: bool) -> dict[str, list[object]]:
-    """Return the columns of a table as Python values; times are text.
-
-    >>> shown_cells(pa.table({"a": [1], "b": [[2.0, 3.0]]}), text_only=True)
-    {'a': [1]}
-    """
-    columns = zip(table.column_names, table.columns, strict=True)
-    return {
-        name: plain(cells).to_pylist()
-        for name, cells in columns
-        if not (text_only and (pa.types.is_nested(cells.type) or pa.types.is_binary(cells.type)))
-    }
 
 
 def is_table(pool: object) -> bool:
@@ -474,11 +453,21 @@ def from_array(x: Shaped[Tensor, " n *d"], options: ReadOptions, name: str) -> A
     return ArrayData(name, scaled, options, notes=notes, code=code, given=x.numpy(), doubts=doubts)
 
 
+def recognised(
+    table: Table, options: ReadOptions, notes: Sequence[str] = ()
+) -> tuple[Table, list[str]]:
+    """Return a table with numbers and dates in place of text, and notes."""
+    skip = () if options.id is None else (options.id,)
+    found = recognise(table.data, options.decimal, skip, options.dates)
+    formats, raw = {**table.formats, **found.formats}, {**table.raw, **found.raw}
+    new = () if table.noted else found.notes
+    return Table(found.data, table.source, formats, raw, True), [*notes, *new]
+
+
 def from_table(table: Table, options: ReadOptions, progress: Progress = silent) -> TableData:
     """Encode a table as numbers."""
     id, costs = options.id, options.costs
-    found = recognise(table.data, options.decimal, () if id is None else (id,))
-    table = Table(found.data, table.source, {**table.formats, **found.formats})
+    table, found = recognised(table, options)
     names = None if id is None else ids(table, id)
     prices = None if costs is None else table.numbers(costs)
     dropped = split(options.drop, table.names) if options.drop else ()
@@ -514,12 +503,13 @@ def from_table(table: Table, options: ReadOptions, progress: Progress = silent) 
         names,
         prices,
         (
-            *found.notes,
+            *found,
             *texts.notes,
             *(checks.left_out(name) for name in naming),
             *encoder.notes,
         ),
         features=encoder.names,
+        without_text=texts.empty,
         encoder=encoder if texts.columns is None else TextEncoder.of(encoder, texts.columns),
         table=table,
     )

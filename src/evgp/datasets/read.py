@@ -19,11 +19,10 @@ from evgp.datasets import checks
 from evgp.datasets.arrays import npy_header, read_array
 from evgp.datasets.columns import is_category
 from evgp.datasets.encode import Streamed
-from evgp.datasets.folders import from_folder, from_pixels
-from evgp.datasets.formats import recognise
+from evgp.datasets.folders import folder_images, from_images, from_pixels
 from evgp.datasets.frames import array_of, table_of
 from evgp.datasets.images import pictures_of
-from evgp.datasets.look import TableReport, problems_of, remedies, report_of
+from evgp.datasets.look import TableReport, problems_of, remedies, report_of, several_texts
 from evgp.datasets.options import ReadOptions, address, split, split_all
 from evgp.datasets.pool_data import (
     ARRAYS,
@@ -37,13 +36,14 @@ from evgp.datasets.pool_data import (
     from_array,
     from_table,
     is_table,
+    recognised,
     with_columns,
 )
 from evgp.datasets.samples import Columned, is_samples, stack
 from evgp.datasets.scaling import scale_of
 from evgp.datasets.streamed import KINDS, open_as_is, open_pool
 from evgp.datasets.tables import Table, read_table, text_files
-from evgp.datasets.text import is_free_text
+from evgp.datasets.text import free_columns, is_free_text
 from evgp.errors import DatasetError, DataWarning, PoolError
 
 _LOOKED = 100_000  # number of rows of a pool in files that are looked at
@@ -64,6 +64,7 @@ def read_pool(
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    dates: str | None = None,
     array: str | None = None,
     image_size: int | None = None,
     standardise: bool | None = None,
@@ -77,32 +78,16 @@ def read_pool(
         dataset, or the path of a file (CSV, TSV, Parquet, Arrow, npy, npz), of a folder of such
         files of one kind, or of a folder of images.
     column : str, optional
-        The only column to use as features, such as one of embeddings. A column of lists of numbers
-        is found without it if it is the only one; other columns are then used too.
+        The only column to use as features, such as one of embeddings.
     id, drop, costs : str, list of str, str
         Columns that are not features: the names of the rows, columns to drop, the costs of labels.
-    impute : bool
-        Fill missing values with the column's mean, or the most frequent value of a category.
-    max_categories : int
-        Maximum number of distinct values in a categorical column.
-    scale : str or None, default "auto"
-        How numbers are scaled over the pool: each column to mean 0 and standard deviation 1
-        ("columns"); the same with far values pulled in ("smooth"); all columns by one number
-        ("common"). With 32 or more columns rows can then be scaled to equal length
-        ("smooth-unit", "unit"). "auto" takes one number for all if the columns share a unit, as
-        pixels and embeddings do, else "smooth", and equal rows if there are many columns.
-        Constant columns are dropped. None leaves numbers as they are.
-    text : str or list of str
-        Columns of text, which are joined and embedded. A column of free text is found without it
-        if it is the only one.
-    embed : str or object, optional
-        What turns texts or images into vectors. For text: "tfidf" (the default), the folder of a
-        sentence-transformers model, or the name of one that was downloaded before. For images:
-        "torchvision:NAME", "timm:NAME" or a torch module, with "@FILE" for the weights. For both:
-        "package.module:function", or a function. Vectors are cached by content.
+    impute, max_categories, scale, text, embed
+        As in `evgp.pick`: how columns become numbers.
     delimiter, decimal, encoding : str, optional
         Sign between columns, decimal sign ("." or ",") and encoding of CSV files; recognised by
         default, and said in a note if they are not the usual ones.
+    dates : {"day-first", "month-first"}, optional
+        How to read dates such as 3/4/2021 where no cell of the column shows it.
     array, image_size : str, int
         Array of an .npz file to read, and size to resize images to.
     standardise : bool, optional
@@ -121,21 +106,10 @@ def read_pool(
     (('size', 'kind=a', 'kind=b'), [-1.0, 1.0, 0.0], ['w', 'x', 'y', 'z'])
     """
     options = ReadOptions(
-        id=id,
-        column=column,
-        drop=drop,
-        costs=costs,
-        impute=impute,
-        max_categories=max_categories,
-        scale=scale_of(scale, standardise),
-        text=text,
-        embed=embed,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-        array=array,
-        image_size=image_size,
-    )
+        id=id, column=column, drop=drop, costs=costs, impute=impute, max_categories=max_categories,
+        scale=scale_of(scale, standardise), text=text, embed=embed, delimiter=delimiter,
+        decimal=decimal, encoding=encoding, dates=dates, array=array, image_size=image_size,
+    )  # fmt: skip
     return read_with(pool, options)
 
 
@@ -178,7 +152,7 @@ def read_with(
     if not array and isinstance(pool, Columned) and not options.fixed:
         table = bool(of_columns) or _is_plain(pool)
     if not table and of_columns:
-        raise _no_columns(name, of_columns)
+        raise no_columns(name, of_columns)
     texts = not array and are_texts(pool)
     if table or (texts and (options.embed is not None or _are_free(pool, options))):
         return from_table(as_table(pool, name), options, progress)
@@ -212,7 +186,7 @@ def _is_plain(pool: Columned) -> bool:
 # Options of a pool that was read before that may be given again.
 _READING = (
     "id", "column", "drop", "costs", "impute", "max_categories", "scale", "delimiter", "decimal",
-    "encoding", "array", "image_size", "text", "embed",
+    "encoding", "dates", "array", "image_size", "text", "embed",
 )  # fmt: skip
 
 
@@ -275,6 +249,7 @@ def look(
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    dates: str | None = None,
 ) -> TableReport:
     """Look at a table: each column, how it would be used, what is odd, and all problems.
 
@@ -288,17 +263,11 @@ def look(
       problem: 1 missing or NaN in column 'size' (row 1)
     """
     options = ReadOptions(
-        id=id,
-        drop=drop,
-        costs=costs,
-        max_categories=max_categories,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-    )
+        id=id, drop=drop, costs=costs, max_categories=max_categories, delimiter=delimiter,
+        decimal=decimal, encoding=encoding, dates=dates,
+    )  # fmt: skip
     table, notes = _looked_at(pool, options)
-    found = recognise(table.data, decimal, () if id is None else (id,))
-    table = Table(found.data, table.source, {**table.formats, **found.formats})
+    table, notes = recognised(table, options, notes)
     dropped = split(options.drop, table.names)
     for name in dropped:
         table.column(name)
@@ -308,16 +277,22 @@ def look(
             table.column(other)
             uses[other] = use
     rest = [name for name in table.names if name not in uses]
-    uses |= dict.fromkeys(
-        [name for name in rest if checks.is_id(name, table.column(name))], "left out: id"
-    )
-    problems = problems_of(table, [name for name in rest if name not in uses], max_categories)
+    naming = [name for name in rest if checks.is_id(name, table.column(name))]
+    uses |= dict.fromkeys(naming, "left out: id")
+    texts = free_columns(table, tuple(uses), max_categories)
+    problems = several_texts(texts)
+    if problems:
+        options = replace(options, text=texts)
+        uses |= dict.fromkeys(texts[1:], f"text, joined with {texts[0]!r}")
+    named = [name for name in rest if name not in {*uses, *texts}]
+    problems += problems_of(table, named, max_categories)
     helps = remedies(problems, id, dropped)
-    notes = [*notes, *found.notes]
     with suppress(DatasetError):  # free text is embedded, or left out next to what describes rows
         data = from_table(table, replace(options, impute=True))
-        problems = [problem for problem in problems if problem.remedy == "impute"]
-        helps = remedies(problems, id, dropped)
+        problems = [problem for problem in problems if problem.remedy in ("impute", "text")]
+        helps = remedies(problems, id, dropped) | (
+            {"text": ",".join(texts)} if options.text else {}
+        )
         used = {column.name for column in data.encoder.columns}
         left = [name for name in rest if name not in used and name not in uses]
         text = [name for name in left if is_category(table.column(name).type)]
@@ -326,6 +301,7 @@ def look(
         return report_of(table, uses, data.encoder.columns, notes, problems=problems, options=helps)
     try:
         data = from_table(table, replace(options, **cast(Any, {"impute": True, **helps})))
+        helps |= {"text": ",".join(texts)} if options.text else {}
     except DatasetError as error:
         message = str(error).removeprefix(f"{table.source}: ")
         return report_of(table, uses, (), [*notes, message], problems=problems, options=None)
@@ -366,11 +342,11 @@ def _from_path(
         return _from_files(where, options)
     if path.is_dir() and not text_files(path):
         if of_columns := options.of_columns():
-            raise _no_columns(f"{path}: a folder of images", of_columns)
-        return from_folder(path, options, progress)
+            raise no_columns(f"{path}: a folder of images", of_columns)
+        return from_images(folder_images(path, options, progress), options, progress)
     if options.embed is not None and path.suffix.lower() in ARRAYS and path.is_file():
         if of_columns := options.of_columns():
-            raise _no_columns(f"{path}: an array of images", of_columns)
+            raise no_columns(f"{path}: an array of images", of_columns)
         return from_pixels(array_at(path, options, None), options, str(path), progress)
     if options.image_size is not None:
         raise DatasetError(
@@ -402,7 +378,7 @@ def _has_axes(path: Path, options: ReadOptions) -> bool:
 def _from_array_file(path: Path, options: ReadOptions) -> PoolData:
     """Read an array with the axes that a network needs, and its pictures if it contains images."""
     if of_columns := options.of_columns():
-        raise _no_columns(f"{path}: an array for a network of its own", of_columns)
+        raise no_columns(f"{path}: an array for a network of its own", of_columns)
     raw = array_at(path, options, None)
     x = as_points(raw, str(path), options)
     data = from_array(x, options, str(path))
@@ -438,7 +414,7 @@ def stays_in_files(where: str | Path, options: ReadOptions, memory: int | None) 
 
 
 def _from_files(where: str | Path, options: ReadOptions) -> PoolData:
-    refused = ("delimiter", "decimal", "encoding", "array", "image_size", "text", "embed")
+    refused = ("delimiter", "decimal", "encoding", "dates", "array", "image_size", "text", "embed")
     names = [f"{name}=" for name in refused if getattr(options, name)]
     if names:
         advice = "leave it out"
@@ -472,7 +448,7 @@ def _opened_files(where: str | Path, options: ReadOptions) -> Streamed:
     return with_columns(pool, options)
 
 
-def _no_columns(what: str, options: Sequence[str]) -> DatasetError:
+def no_columns(what: str, options: Sequence[str]) -> DatasetError:
     """Return the error for options for columns if the pool has none."""
     return DatasetError(
         f"{what} has no columns, so {', '.join(options)} cannot apply; leave it out"

@@ -30,7 +30,7 @@ def read_lines(path: Path, encoding: str | None, content: pa.Buffer | None) -> p
     """Read a file with one JSON object per line; inner objects become columns 'outer.inner'."""
     size = path.stat().st_size if content is None else content.size
     check_memory(_PER_BYTE * size, str(path))
-    content = recoded(path, content, encoding or encoding_of(path, content))
+    content = recoded(path, content, encoding or encoding_of(path, content)[0])
     if content is not None and bytes(memoryview(content)[:3]) == _MARK:
         content = content.slice(3)
     try:

@@ -1027,21 +1027,11 @@ def open_pool(
     where : str, Path, or sequence of them
         A file, a folder, a list of files, or an fsspec URL of Parquet files.
     column : str, optional
-        The only column to use as features, such as one of embeddings. A column of lists of numbers
-        is found without it if it is the only one; other columns are then used too.
+        The only column to use as features, such as one of embeddings.
     id, drop, costs : str, list of str, str
         Columns that are not features: names of the rows, columns to leave out, costs of labels.
-    impute : bool
-        Fill missing values with the column's mean, or the most frequent value of a category.
-    max_categories : int
-        Maximum number of distinct values in a categorical column.
-    scale : str or None, default "auto"
-        How numbers are scaled over the pool: each column to mean 0 and standard deviation 1
-        ("columns"); the same with far values pulled in ("smooth"); all columns by one number
-        ("common"). With 32 or more columns rows can then be scaled to equal length
-        ("smooth-unit", "unit"). "auto" takes one number for all if the columns share a unit, as
-        pixels and embeddings do, else "smooth", and equal rows if there are many columns.
-        Constant columns are dropped. None leaves numbers as they are.
+    impute, max_categories, scale
+        As in `evgp.pick`: how columns become numbers.
     standardise : bool, optional
         The former name: True is scale="columns", False is scale=None.
 

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from evgp._reading import check_memory, check_plain
 from evgp.datasets.arrays import check_columns, read_npy, read_npz
 from evgp.datasets.columns import is_number, plain, to_numbers
-from evgp.datasets.csv import Dialect, TextFile, read_separated, unpacked
+from evgp.datasets.csv import Dialect, TextFile, read_separated, read_texts, unpacked
 from evgp.datasets.dialect import encoding_of, recoded
 from evgp.datasets.formats import Format, Recognised, apply
 from evgp.datasets.images import SUFFIXES, walk
@@ -60,6 +60,8 @@ class Table:
     data: pa.Table
     source: str
     formats: Mapping[str, Format] = field(default_factory=dict)  # of numbers that were text
+    raw: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)  # these, as they were
+    noted: bool = False  # whether notes on formats were given
 
     def __post_init__(self) -> None:
         check_names(self.data.column_names, self.source)
@@ -79,8 +81,15 @@ class Table:
         return self.data.column(name)
 
     def cells(self, name: str) -> "Cells":
-        """Return one column, to be read cell by cell."""
-        return Cells(self.column(name))
+        """Return one column as it was given, to be read cell by cell."""
+        return Cells(self.raw.get(name, self.column(name)))
+
+    @property
+    def given(self) -> pa.Table:
+        """The table as it was given, with text where numbers and dates were text."""
+        return self.data.from_arrays(
+            [self.raw.get(name, self.data.column(name)) for name in self.names], self.names
+        )
 
     def numbers(self, name: str) -> Float[np.ndarray, " n"]:
         """Return one column as float64; every cell must be a number.
@@ -155,6 +164,7 @@ def read_table(
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    dates: str | None = None,
     array: str | None = None,
     text: Sequence[str] = (),
     formats: Mapping[str, Format] | None = None,
@@ -163,12 +173,12 @@ def read_table(
 
     A folder of CSV, TSV or JSON lines files is read as one table, in the order of their names.
 
-    `delimiter`, `decimal` and `encoding` are for CSV files, where they are recognised by default;
+    `delimiter`, `decimal`, `encoding` and `dates` are for CSV files, and recognised by default;
     `array` names an array of an npz archive, and the columns in `text` are read from a CSV file as
     text, so that ids keep their leading zeros. A `DataWarning` reports what was recognised.
     `formats` are those of another table, whose columns are written alike.
     """
-    dialect, path = Dialect(delimiter, decimal, encoding), Path(path)
+    dialect, path = Dialect(delimiter, decimal, encoding, dates), Path(path)
     notes: tuple[str, ...] = ()
     if str(path) == "-":
         path, suffix, content = piped()
@@ -203,7 +213,7 @@ def read_table(
     for note in (*notes, *found.notes):
         warnings.warn(f"{path}: {note}", DataWarning, stacklevel=2)
     data = found.data if formats is None else apply(found.data, formats, str(path))
-    return Table(data, str(path), found.formats)
+    return Table(data, str(path), found.formats, found.raw, suffix in _SEPARATED)
 
 
 def _read(
@@ -217,8 +227,9 @@ def _read(
 ) -> Recognised:
     """Read a file of the kind that a suffix stands for, or its content if that is in memory."""
     if suffix in _SEPARATED:
+        texts = read_texts(path, dialect, content) if suffix == ".txt" else None
         file = TextFile.of(path, dialect, _SEPARATED[suffix], content)
-        return read_separated(file, dialect, text)
+        return texts or read_separated(file, dialect, text)
     if suffix in _LINES:
         return Recognised(read_lines(path, dialect.encoding, content))
     if suffix == ".xlsx":
@@ -264,7 +275,7 @@ def _joined(
         check_file(file)
         codec = _suffix(file)[1]
         content = unpacked(file, codec) if codec else None
-        encoding = dialect.encoding or encoding_of(file, content)
+        encoding = dialect.encoding or encoding_of(file, content)[0]
         encodings.add(encoding)
         text = recoded(file, content, encoding).to_pybytes().removeprefix(b"\xef\xbb\xbf")
         if suffix in _SEPARATED:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from evgp._executor import Progress, silent
 from evgp._reading import check_memory
 from evgp.datasets.checks import several_words
-from evgp.datasets.columns import counted, is_category, shown, to_objects, to_text
+from evgp.datasets.columns import counted, is_category, to_objects, to_text
 from evgp.datasets.embedding import embedded, key_of
 from evgp.datasets.encode import Encoder
 from evgp.datasets.options import ReadOptions, split
@@ -52,6 +52,8 @@ def text_columns(
     """
     for name in wanted:
         column = table.column(name)
+        if pa.types.is_null(column.type):
+            raise _without_text(table, [name])
         if not is_category(column.type) or pa.types.is_boolean(column.type):
             raise UnusableColumn(table.source, name, "text", str(column.type), "check text=")
         if name in left_out:
@@ -62,9 +64,7 @@ def text_columns(
     if wanted:
         return tuple(wanted)
     names = [name for name in table.names if name not in left_out]
-    if embed is None and any(is_vector(table.column(name).type) for name in names):
-        return ()
-    free = [name for name in names if is_free_text(table.column(name), most)]
+    free = free_columns(table, left_out, most, embed)
     if len(free) > 1:
         both = ",".join(free)
         raise DatasetError(
@@ -78,6 +78,21 @@ def text_columns(
             f"{quoted(names)}; name it with text="
         )
     return tuple(free)
+
+
+def _without_text(table: Table, names: Sequence[str]) -> DatasetError:
+    column, advice = ",".join(names), "choose another with text=, or check how the file was written"
+    return UnusableColumn(table.source, column, "text", "none in any row", advice)
+
+
+def free_columns(
+    table: Table, left_out: Sequence[str], most: int, embed: object = None
+) -> list[str]:
+    """Return the columns of free text; none next to a column of lists without an embedder."""
+    names = [name for name in table.names if name not in left_out]
+    if embed is None and any(is_vector(table.column(name).type) for name in names):
+        return []
+    return [name for name in names if is_free_text(table.column(name), most)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +110,10 @@ class TextColumns:
             return cls(tuple(names), embedder.fit(texts_of(table, names)))
         return cls(tuple(names), embedder)
 
-    def replaced(self, table: Table, progress: Progress = silent) -> tuple[Table, list[str]]:
-        """Return the table with vectors in place of the texts, and notes on the texts."""
+    def replaced(
+        self, table: Table, progress: Progress = silent
+    ) -> tuple[Table, list[str], list[int]]:
+        """Return the table with vectors in place of the texts, notes, and rows without text."""
         texts = texts_of(table, self.names)
         keys = [key_of(text.encode("utf-8", "surrogatepass")) for text in texts]
         result = embedded(
@@ -111,11 +128,9 @@ class TextColumns:
         notes = []
         empty = [row for row, text in enumerate(texts) if not text]
         if empty:
-            count = f"{len(empty):,} of {counted(len(texts), 'text')}"
-            equal = f"is empty ({shown(empty)})"
-            if len(empty) > 1:
-                equal = f"are empty ({shown(empty)}) and count as equal"
-            notes.append(f"{where}: {count} {equal}")
+            has = "has" if len(empty) == 1 else "have"
+            count = f"{len(empty):,} of {counted(len(texts), 'row')} {has} no text"
+            notes.append(f"{where}: {count} (first: row {empty[0]}) and cannot be picked")
         if cut := int(result.cut.sum()):
             count = f"{cut:,} of {counted(len(texts), 'text')}"
             be = "was" if cut == 1 else "were"
@@ -123,7 +138,7 @@ class TextColumns:
                 f"{where}: {count} {be} cut at {self.embedder.limit()}, where "
                 f"{self.embedder.name} stops reading"
             )
-        return self._with(table, result.x), notes
+        return self._with(table, result.x), notes, empty
 
     @property
     def _all(self) -> str:
@@ -163,9 +178,10 @@ class TextEncoder(Encoder):
 
     def transform(self, table: Table) -> Float[np.ndarray, "n d"]:
         """Encode a table whose texts are still texts."""
-        vectors, notes = self.texts.replaced(table)
+        vectors, notes, _ = self.texts.replaced(table)
         for note in notes:
-            warnings.warn(f"{table.source}: {note}", DataWarning, stacklevel=2)
+            words = note.removesuffix(" and cannot be picked")
+            warnings.warn(f"{table.source}: {words}", DataWarning, stacklevel=2)
         return super().transform(vectors)
 
 
@@ -197,6 +213,7 @@ class TextPart:
     columns: TextColumns | None = None
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    empty: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -208,11 +225,14 @@ class TextPart:
         names = text_columns(table, wanted, left_out, most, embed)
         if not names:
             return cls(table)
-        if len(set(texts_of(table, names))) < 2:
+        different = set(texts_of(table, names))
+        if different == {""}:
+            raise _without_text(table, names)
+        if len(different) < 2:
             note = f"dropped column {quoted(names)}: the same text in every row"
             return cls(table, left_out=names, notes=(note,))
         columns = TextColumns.learn(table, names, embed)
-        vectors, notes = columns.replaced(table, progress)
+        vectors, notes, empty = columns.replaced(table, progress)
         width = vectors.column(names[0]).type.list_size
         note = columns.described(width, bool(wanted))
-        return cls(vectors, columns, notes=(note, *notes))
+        return cls(vectors, columns, notes=(note, *notes), empty=tuple(empty))

@@ -38,7 +38,7 @@ class VectorCache:
     fingerprint: str
     root: Path = field(default_factory=lambda: cache_folder() / "embeddings")
     _written: list[Path] = field(default_factory=list, repr=False)
-    _broken: bool = False
+    broken: bool = False
 
     @property
     def folder(self) -> Path:
@@ -68,7 +68,7 @@ class VectorCache:
         self, keys: Sequence[bytes], cut: Bool[np.ndarray, " n"], vectors: Float[np.ndarray, "n d"]
     ) -> None:
         """Write vectors to a new file, complete or not at all; warn once if that is impossible."""
-        if self._broken or not keys:
+        if self.broken or not keys:
             return
         rows = np.empty((len(keys), _KEY + 1 + 4 * vectors.shape[1]), dtype=np.uint8)
         rows[:, :_KEY] = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, _KEY)
@@ -78,12 +78,12 @@ class VectorCache:
 
     def tidy(self) -> None:
         """Join the files of this run if they are many."""
-        if len(self._written) < _MANY or self._broken:
+        if len(self._written) < _MANY or self.broken:
             return
         parts = self._written[:]
         tables = [rows for path in parts if (rows := self._read(path)) is not None]
         self._write(np.concatenate(tables))
-        if not self._broken:
+        if not self.broken:
             for path in parts:
                 path.unlink(missing_ok=True)
             self._written = self._written[len(parts) :]
@@ -96,7 +96,7 @@ class VectorCache:
                 array[:] = rows
             self._written.append(path)
         except (EvgpError, OSError) as error:
-            self._broken = True
+            self.broken = True
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             warnings.warn(
                 f"vectors are not kept for the next run: {self.root} cannot be written ({why}); "

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -83,6 +84,8 @@ def _unknown(name: str, reads: Kind) -> str:
     text = f"expected embed= as {FORMS[reads]}; got {name!r}"
     if reads == "images" or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
         return text
+    if get_close_matches(name, ("tfidf",)):
+        return f"{text}; did you mean 'tfidf'?"
     fetch = f"from sentence_transformers import SentenceTransformer as S; S({name!r})"
     return (
         f"{text}, which is not on this machine; nothing is downloaded here: if it is a model, "

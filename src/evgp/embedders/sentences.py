@@ -57,7 +57,7 @@ class SentenceEmbedder:
             except ImportError as error:
                 raise EmbedderError(f"{self.folder}: {lacking('text')}") from error
             try:
-                with _without_bars():
+                with _silent():
                     model = SentenceTransformer(
                         str(self.folder), device="cpu", local_files_only=True
                     )
@@ -112,9 +112,10 @@ class LoadedSentences:
     def embed(self, batch: Sequence[str]) -> Float[np.ndarray, "b d"]:
         """Return one vector for each text."""
         texts = [self._begin(text) for text in batch]
-        return self.model.encode(
-            texts, batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True
-        )
+        with _silent():
+            return self.model.encode(
+                texts, batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True
+            )
 
     def cut(self, batch: Sequence[str]) -> Bool[np.ndarray, " b"]:
         """Return which texts have more tokens than the model reads."""
@@ -186,14 +187,17 @@ def offline() -> Iterator[None]:
 
 
 @contextmanager
-def _without_bars() -> Iterator[None]:
-    """Switch off the progress bars of transformers."""
+def _silent() -> Iterator[None]:
+    """Switch off the progress bars and the log of transformers."""
     from transformers.utils import logging
 
     shown = getattr(logging, "is_progress_bar_enabled", lambda: False)()
+    level = logging.get_verbosity()
     logging.disable_progress_bar()
+    logging.set_verbosity(logging.CRITICAL)
     try:
         yield
     finally:
+        logging.set_verbosity(level)
         if shown:
             logging.enable_progress_bar()

@@ -20,6 +20,7 @@ from evgp._progress import reporting
 from evgp._reading import reading_within
 from evgp._repr import html_card
 from evgp.datasets import PoolData
+from evgp.datasets.columns import plain
 from evgp.errors import DataWarning, EvgpWarning, MemoryPlanError, PoolError, size
 from evgp.pool import Selection
 from evgp.search import Greedy, choose_greedy
@@ -198,10 +199,14 @@ class Plan:
         if hasattr(data, "original") and not data.in_files and picks.indices.size:
             first, raw = picks.indices[:_FIRST], data.original
             if not isinstance(raw, np.ndarray):
-                cells = data.cells_of(first)
+                given = data.rows_of(first)
+                cells = {
+                    name: plain(given.column(name)).to_pylist()
+                    for name in (() if given is None else given.column_names)
+                }
             elif raw.ndim == 2:
-                columns = enumerate(raw[first, :_FIRST].T.tolist())
-                cells = {f"x{at}": column for at, column in columns}
+                numbers = raw[first, :_FIRST].T.tolist()
+                cells = {f"x{at}": column for at, column in enumerate(numbers)}
         return made.picked_from(self.request.source, cells, names)
 
     def _settings(self, picks: Selection) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import blake2b
 from math import inf, prod
@@ -50,8 +50,26 @@ from evgp.errors import (
     WrongCount,
     WrongShape,
 )
-from evgp.kernels import NTK, EmpiricalNTK, Features, Kernel, Source, checked, kernel_named
-from evgp.nets import Buildable, Finite, Network, check_not_lazy, mlp, network_named
+from evgp.kernels import (
+    NTK,
+    OF_NETWORKS,
+    EmpiricalNTK,
+    Features,
+    Kernel,
+    Source,
+    checked,
+    kernel_named,
+)
+from evgp.nets import (
+    Buildable,
+    Finite,
+    Network,
+    WithWeights,
+    check_not_lazy,
+    mlp,
+    network_named,
+)
+from evgp.nets.named import Named
 from evgp.search import Greedy, greedy_of
 from evgp.selection.features import features_of
 from evgp.selection.shards import SHARD
@@ -73,6 +91,7 @@ class Shape:
     rows: int
     shape: tuple[int, ...]
     costs: ClassVar[None] = None
+    without_text: ClassVar[tuple[int, ...]] = ()
     size_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -209,7 +228,7 @@ class Request:
         id: str | None = None, column: str | None = None, drop: str | Sequence[str] = (),
         impute: bool = False, max_categories: int = MAX_CATEGORIES,
         delimiter: str | None = None, decimal: str | None = None, encoding: str | None = None,
-        array: str | None = None, image_size: int | None = None,
+        dates: str | None = None, array: str | None = None, image_size: int | None = None,
         network: Network | Source | str = mlp(),
         kernel: Kernel | str | None = None,
         criterion: str | Criterion = "ev",
@@ -266,6 +285,8 @@ class Request:
         delimiter, decimal, encoding : str, optional
             The sign between columns, the decimal sign ("." or ",") and the encoding of a CSV file;
             recognised by default.
+        dates : {"day-first", "month-first"}, optional
+            How to read dates such as 3/4/2021 where no cell of the column shows it.
         array, image_size : str, int
             The array of an npz file, the size images are resized to.
         network : Network, torch module, function or str
@@ -338,17 +359,17 @@ class Request:
         in_shards = one_of(method, "method", METHODS) == "sharded" or executor is not None
         how = ReadOptions(
             id=id, column=column, drop=drop, impute=impute, max_categories=max_categories,
-            delimiter=delimiter, decimal=decimal, encoding=encoding, array=array, text=text,
-            embed=embed, image_size=image_size, costs=costs if isinstance(costs, str) else None,
+            delimiter=delimiter, decimal=decimal, encoding=encoding, dates=dates, array=array,
+            text=text, embed=embed, image_size=image_size,
+            costs=costs if isinstance(costs, str) else None,
             scale=None if raw else scale_of(scale, standardise),
-            # What the network, its kernel or features ask of their inputs.
-            fixed=not (can(prior, "any_width") and isinstance(features, str | None)),
-            channels_first=isinstance(network, Finite),
-            looks_up=getattr(prior, "looks_up", None))  # fmt: skip
+            **asked_of_inputs(network, prior, features))  # fmt: skip
         with reading_within(room := None if memory is None else bytes_of(memory)):
             others = x_test, x_labelled, labelled
             data, rows, points = _opened(x, how, others, in_shards, room, progress=progress)
         money = data.costs if how.costs else costs, budget
+        if candidates is None and data.without_text:
+            candidates = np.delete(np.arange(len(data)), data.without_text)
         if test_weights is not None:
             test_weights = _weights_of(test_weights, points["x" if x_test is None else "x_test"])
         return cls(
@@ -477,6 +498,79 @@ def kernel_of(
             f"makes one; got {shown(network)}"
         )
     return NTK(network) if isinstance(network, Network) else EmpiricalNTK(network, seed=seed)
+
+
+def asked_of_inputs(network: object, kernel: Kernel, features: object) -> dict[str, Any]:
+    """Return what a network, its kernel or features ask of their inputs, as `ReadOptions`."""
+    return {
+        "fixed": not (can(kernel, "any_width") and isinstance(features, str | None)),
+        "channels_first": isinstance(network, Finite),
+        "looks_up": getattr(kernel, "looks_up", None),
+    }
+
+
+_OF_MLP = ("depth", "width", "activation", "w_std", "b_std")
+_OF_FINITE = ("weights", "unit", "draws")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A network, or the kernel in its place, in plain values that a file can record.
+
+    >>> Model(depth=1).network_and_kernel()[0]
+    Network(depth=1, width=512, activation=relu, w_std=1, b_std=0.1)
+    """
+
+    network: str = "mlp"
+    depth: int = 2
+    width: int = 512
+    activation: str = "relu"
+    w_std: float = 1.0
+    b_std: float = 0.1
+    weights: str | Path | None = None
+    unit: str = "random"
+    draws: int = 1
+    kernel: str = "ntk"
+
+    def changed(self) -> dict[str, Any]:
+        """Return the values that differ from the defaults."""
+        values = {part.name: (getattr(self, part.name), part.default) for part in fields(self)}
+        return {name: value for name, (value, usual) in values.items() if value != usual}
+
+    def network_and_kernel(self, seed: int = 0) -> tuple[Named, Kernel | None]:
+        """Return the network, and what replaces its NTK, if anything."""
+        replaced = self.kernel not in OF_NETWORKS
+        if replaced and (args := self._given("network", *_OF_MLP, *_OF_FINITE)):
+            raise NetworkError(
+                f"kernel={self.kernel!r} takes the place of the network, so leave out {args}"
+            )
+        network: Named
+        if self.network == "mlp":
+            network = mlp(self.depth, self.width, self.activation, self.w_std, self.b_std)
+        elif args := self._given(*_OF_MLP):
+            raise NetworkError(f"expected {args} with network='mlp' only, got {self.network!r}")
+        else:
+            network = network_named(self.network)
+        if isinstance(network, Network) and (args := self._given(*_OF_FINITE)):
+            raise NetworkError(
+                f"expected {args} with a finite network only; the kernel of an mlp has infinite "
+                "width"
+            )
+        if self.kernel != "ntk":
+            return network, kernel_named(self.kernel, network)
+        return network, None if isinstance(network, Network) else self._empirical(network, seed)
+
+    def _given(self, *names: str) -> str:
+        return ", ".join(f"{name}=" for name in self.changed() if name in names)
+
+    def _empirical(self, network: Named, seed: int) -> Kernel:
+        if self.unit not in ("random", "trace") and not self.unit.isdecimal():
+            raise NetworkError(f"expected unit= as random, trace or a number, got {self.unit!r}")
+        unit = int(self.unit) if self.unit.isdecimal() else self.unit
+        if self.weights is not None and self.draws > 1:
+            raise NetworkError("expected draws= or weights=, which fix the network; got both")
+        source = network if self.weights is None else WithWeights(network, Path(self.weights))
+        return EmpiricalNTK(source, unit, self.draws, seed)
 
 
 def described(network: object) -> str:

@@ -17,7 +17,7 @@ from evgp.errors import CampaignError, DamageWarning, EvgpError
 from evgp.labelling.campaign import Campaign, campaign_path, export
 from evgp.labelling.campaign.estimates import Hint, hint
 from evgp.labelling.campaign.events import Answered
-from evgp.labelling.campaign.source import encoded
+from evgp.labelling.campaign.source import rows_to_store
 from evgp.labelling.campaign.state import resolved
 from tests.messages import refused, warned
 
@@ -163,8 +163,8 @@ def test_an_array_that_cannot_be_encoded_again_is_an_error(spam, monkeypatch) ->
     (array,) = spam.path.with_name("spam.evgp-arrays").iterdir()
     before = array.read_bytes()[:-1]
     array.write_bytes(before)
-    room = "evgp.labelling.campaign.campaign.encoded"
-    monkeypatch.setattr(room, lambda *args, **how: encoded(*args, **how) + 1e-9)
+    room = "evgp.labelling.campaign.campaign.rows_to_store"
+    monkeypatch.setattr(room, lambda data: rows_to_store(data) + 1e-9)
     with refused(CampaignError):
         spam.next(2)
     assert array.read_bytes() == before and len(list(array.parent.iterdir())) == 1

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -13,19 +14,27 @@ import numpy as np
 import torch
 from jaxtyping import Float, Shaped
 
-from evgp._checks import seed_of, words
+from evgp._checks import integer, seed_of, words
 from evgp._executor import Progress, silent
 from evgp._linalg import standardised
 from evgp.architectures import candidates, choose
 from evgp.datasets import ArrayCode, ReadOptions
 from evgp.datasets.scaling import scale_of
-from evgp.errors import BadArgument, CampaignError, Conflict, UnknownName, UnreadableFile
+from evgp.errors import (
+    BadArgument,
+    CampaignError,
+    Conflict,
+    DataWarning,
+    UnknownName,
+    UnreadableFile,
+)
+from evgp.kernels import Kernel
 from evgp.labelling.campaign.checks import (
-    check_network,
     checked_classes,
     checked_name,
     checked_person,
     checked_value,
+    model_of,
 )
 from evgp.labelling.campaign.events import (
     KINDS,
@@ -45,13 +54,15 @@ from evgp.labelling.campaign.source import (
     encoded_test,
     image_scaling,
     open_source,
+    rows_to_store,
     stored,
     stored_array,
 )
 from evgp.labelling.campaign.state import State, StateBuilder, fold
-from evgp.nets import Network, mlp
+from evgp.nets.named import Named
 from evgp.selection import pick
 from evgp.selection.features import features_of
+from evgp.selection.request import Model, affordable, asked_of_inputs, kernel_of
 
 SUFFIX = ".evgp"
 _MIN_LABELS = 10  # before they choose the network
@@ -90,10 +101,12 @@ class Campaign:
     """One SQLite file, and next to it the encoded pool in a file named by a hash of its content.
 
     Every change is an event that is added to the file before it is acknowledged. The state is
-    folded from the events: the same events give the same state and the same picks.
+    folded from the events: the same events give the same state and the same picks. `notes` say what
+    is odd about the pool of a new campaign.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, notes: Sequence[str] = ()) -> None:
+        self.notes = tuple(notes)
         self._journal = journal
         self._builder = StateBuilder()
         self._lock = threading.Lock()
@@ -109,12 +122,13 @@ class Campaign:
         id: str | None = None,
         classes: Sequence[str] = (),
         number: bool = False,
-        drop: Sequence[str] = (),
-        impute: bool = False,
-        network: Mapping[str, Any] | None = None,
+        budget: float | None = None,
+        network: str | Mapping[str, Any] | None = None,
+        kernel: str | None = None,
         choose_network: bool = False,
         features: str | None = None,
         x_test: str | Path | None = None,
+        thin: int | None = None,
         show: str | Sequence[str] = (),
         scale: str | None = "auto",
         seed: int = 0,
@@ -122,60 +136,61 @@ class Campaign:
     ) -> "Campaign":
         """Create a campaign on a table or a folder of images, for `classes` or for a `number`.
 
-        `network` are arguments of `evgp.mlp`; with `choose_network` the labels so far choose the
-        network in each round (EV-GP+MS). `x_test` is a file, or folder, of test points, and `show`
-        are the columns that people see, all by default. `features`, `scale` and further arguments
-        (`column`, `text`, `embed`, `max_categories`, `delimiter`, ...) are those of `evgp.pick`.
-        O(rows) time and memory: the pool is encoded once.
+        `network` is the name of a network, or a mapping: arguments of `evgp.mlp`, or `network` (its
+        name) with `weights` (a file), `unit` and `draws`. With `choose_network` the labels so far
+        choose the network in each round (EV-GP+MS). `x_test` is a file, or folder, of test points,
+        and `show` are the columns that people see, all by default. `costs` is a column, and
+        `budget` what each round may cost. `kernel`, by name, `features`, `scale`, `thin` and
+        further arguments (`column`, `text`, `embed`, `image_size`, ...) are those of `evgp.pick`.
+        `notes` of the campaign say what is odd. O(rows) time and memory: the pool is encoded once.
         """
         file, pool_path = campaign_path(path), Path(pool)
         names = checked_classes(classes, number)
         seed_of(seed)
-        check_network(network or {})
+        model = model_of(network, kernel, choose_network)
         features_of(features)
         if file.exists():
             raise CampaignError(f"{file} exists already; choose another name for the campaign")
         digest = checksum(pool_path)
         scale = None if features == "raw" else scale_of(scale, error=CampaignError)
-        how = reading_of({"id": id, "drop": drop, "impute": impute, "scale": scale, **reading})
+        asked = _asked(model, seed, features)
+        how = reading_of({"id": id, "scale": scale, **reading, **asked})
         source = open_source(pool_path, how)
         drop, text = (source.checked_columns(part) for part in (how.drop, how.text))
         how = replace(how, drop=drop, text=text)
         shown = source.checked_columns(words(show, "show", error=CampaignError))
-        x = encoded(source, how)
-        first = Created(
-            pool=_relative(pool_path, file),
-            checksum=digest,
-            array="",
-            rows=len(source),
-            id=id,
-            classes=names,
-            settings={
-                "drop": list(how.drop),
-                "impute": impute,
-                "network": dict(network or {}),
-                "choose_network": choose_network,
-                "scale": scale,
-                "seed": seed,
-                **_given(how),
-                **({"show": list(shown)} if shown else {}),
-                **({"features": features} if features is not None else {}),
-            },
-        )
+        data = encoded(source, how)
+        affordable(1, None, None, (data.costs, budget), len(data))
+        thin = None if thin is None else integer(thin, "thin", 1)
+        weights = None if model.weights is None else checksum(Path(model.weights))
+        settings = {
+            "drop": list(how.drop),
+            "impute": how.impute,
+            "network": _moved(model, file),
+            "choose_network": choose_network,
+            "scale": scale,
+            "scaled": data.scale,
+            "seed": seed,
+            **_given(how),
+            **_present(show=shown, features=features, budget=budget, thin=thin, weights=weights),
+            **_present(without_text=data.without_text),
+        }
+        pool_name = _relative(pool_path, file)
+        first = Created(pool_name, digest, "", len(source), id, names, settings)
         with ExitStack() as files:
             if x_test is not None:
-                test = encoded_test(source, how, Path(x_test))
+                test = encoded_test(data, Path(x_test))
                 stored_name = files.enter_context(stored(_arrays(file), test))
                 first.settings["test"] = [_relative(Path(x_test), file), stored_name, len(test)]
-            array = files.enter_context(stored(_arrays(file), x))
-            return cls(Journal.create(file, replace(first, array=array)))
+            array = files.enter_context(stored(_arrays(file), rows_to_store(data)))
+            return cls(Journal.create(file, replace(first, array=array)), data.notes)
 
     @classmethod
     def open(cls, path: str | Path) -> "Campaign":
         """Open a campaign; raises if its file is damaged or newer, or if the pool has changed."""
         campaign = cls(Journal.open(campaign_path(path)))
         try:
-            check_network(campaign.created.settings["network"])
+            model_of(campaign.created.settings["network"])
             campaign.check_pool()
         except BaseException:
             campaign.close()
@@ -209,7 +224,9 @@ class Campaign:
     def source(self) -> Source:
         """The rows for people to read; opened when first needed."""
         if self._source is None:
-            self._source = open_source(self.pool_path, self._reading, rows=self.created.rows)
+            with warnings.catch_warnings():  # which were given when the campaign was created
+                warnings.simplefilter("ignore", DataWarning)
+                self._source = open_source(self.pool_path, self._reading, rows=self.created.rows)
         return self._source
 
     def check_pool(self) -> None:
@@ -221,6 +238,11 @@ class Campaign:
                 "belong to its rows",
                 "restore the file, or create a new campaign",
             )
+        weights, before = self._model.weights, self.created.settings.get("weights")
+        if weights is not None and checksum(Path(weights)) != before:
+            raise UnreadableFile.of(CampaignError)(
+                str(weights), "the weights have changed since the campaign was created"
+            )
 
     def log(self) -> Sequence[Entry]:
         """All events in order."""
@@ -230,15 +252,15 @@ class Campaign:
         """The next k rows to label: those that are waiting already, then new picks.
 
         New picks take labelled and waiting rows into account, and leave out those that were
-        skipped. Costs as much as `evgp.pick`.
+        skipped. If rows have costs, new picks cost at most the budget together. Takes as long as
+        `evgp.pick`.
         """
         if k < 1:
             raise CampaignError(f"expected at least 1 row, got {k}")
         while True:
             state = self.state
             waiting = state.pending
-            free = self.created.rows - len({*state.picked, *state.verdicts})
-            missing = min(k - len(waiting), free)
+            missing = min(k - len(waiting), self.created.rows - len(self.used(state)))
             if missing <= 0:
                 return self._items(waiting[:k])
             round = f"round {len(state.rounds) + 1}", self._pick(state, missing, progress)
@@ -346,15 +368,35 @@ class Campaign:
         labels = self.state.labels
         return list(labels), list(labels.values())
 
-    def network(self) -> tuple[str, Network]:
-        """The network for the next picks, with its name: "given", or what the labels choose."""
+    def network(self) -> tuple[str, Named, Kernel | None]:
+        """The network for the next picks, and the kernel that replaces its own, if any.
+
+        The first item is its name: "given", or what the labels choose.
+        """
         settings = self.created.settings
-        configured = mlp(**settings["network"])
         rows, y = self.targets()
         if not settings["choose_network"] or len(rows) < _MIN_LABELS:
-            return "given", configured
+            return "given", *self._model.network_and_kernel(settings["seed"])
         choice = choose(candidates(), self.points(rows), y, scale=None, seed=settings["seed"])
-        return choice.chosen.name, choice.network
+        return choice.chosen.name, choice.network, None
+
+    def kernel(self) -> Kernel:
+        """The kernel of the next picks."""
+        _, network, kernel = self.network()
+        return kernel_of(network, self.created.settings["seed"], kernel)
+
+    @property
+    def _model(self) -> Model:
+        model = model_of(self.created.settings["network"])
+        if model.weights is None:
+            return model
+        return replace(model, weights=self.path.resolve().parent / model.weights)
+
+    @property
+    def costs(self) -> Float[np.ndarray, " n"] | None:
+        """The cost of each row's label; None if all cost the same."""
+        name, table = self._reading.costs, self.source.table
+        return None if name is None or table is None else table.numbers(name)
 
     def targets(self) -> tuple[list[int], torch.Tensor]:
         """Labelled rows, and their labels as numbers: standardised, or class indices."""
@@ -370,7 +412,7 @@ class Campaign:
 
         def encode() -> Shaped[np.ndarray, " n *d"]:
             self.check_pool()
-            return encoded(self.source, self._reading)
+            return rows_to_store(encoded(self.source, self._reading))
 
         return stored_array(_arrays(self.path), self.created.array, self.created.rows, encode)
 
@@ -381,7 +423,10 @@ class Campaign:
             return None
         where = self.path.resolve().parent / path
         return stored_array(
-            _arrays(self.path), array, rows, lambda: encoded_test(self.source, self._reading, where)
+            _arrays(self.path),
+            array,
+            rows,
+            lambda: encoded_test(encoded(self.source, self._reading), where),
         )
 
     def card(self, row: int) -> dict[str, object]:
@@ -400,7 +445,8 @@ class Campaign:
     def _reading(self) -> ReadOptions:
         settings = self.created.settings
         own = {key: settings[key] for key in ("drop", "impute", *READING) if key in settings}
-        return reading_of({"id": self.created.id, "scale": self.scale, **own})
+        asked = _asked(self._model, settings["seed"], settings.get("features"))
+        return reading_of({"id": self.created.id, "scale": self.scale, **own, **asked})
 
     @property
     def scale(self) -> str | None:
@@ -408,34 +454,42 @@ class Campaign:
         scale: str | None = self.created.settings.get("scale", "columns")
         return scale
 
-    def points(self, rows: Sequence[int]) -> Float[torch.Tensor, "r d"]:
+    def points(self, rows: Sequence[int]) -> Float[torch.Tensor, " r *d"]:
         """Encoded rows as networks see them: images are scaled by the whole pool, as in `pick`."""
         x = self.x()
         points = np.array(x[rows], dtype=np.float64)
         if self.source.images is not None:
-            self._scale = self._scale or image_scaling(np.asarray(x), self.scale)
+            self._scale = self._scale or image_scaling(np.asarray(x), self._reading)
             points, _ = self._scale.encode(points, 0, str(self.source.path))
-        return torch.from_numpy(points).flatten(1)
+        tensor = torch.from_numpy(points)
+        return tensor if self._reading.fixed else tensor.flatten(1)
 
     def close(self) -> None:
         """Close the file."""
         self._journal.close()
 
+    def used(self, state: State) -> set[int]:
+        """The rows that cannot be picked any more, or have no text."""
+        return {*state.picked, *state.verdicts, *self.created.settings.get("without_text", ())}
+
     def _pick(self, state: State, k: int, progress: Progress) -> Picked:
-        (name, network), x = self.network(), self.x()
-        used = {*state.picked, *state.verdicts}
-        known = sorted(used - {*state.passed})
-        free = np.array(sorted({*range(state.created.rows)} - used))
+        (name, network, kernel), x = self.network(), self.x()
+        settings, rows = state.created.settings, state.created.rows
+        known = sorted({*state.picked, *state.verdicts} - {*state.passed})
         selection = pick(
             np.asarray(x),
             k,
+            budget=settings.get("budget"),
+            costs=self.costs,
             labelled=known or None,
-            candidates=free,
+            candidates=np.array(sorted({*range(rows)} - self.used(state))),
             x_test=self.x_test(),
+            thin=settings.get("thin"),
             network=network,
-            features=state.created.settings.get("features"),
+            kernel=kernel,
+            features=settings.get("features"),
             scale=self.scale if self.source.images is not None else None,
-            seed=state.created.settings["seed"],
+            seed=settings["seed"],
             progress=progress,
         )
         return Picked(
@@ -486,10 +540,32 @@ def reading_of(options: Mapping[str, Any]) -> ReadOptions:
         raise CampaignError(f"expected arguments of evgp.read_pool, got {error}") from error
 
 
+def _asked(model: Model, seed: int, features: str | None) -> dict[str, Any]:
+    """What the network asks of its inputs, as options of reading."""
+    network, kernel = model.network_and_kernel(seed)
+    return asked_of_inputs(network, kernel_of(network, seed, kernel), features)
+
+
 def _given(how: ReadOptions) -> dict[str, Any]:
     """The options that differ from the defaults, for JSON."""
     more = {key: getattr(how, key) for key in READING if getattr(how, key) != _USUAL[key]}
     return {key: list(value) if key == "text" else value for key, value in more.items()}
+
+
+def _present(**settings: Any) -> dict[str, Any]:
+    """Settings that were given, for JSON."""
+    lists = {
+        key: [*value] if isinstance(value, tuple) else value for key, value in settings.items()
+    }
+    return {key: value for key, value in lists.items() if value not in (None, [])}
+
+
+def _moved(model: Model, file: Path) -> dict[str, Any]:
+    """The settings of a network, with the path of its weights relative to the campaign."""
+    weights = model.weights
+    return model.changed() | (
+        {} if weights is None else {"weights": _relative(Path(weights), file)}
+    )
 
 
 def _relative(path: Path, file: Path) -> str:

@@ -7,7 +7,7 @@ from unicodedata import normalize
 
 from evgp.errors import BadArgument, CampaignError, UnknownName
 from evgp.labelling.campaign.events import Value
-from evgp.nets import mlp
+from evgp.selection.request import Model
 
 _MAX_LENGTH = 200
 _MAX_NUMBER = 1e100  # so that sums of squares are finite
@@ -26,12 +26,18 @@ def checked_classes(classes: Sequence[str], number: bool) -> tuple[str, ...]:
     return names
 
 
-def check_network(settings: Mapping[str, Any]) -> None:
-    """Raise if these are not valid arguments of `evgp.mlp`."""
+def model_of(
+    network: str | Mapping[str, Any] | None, kernel: str | None = None, choose: bool = False
+) -> Model:
+    """The network of a campaign, from its name or its settings."""
+    settings = {"network": network} if isinstance(network, str) else dict(network or {})
     try:
-        mlp(**settings)
+        model = Model(**settings | ({} if kernel is None else {"kernel": kernel}))
     except TypeError as error:
-        raise CampaignError(f"expected arguments of evgp.mlp as network, got {error}") from error
+        raise CampaignError(f"expected the name of a network, or its settings; {error}") from error
+    if choose and {*model.changed()} & {"network", "kernel"}:
+        raise CampaignError("expected choose_network with an mlp, got another network or kernel")
+    return model
 
 
 def checked_name(text: str, what: str) -> str:

@@ -12,11 +12,9 @@ from evgp._defaults import NOISE
 from evgp.architectures import losses
 from evgp.architectures.cross_validation import split
 from evgp.criteria import ExpectedVariance
-from evgp.kernels import NTK
+from evgp.kernels import Kernel
 from evgp.labelling.campaign.campaign import Campaign
-from evgp.labelling.campaign.source import image_scaling
 from evgp.labelling.campaign.state import State
-from evgp.nets import Network
 from evgp.pool import Pool
 from evgp.posterior import condition
 
@@ -49,16 +47,9 @@ def scores(campaign: Campaign, rows: Sequence[int]) -> list[float]:
 
 
 def _gains(campaign: Campaign, rows: Sequence[int], observed: Sequence[int]) -> list[float]:
-    x = campaign.x()
-    tested = np.random.default_rng(0).permutation(len(x))[:_MAX_TEST_ROWS]
+    tested = np.random.default_rng(0).permutation(campaign.created.rows)[:_MAX_TEST_ROWS]
     used = np.unique(np.concatenate([tested, np.array([*observed, *rows], dtype=np.int64)]))
-    values = np.array(x[used], dtype=np.float64)
-    if campaign.source.images is not None:
-        scaling = image_scaling(values, campaign.scale)
-        values, _ = scaling.encode(values, 0, str(campaign.source.path))
-    points = torch.from_numpy(values)
-    _, network = campaign.network()
-    kernel = NTK(network)
+    points, kernel = campaign.points(used.tolist()), campaign.kernel()
     test, labelled, candidates = (
         torch.from_numpy(np.searchsorted(used, part)) for part in (np.sort(tested), observed, rows)
     )
@@ -130,9 +121,8 @@ def hint(campaign: Campaign) -> Hint:
     if campaign.created.classes:
         hot = torch.nn.functional.one_hot(y, len(campaign.created.classes)).double()
         targets = hot - hot.mean(0)
-    x = campaign.points(rows)
-    _, network = campaign.network()
-    errors = [_error(network, x[:count], targets[:count]) for count in (len(rows), len(rows) // 2)]
+    x, kernel = campaign.points(rows), campaign.kernel()
+    errors = [_error(kernel, x[:count], targets[:count]) for count in (len(rows), len(rows) // 2)]
     return Hint(left, last, *errors)
 
 
@@ -143,8 +133,8 @@ def variance_left(state: State) -> tuple[float, float]:
     return last.start / last.prior - removed, removed
 
 
-def _error(network: Network, x: Float[Tensor, "l d"], y: Float[Tensor, "l o"]) -> float:
+def _error(kernel: Kernel, x: Float[Tensor, " l *d"], y: Float[Tensor, "l o"]) -> float:
     held_out = max(1, round(0.2 * len(x)))
-    loss = losses(network, x, y, split(len(x), _FOLDS, 0), held_out)
+    loss = losses(kernel, x, y, split(len(x), _FOLDS, 0), held_out)
     scale = float((y - y.mean(0)).square().sum(1).mean())
     return float(loss.fit.mean()) / scale if scale > 0 else 0.0

@@ -14,8 +14,9 @@ from evgp.errors import CampaignError
 Value: TypeAlias = str | float
 Kind: TypeAlias = Literal["label", "skip", "unsure"]
 # Options of `evgp.read_pool` that settings contain if they were given.
-_WORDS = ("column", "embed", "delimiter", "decimal", "encoding")
-READING = ("text", "max_categories", *_WORDS)
+_WORDS = ("column", "costs", "embed", "delimiter", "decimal", "encoding", "dates", "array")
+_COUNTS = ("max_categories", "image_size")
+READING = ("text", *_COUNTS, *_WORDS)
 KINDS: tuple[Kind, ...] = ("label", "skip", "unsure")
 
 
@@ -127,9 +128,11 @@ def _is_created(event: Created) -> bool:
         and isinstance(settings["network"], dict)
         and all(isinstance(settings[key], bool) for key in ("impute", "choose_network"))
         and settings.get("scale", "columns") in (None, *SCALES)
-        and all(isinstance(settings.get(key, ""), str) for key in (*_WORDS, "features"))
+        and all(isinstance(settings.get(key, ""), str) for key in (*_WORDS, "features", "weights"))
         and all(isinstance(n, str) for key in ("text", "show") for n in settings.get(key, []))
-        and _is_row(settings.get("max_categories", 1))
+        and all(_is_row(settings.get(key, 1)) for key in (*_COUNTS, "thin"))
+        and all(map(_is_row, settings.get("without_text", [])))
+        and isinstance(settings.get("budget", 1), int | float)
         and _is_test(settings.get("test", ["", "", 0]))
         and _is_row(settings["seed"])
     )

@@ -26,15 +26,16 @@ from evgp.datasets import (
     from_array,
     from_table,
     ids,
-    plain,
     read_images,
     read_table,
 )
 from evgp.datasets.arrays import npy_header
-from evgp.datasets.folders import image_embedder
+from evgp.datasets.folders import ImageData, folder_images, from_images
 from evgp.datasets.images import image_files
 from evgp.datasets.options import split, split_all
 from evgp.datasets.photographs import embedded_images
+from evgp.datasets.pool_data import TableData
+from evgp.datasets.read import no_columns
 from evgp.errors import (
     CampaignError,
     DamageWarning,
@@ -63,8 +64,7 @@ class Source:
         """What to show of a row: its columns, or the name of its image."""
         if self.table is None:
             return {"image": self.names[row]}
-        table = self.table
-        return {name: plain(table.column(name).slice(row, 1))[0].as_py() for name in table.names}
+        return {name: self.table.cells(name)[row] for name in self.table.names}
 
     def checked_columns(self, names: Sequence[str]) -> tuple[str, ...]:
         """Names of columns, several of which may be separated by commas; raises if one is new."""
@@ -92,11 +92,13 @@ def open_source(path: Path, how: ReadOptions, *, rows: int | None = None) -> Sou
     """Read a table, or a folder of images, for people; raises if it does not have `rows` rows."""
     id = how.id
     if path.is_dir():
-        images = read_images(path)
+        if of_columns := how.of_columns():
+            raise no_columns(f"{path}: a folder of images", of_columns)
+        images = folder_images(path, how)
         source = Source(path, images.names, images=images)
     else:
         text = (*(() if id is None else (id,)), *split_all(how.text))
-        table = read_table(path, **how.dialect, text=text)
+        table = read_table(path, **how.dialect, array=how.array, text=text)
         check_memory(_ROW_BYTES * len(table), str(path))
         names = range(len(table)) if id is None else ids(table, id)
         source = Source(path, tuple(str(name) for name in names), table=table)
@@ -107,31 +109,35 @@ def open_source(path: Path, how: ReadOptions, *, rows: int | None = None) -> Sou
     return source
 
 
-def encoded(source: Source, options: ReadOptions) -> Shaped[np.ndarray, " n *d"]:
-    """The rows as numbers: scaled for a table, as they are for images, or their vectors."""
+def encoded(source: Source, options: ReadOptions) -> ImageData | TableData:
+    """The rows as numbers."""
     if source.images is not None:
-        if options.embed is None:
-            return source.images.x
-        return embedded_images(source.images, image_embedder(options))
+        return from_images(source.images, options)
     assert source.table is not None
-    return from_table(source.table, options).in_memory.numpy()
+    return from_table(source.table, options)
 
 
-def encoded_test(source: Source, options: ReadOptions, path: Path) -> Shaped[np.ndarray, " m *d"]:
+def rows_to_store(data: ImageData | TableData) -> Shaped[np.ndarray, " n *d"]:
+    """The rows as numbers: scaled for a table, as they are for images, or their vectors."""
+    if isinstance(data, TableData):
+        return data.in_memory.numpy()
+    return data.original if data.embedder is None else np.asarray(data.given, np.float32)
+
+
+def encoded_test(data: ImageData | TableData, path: Path) -> Shaped[np.ndarray, " m *d"]:
     """Test points as numbers, encoded as the rows of the pool are."""
-    if source.images is None:
-        assert source.table is not None
-        return from_table(source.table, options).tensor_like(path).numpy()
+    if isinstance(data, TableData):
+        return data.tensor_like(path).numpy()
     if not path.is_dir():
         raise DatasetError(f"{path}: expected a folder of images, as the pool is one")
-    images = read_images(path, like=source.images)
-    return images.x if options.embed is None else embedded_images(images, image_embedder(options))
+    images = read_images(path, like=data.pictures)
+    return images.x if data.embedder is None else embedded_images(images, data.embedder)
 
 
-def image_scaling(images: Shaped[np.ndarray, " n *d"], scale: str | None) -> ArrayCode:
+def image_scaling(images: Shaped[np.ndarray, " n *d"], how: ReadOptions) -> ArrayCode:
     """The scaling of images, as in `evgp.pick`."""
     points = torch.tensor(images, dtype=torch.float64)
-    code = from_array(points, ReadOptions(scale=scale or "columns"), "images").code
+    code = from_array(points, replace(how, scale=how.scale or "columns"), "images").code
     assert code is not None
     return code
 

@@ -213,7 +213,7 @@ class Prefetcher:
     def _target(self) -> int:
         """How many rows should be waiting, or 0 if enough are."""
         state = self._campaign.state
-        free = state.created.rows - len({*state.picked, *state.verdicts})
+        free = state.created.rows - len(self._campaign.used(state))
         held = self._held()
         if not free or len(state.pending) - held >= (self.k + 1) // 2:
             return 0
@@ -319,7 +319,7 @@ class LabellingService:
                 session.id, [*kept, *others], min(count, ROWS_PER_PERSON), ROWS_PER_PERSON
             )
         self.prefetcher.wake()
-        free = state.created.rows - len({*state.picked, *state.verdicts})
+        free = state.created.rows - len(self.campaign.used(state))
         return Assignment(
             items=self._items(state, rows),
             lost=[row for row in holding if row not in kept],
