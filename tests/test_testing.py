@@ -19,7 +19,13 @@ class Broken:
     how: str
 
     def __call__(self, x1, x2=None):
+        if self.how == "same size" and x2 is not None and len(x1) == len(x2):
+            x2 = None
         selection = evgp.NTK(evgp.mlp())(x1, x2)
+        if self.how == "squeezed":
+            selection = selection.squeeze()
+        if self.how == "in place" and x2 is None:
+            x1 *= 2.0  # scaling its inputs scales later results alike
         if self.how == "skewed" and x2 is None:
             selection[0, 1] += 1e-9
         if self.how == "negative":
@@ -67,6 +73,9 @@ class Broken:
         "infinite",
         "raises",
         "list",
+        "same size",
+        "squeezed",
+        "in place",
     ],
 )
 def test_a_broken_kernel_fails_its_check(how) -> None:
@@ -119,6 +128,10 @@ class Off:
         gains = evgp.ExpectedVariance().gains(posterior, rows)
         if self.how == "single":
             return gains.float()
+        if self.how == "observes":
+            posterior.observe_(int(rows[0]))
+        if self.how == "test points":
+            return gains * len(posterior.test_variance()) / len(posterior.variance())
         return gains * 1.01 if self.how == "value" else gains
 
     def ceilings(self, posterior):
@@ -137,7 +150,7 @@ def test_a_broken_criterion_fails_its_check() -> None:
             check_criterion(Off("value"), lower, picks=picks)
         with refused(AssertionError):
             check_criterion(Off("ceiling"), lower, picks=picks)
-    for how in ("raises", "single"):
+    for how in ("raises", "single", "observes", "test points"):
         with refused(AssertionError):
             check_criterion(Off(how), lower)
     with refused(AssertionError):

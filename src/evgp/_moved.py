@@ -58,8 +58,7 @@ def find(room: str, name: str, frames: int = 3) -> object:
     """Return the object of an old name, with a warning: `__getattr__` of rooms with old names."""
     old = f"{room}.{name}"
     if old in OUTSIDE:
-        # Not an AttributeError, for which `from ... import` has words of its own.
-        raise ImportError(_left(name, OUTSIDE[old]))
+        raise AttributeError(_left(old))
     if old not in NAMES:
         raise AttributeError(f"module {room!r} has no attribute {name!r}")
     _warn(old, NAMES[old], stacklevel=frames)
@@ -72,18 +71,24 @@ def _warn(old: str, new: str, stacklevel: int) -> None:
     warnings.warn(words, DeprecationWarning, stacklevel=stacklevel)
 
 
-def _left(name: str, where: str) -> str:
-    return f"{name} is no longer part of the package; it is in {where} of the repository."
+def _left(old: str) -> str:
+    name = old.rpartition(".")[2]
+    return f"{name} is no longer part of the package; it is in {OUTSIDE[old]} of the repository."
 
 
 class OldNames(MetaPathFinder, Loader):
-    """Imports `evgp.campaign.events` as `evgp.labelling.campaign.events`: one module, two names."""
+    """Imports `evgp.campaign.events` as `evgp.labelling.campaign.events`: one module, two names.
+
+    `from evgp.datasets import sinusoidal` looks for a module of that name after the attribute, and
+    ends here.
+    """
 
     def find_spec(
         self, fullname: str, path: object, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if f"{fullname}.".startswith("evgp.studies."):
-            raise ModuleNotFoundError(_left(fullname, OUTSIDE["evgp.studies"]), name=fullname)
+        left = "evgp.studies" if fullname.startswith("evgp.studies.") else fullname
+        if left in OUTSIDE:
+            raise ModuleNotFoundError(_left(left))
         for old, new in ROOMS.items():
             if fullname == old:
                 _warn(old, new, stacklevel=3)

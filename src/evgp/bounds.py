@@ -34,6 +34,8 @@ from evgp.errors import NotPositiveDefinite
 from evgp.pool import Certificate, Needed
 from evgp.posterior import DENSE, TestCovariance
 
+__path__: list[str] = []  # so that `from evgp.theory import ratio_bound` asks `_moved.OldNames`
+
 SHARES = (0.5, 0.8, 0.9, 0.95)
 _ROUNDS = 3
 # Rounding of the stored matrix and of products with it, as a share of its Frobenius norm.

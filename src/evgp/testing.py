@@ -71,8 +71,8 @@ def check_kernel(kernel: Kernel | Any, x: ArrayLike | None = None) -> None:
     """Check that a kernel is a covariance, and that its results have the type of the inputs.
 
     It is symmetric and positive semidefinite, its diagonal is that of the matrix, parts of the
-    matrix equal the whole, float32 agrees with float64, and NumPy arrays give NumPy arrays
-    with the same numbers.
+    matrix equal the whole, float32 agrees with float64, NumPy arrays give NumPy arrays
+    with the same numbers, and the points stay as they were.
 
     Parameters
     ----------
@@ -99,12 +99,15 @@ def check_kernel(kernel: Kernel | Any, x: ArrayLike | None = None) -> None:
     _law(_close(diagonal, matrix.diagonal(), 1e-12, unit), "diag(x) is the diagonal of kernel(x)")
     least = float(torch.linalg.eigvalsh(matrix)[0])
     _law(least >= -1e-12 * n * unit, f"kernel(x) is positive semidefinite (eigenvalue {least:.3g})")
-    parts = [_matrix("kernel(a, b)", kernel, part, points) for part in (points[:7], points[7:])]
+    parts = [_matrix("kernel(a, b)", kernel, part, points) for part in (points[:1], points[1:])]
     # arccos loses half the digits near coinciding points, so equality is up to 1e-7 there.
     _law(_close(torch.cat(parts), matrix, 1e-7, unit, 1e-9), "parts of the matrix equal the whole")
     turned = _matrix("kernel(b, a)", kernel, points[5:], points[:5]).T
     there = _matrix("kernel(a, b)", kernel, points[:5], points[5:])
     _law(_close(there, turned, 1e-12, unit), "kernel(a, b) is kernel(b, a) transposed")
+    block = _matrix("kernel(a, b)", kernel, points[:4], points[4:8])
+    same = _close(block, matrix[:4, 4:8], 1e-7, unit, 1e-9)
+    _law(same, "kernel(a, b) is a block of the matrix, also for as many points in a as in b")
     _matrix("kernel of no points and x", kernel, points[:0], points)
     _check_types(kernel, points, matrix, unit)
 
@@ -146,7 +149,9 @@ def check_criterion(
     value : callable
         The value of a set of picks, computed from a `Truth` by a direct solve: larger is better.
     truth : Truth, optional
-        Kernel, pool and noise; by default those of 14 random points and a small network.
+        Kernel, pool and noise. By default a small network and two pools of 14 random candidates:
+        one whose test points are its own, one with other test points and labelled points. Neither
+        has weights.
     picks : sequence of int, optional
         Positions among the unlabelled rows to label before gains are compared; three by default.
 
@@ -156,15 +161,22 @@ def check_criterion(
     >>> check_criterion(evgp.ExpectedVariance(), lambda truth, picks: -truth.mean_variance(picks))
     """
     _law(isinstance(criterion, Criterion), "a criterion has the methods gains and ceilings")
-    truth = Truth(NTK(mlp(activation="gelu")), Pool(_points(14)), 1e-3) if truth is None else truth
-    count = len(truth.pool.unlabelled())
-    if picks is None:
-        picks = [row for row in (0, 7, 3) if row < count - 1]
-    inside = all(0 <= row < count for row in picks) and len({*picks}) == len(picks)
-    _law(inside, f"picks are distinct positions from 0 to {count - 1}")
-    for labelled in ([], list(picks)) if len(picks) > 0 else ([],):
-        _check_gains(criterion, value, truth, labelled)
-    _check_declared(criterion, truth, list(picks))
+    for each in _truths() if truth is None else (truth,):
+        count = len(each.pool.unlabelled())
+        rows = [row for row in (0, 7, 3) if row < count - 1] if picks is None else list(picks)
+        inside = all(0 <= row < count for row in rows) and len({*rows}) == len(rows)
+        _law(inside, f"picks are distinct positions from 0 to {count - 1}")
+        for labelled in ([], rows) if rows else ([],):
+            _check_gains(criterion, value, each, labelled)
+        _check_declared(criterion, each, rows)
+
+
+def _truths() -> tuple[Truth, Truth]:
+    """Two pools of 14 candidates: test points of its own; other test points, and labels."""
+    kernel, points = NTK(mlp(activation="gelu")), _points(23)
+    own = Pool(_points(14))
+    other = Pool(points[:16], x_test=points[16:], labelled=torch.tensor([2, 5]))
+    return Truth(kernel, own, 1e-3), Truth(kernel, other, 1e-3)
 
 
 def _check_gains(
@@ -314,14 +326,14 @@ def check_strategy(strategy: Strategy | Any, pool: Pool | None = None, k: int = 
     whole = _picked(strategy, pool, len(free))
     _law(sorted(whole.indices.tolist()) == free, "every row without a label can be picked")
     for wrong in (0, len(free) + 1):
-        raised = "nothing"
+        outcome = "it raised nothing"
         try:
             strategy(pool, wrong, generator=torch.Generator())
         except PoolError:
             continue
         except Exception as error:
-            raised = type(error).__name__
-        _law(False, f"k = {wrong} of {len(free)} rows raises a PoolError, not {raised}")
+            outcome = f"it raised {type(error).__name__}"
+        _law(False, f"k = {wrong} of {len(free)} rows raises a PoolError, but {outcome}")
 
 
 def _picked(strategy: Any, pool: Pool, k: int) -> Selection:
@@ -344,7 +356,10 @@ def _after(truth: Truth, picks: Sequence[int]) -> tuple[Posterior, Tensor]:
 
 
 def _gains(criterion: Criterion, posterior: Posterior, rows: Tensor) -> Tensor:
+    before = posterior.variance().clone()
     gains = _called("gains are defined", criterion.gains, posterior, rows)
+    unchanged = _close(posterior.variance(), before, 1e-9, float(before.max()))
+    _law(unchanged, "gains leave the posterior unchanged")
     right = isinstance(gains, Tensor) and gains.shape == rows.shape and gains.dtype == torch.float64
     _law(right, f"gains are a float64 tensor of {len(rows)} numbers")
     return gains
@@ -352,13 +367,17 @@ def _gains(criterion: Criterion, posterior: Posterior, rows: Tensor) -> Tensor:
 
 def _matrix(what: str, kernel: Any, a: Tensor, b: Tensor | None = None) -> Tensor:
     """The matrix of a kernel, if it is one."""
-    made = _called(f"{what} is defined", kernel, *((a,) if b is None else (a, b)))
-    shape = (len(a), len(a if b is None else b))
-    right = isinstance(made, Tensor) and tuple(made.shape) == shape
+    points = (a,) if b is None else (a, b)
+    copies = [part.clone() for part in points]
+    matrix = _called(f"{what} is defined", kernel, *copies)
+    unchanged = all(map(torch.equal, copies, points))
+    _law(unchanged, "a kernel leaves its inputs unchanged")
+    shape = (len(a), len(points[-1]))
+    right = isinstance(matrix, Tensor) and tuple(matrix.shape) == shape
     _law(right, f"{what} is a tensor of {shape[0]} x {shape[1]} numbers")
-    assert isinstance(made, Tensor)
-    _law(bool(made.isfinite().all()), f"all numbers of {what} are finite")
-    return made
+    assert isinstance(matrix, Tensor)
+    _law(bool(matrix.isfinite().all()), f"all numbers of {what} are finite")
+    return matrix
 
 
 def _called(law: str, function: Callable[..., T], *arguments: Any) -> T:

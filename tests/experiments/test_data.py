@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evgp import datasets
 from evgp.datasets import Dataset
 from evgp.errors import DatasetError, NetworkError
 from evgp.nets import cnn, mlp
@@ -124,11 +123,3 @@ def test_networks_that_give_no_target_are_refused() -> None:
 
 def test_a_finite_network_makes_targets_too() -> None:
     assert random_model(10, 2, SMALL.standard()).y.shape == (10, 1)
-
-
-def test_the_package_says_where_made_up_data_went() -> None:
-    for name in ("random_model", "sinusoidal"):
-        with refused(ImportError):
-            getattr(datasets, name)
-    with refused(AttributeError):
-        _ = datasets.sinusoid
