@@ -28,7 +28,7 @@ from evgp._linalg import JITTER, mirror_of, safe_cholesky
 from evgp.errors import PoolError
 from evgp.kernels import Kernel, Storing, Wide
 from evgp.pool import Pool
-from evgp.posterior.posterior import DENSE, Posterior, TestCovariance
+from evgp.posterior.posterior import AHEAD, DENSE, FINALISTS, Posterior, TestCovariance
 
 
 class Informed:
@@ -101,6 +101,8 @@ class Informed:
 
 
 _TILE = 512
+_SMALL = 1 << 22  # entries of a matrix that is read in no time
+_NEW = 128  # candidates whose covariances with all test points are computed at once
 # Rounding of a few operations in float64, relative to their operands.
 _EXACT = 4e-16
 
@@ -116,12 +118,58 @@ class _Gap:
     saved: tuple[Tensor, ...]
 
 
+@dataclass
+class _Expected:
+    """Picks that were prepared, and what each does: its columns, and products with the matrix.
+
+    `products` are those after the labels at the start, `inner` those after all earlier picks.
+    """
+
+    rows: list[int]
+    b_c: Float[Tensor, "t c"]
+    b_t: Float[Tensor, "t m"]
+    products: Float[Tensor, "t c"]
+    inner: Float[Tensor, "t c"]
+    done: int = 0
+
+    def next_is(self, row: int) -> bool:
+        """Whether this row is the next of them."""
+        return self.done < len(self.rows) and self.rows[self.done] == row
+
+
+@dataclass
+class _Pairs:
+    """What `pairs` said of some candidates after `done` picks."""
+
+    rows: Int[Tensor, " r"]
+    own: Float[Tensor, "r r"]
+    sums: Float[Tensor, "r r"]
+    done: int
+
+    def up_to_date(
+        self,
+        at: Int[Tensor, " q"],
+        b: Float[Tensor, "k q"],
+        h: Float[Tensor, "k q"],
+        gram: Float[Tensor, "k k"],
+    ) -> "_Pairs":
+        """The same for some of them after k picks, from their columns and products."""
+        own, sums = self.own[at[:, None], at], self.sums[at[:, None], at]
+        for j in range(self.done, len(b)):
+            a, size = b[j], float(gram[j, j])
+            inner = h[j] - gram[j, :j] @ b[:j]
+            own.addr_(a, a, alpha=-1)
+            sums.addr_(a, inner, alpha=-1).addr_(inner - size * a, a, alpha=-1)
+        return _Pairs(self.rows[at], own, sums, len(b))
+
+
 class DensePosterior:
     """The exact posterior of candidates and test points, given labelled points.
 
     Opening costs O(l² (l + c + m)) and one read of the c x m matrix; `observe_` O(k (c + m)), and
-    one read of that matrix at the next `fall()`; `forget_` O(k c). Memory: the matrix
-    as given, and 3 k (c + m) float64.
+    one read of that matrix at the next `fall()`; `expect_` O(t k (c + m)) for t picks, and one
+    read for all of them; `forget_` O(k c). Memory: the matrix as given, and (3 k + 4 t) (c + m)
+    float64.
     """
 
     def __init__(
@@ -156,8 +204,9 @@ class DensePosterior:
         self._tv -= self._base_t.square().sum(0)
         unit = torch.finfo(cross.dtype).eps / 2
         # Rounding of one product with a row of the matrix. Where its terms are equal, as in a pool
-        # of copies, rounding adds up; a product runs over at least eight sums in parallel.
-        self._eps = unit * (4 + len(x_test) / 8)
+        # of copies, rounding adds up; a product with one vector runs over at least eight sums in
+        # parallel, and one with several is cut into runs of at most 512 terms.
+        self._eps = unit * (4 + len(x_test) / 8 + min(len(x_test), 512))
         self._f, self._norm = self._start()
         stored = 2 * unit * self._norm
         self._slack = stored * (2 * self._f.sqrt() + stored)
@@ -168,7 +217,11 @@ class DensePosterior:
         self._b_t = self._b_c if shared else torch.empty(0, len(x_test), dtype=torch.float64)
         self._h = torch.empty(0, len(x), dtype=torch.float64)
         self._inverse = torch.empty(0, 0, dtype=torch.float64)
+        self._gram = torch.empty(0, 0, dtype=torch.float64)
+        self._pairs: _Pairs | None = None
         self._gap: _Gap | None = None
+        self._expected: _Expected | None = None
+        self._inner: dict[int, Tensor] = {}
         self._cache: dict[int, Tensor] = {}
         self._informed: Informed | None = None
 
@@ -219,6 +272,9 @@ class DensePosterior:
 
     def covariance(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r m"]:
         """Covariance between candidates and test points, in float64: O(r m (k + l))."""
+        if len(rows) == 1 and self._expected is not None and self._expected.next_is(int(rows)):
+            column = self._expected.b_t[self._expected.done]
+            return (column * self._size_of(int(rows)))[None]
         exact = self._cross.dtype == torch.float64
         out = self._cross[rows] if exact else self._kernel(self._x[rows], self._x_test)
         out = out.addmm(self._base_c[:, rows].T, self._base_t, alpha=-1)
@@ -274,14 +330,22 @@ class DensePosterior:
             self._close()
         k = len(self._rows)
         self._grow(k + 1)
-        at = torch.tensor([row])
-        scale = float(self._v[row].clamp(min=0) + self._s) ** 0.5
-        cov_t = self._cache[row] if row in self._cache else self.covariance(at)[0]
-        cov_c = cov_t if self._shared else self._candidates(row)
-        b = self._b_c[:k, row].clone()
-        self._b_c[k] = cov_c / scale
-        if not self._shared:
-            self._b_t[k] = cov_t / scale
+        scale, b = self._size_of(row), self._b_c[:k, row].clone()
+        if self._expected is not None and self._expected.next_is(row):
+            at = self._expected.done
+            self._b_c[k] = self._expected.b_c[at]
+            self._b_t[k] = self._expected.b_t[at]
+            self._h[k] = self._expected.products[at]
+            self._inner[k] = self._expected.inner[at]
+            self._expected.done += 1
+        else:
+            self._expected = None
+            cov_t = self._cache.get(row)
+            cov_t = self.covariance(torch.tensor([row]))[0] if cov_t is None else cov_t
+            cov_c = cov_t if self._shared else self._of_candidates(torch.tensor([row]))[0]
+            self._b_c[k] = cov_c / scale
+            if not self._shared:
+                self._b_t[k] = cov_t / scale
         self._inverse[k, :k] = -(b @ self._inverse[:k, :k]) / scale
         self._inverse[:k, k] = 0
         self._inverse[k, k] = 1 / scale
@@ -292,8 +356,76 @@ class DensePosterior:
         if self._informed is not None:
             self._informed.observe_(row)
 
+    def worth(self) -> int:
+        """How many picks to prepare for at once: one for a matrix that is read in no time."""
+        read = self._cross.numel()
+        return 1 if read < _SMALL else min(AHEAD, max(1, read // (16 * sum(self._cross.shape))))
+
+    def pairs(self, rows: Int[Tensor, " r"]) -> tuple[Float[Tensor, "r r"], Float[Tensor, "r r"]]:
+        r"""Covariance of these candidates, and weighted sums of products over the test points.
+
+        What was asked for before is brought up to date in O(r²) per pick; each new candidate costs
+        O(m (k + r)).
+        """
+        self._fold()
+        k, known = len(self._rows), self._pairs
+        old = torch.isin(rows, known.rows) if known is not None else torch.zeros_like(rows) > 0
+        own, sums = rows.new_empty(2, len(rows), len(rows), dtype=torch.float64)
+        b = self._b_c[:k, rows]
+        if known is not None and bool(old.any()):
+            at, place = torch.searchsorted(known.rows, rows[old]), old.nonzero()[:, 0]
+            known = known.up_to_date(at, b[:, old], self._h[:k, rows[old]], self._gram[:k, :k])
+            own[place[:, None], place], sums[place[:, None], place] = known.own, known.sums
+        new = (~old).nonzero()[:, 0]
+        for part in torch.split(new, _NEW):
+            own[part], sums[part] = self._pairs_of(rows[part], rows)
+        own[:, new], sums[:, new] = own[new].T, sums[new].T
+        self._pairs = _Pairs(rows, own, sums, k)
+        return own.clone(), sums.clone()
+
+    def _pairs_of(
+        self, new: Int[Tensor, " q"], rows: Int[Tensor, " r"]
+    ) -> tuple[Float[Tensor, "q r"], Float[Tensor, "q r"]]:
+        """K and G of some candidates with all of `rows`."""
+        k, stored = len(self._rows), self._cross.dtype
+        base, b = self._base_c[:, rows], self._b_c[:k, rows]
+        near = self._cross[new].double().addmm(self._base_c[:, new].T, self._base_t, alpha=-1)
+        near = near.addmm(self._b_c[:k, new].T, self._b_t[:k], alpha=-1) * self._w
+        sums = (near.to(stored) @ self._cross[rows].T).double()
+        sums = sums.addmm(near @ self._base_t.T, base, alpha=-1)
+        sums = sums.addmm(near @ self._b_t[:k].T, b, alpha=-1)
+        own = self._kernel(self._x[new], self._x[rows])
+        own = own.addmm(self._base_c[:, new].T, base, alpha=-1)
+        return own.addmm(self._b_c[:k, new].T, b, alpha=-1), sums
+
+    def expect_(self, rows: list[int]) -> None:
+        """Prepare for these picks, in this order: one read of the matrix for all of them."""
+        if self._gap is not None:
+            self._close()
+        self._fold()
+        self._expected = None
+        k, t, at = len(self._rows), len(rows), torch.tensor(rows)
+        cov_t = self.covariance(at)
+        cov_c = cov_t if self._shared else self._of_candidates(at)
+        b_c = torch.empty(t, len(self._x), dtype=torch.float64)
+        b_t = b_c if self._shared else torch.empty(t, len(self._x_test), dtype=torch.float64)
+        v = self._v[at]
+        for j in range(t):
+            scale = float(v[j].clamp(min=0) + self._s) ** 0.5
+            before = b_c[:j, rows[j]]
+            b_c[j] = (cov_c[j] - before @ b_c[:j]) / scale
+            if not self._shared:
+                b_t[j] = (cov_t[j] - before @ b_t[:j]) / scale
+            v -= b_c[j, at].square()
+        weighted = self._w * b_t
+        products = self._products(weighted)
+        inner = products - (weighted @ self._b_t[:k].T) @ self._b_c[:k]
+        inner -= (weighted @ b_t.T).tril(-1) @ b_c
+        self._expected = _Expected([*rows], b_c, b_t, products, inner)
+
     def forget_(self, row: int) -> None:
         """Take a label back; the next `observe_` fills the gap or closes it."""
+        self._expected = self._pairs = None
         if self._gap is not None:
             self._close()
         if row not in self._rows:
@@ -339,11 +471,16 @@ class DensePosterior:
             falls.append(block.square() @ self._w)
         return torch.cat(falls), torch.cat(norms)
 
-    def _candidates(self, row: int) -> Float[Tensor, " c"]:
+    def _of_candidates(self, rows: Int[Tensor, " r"]) -> Float[Tensor, "r c"]:
+        """Covariance between some candidates and all."""
         k = len(self._rows)
-        column = self._kernel(self._x[row : row + 1], self._x)[0]
-        column = column - self._base_c[:, row] @ self._base_c
-        return column - self._b_c[:k, row] @ self._b_c[:k]
+        out = self._kernel(self._x[rows], self._x)
+        out = out.addmm(self._base_c[:, rows].T, self._base_c, alpha=-1)
+        return out.addmm(self._b_c[:k, rows].T, self._b_c[:k], alpha=-1)
+
+    def _size_of(self, row: int) -> float:
+        """Standard deviation of a label of this candidate."""
+        return float(self._v[row].clamp(min=0) + self._s) ** 0.5
 
     def _rounding(
         self, a_c: Float[Tensor, " c"], size: float, change: Float[Tensor, " c"]
@@ -358,20 +495,30 @@ class DensePosterior:
         if start == stop:
             return
         weighted = self._w * self._b_t[start:stop]
-        if stop - start == 1:
-            product = (self._cross @ weighted[0].to(self._cross.dtype))[None].double()
-        else:
-            product = (self._cross @ weighted.to(self._cross.dtype).T).T.double()
-        self._h[start:stop] = product - (weighted @ self._base_t.T) @ self._base_c
+        unread = [k for k in range(start, stop) if k not in self._inner]
+        if unread:
+            self._h[unread] = self._products(weighted[[k - start for k in unread]])
         for k in range(start, stop):
-            a_c, a_t = self._b_c[k], self._b_t[k]
-            size = float(weighted[k - start] @ a_t)
-            inner = self._h[k] - (self._b_t[:k] @ weighted[k - start]) @ self._b_c[:k]
+            a_c = self._b_c[k]
+            self._gram[k, : k + 1] = self._b_t[: k + 1] @ weighted[k - start]
+            size = float(self._gram[k, k])
+            inner = self._inner.pop(k, None)
+            if inner is None:
+                inner = self._h[k] - self._gram[k, :k] @ self._b_c[:k]
             change = a_c * (a_c * size - 2 * inner)
             fresh = self._since <= k  # rows computed exactly since then include this pick
             self._slack += torch.where(fresh, self._rounding(a_c, size, change), 0.0)
             self._f += torch.where(fresh, change, 0.0)
         self._folded = stop
+
+    def _products(self, weighted: Float[Tensor, "t m"]) -> Float[Tensor, "t c"]:
+        """Products of the matrix, after the labels at the start, with some vectors: one read."""
+        vectors = weighted.to(self._cross.dtype)
+        if len(vectors) == 1:
+            product = (self._cross @ vectors[0])[None].double()
+        else:
+            product = (self._cross @ vectors.T).T.double()
+        return product - (weighted @ self._base_t.T) @ self._base_c
 
     def _restore(self) -> None:
         assert self._gap is not None
@@ -392,6 +539,8 @@ class DensePosterior:
             part.addr_(mirror, mirror @ part, alpha=-2)
         keep = [i for i in range(k) if i != at]
         self._inverse[: k - 1, : k - 1] = self._inverse[: k - 1][:, keep]
+        # Only the part below the diagonal is kept.
+        self._gram[: k - 1, : k - 1] = (self._w * self._b_t[: k - 1]) @ self._b_t[: k - 1].T
         self._rows.pop(at)
         self._folded = k - 1
         # The sums stay right; rows computed exactly now count the shorter history.
@@ -407,6 +556,7 @@ class DensePosterior:
         self._b_t = self._b_c if self._shared else pad(self._b_t, (0, 0, 0, more))
         self._h = pad(self._h, (0, 0, 0, more))
         self._inverse = pad(self._inverse, (0, more, 0, more))
+        self._gram = pad(self._gram, (0, more, 0, more))
 
 
 def check_sizes(
@@ -530,6 +680,17 @@ def condition(
     (torch.Size([2]), torch.Size([3]))
     """
     return Start(kernel, pool, noise)(candidates)
+
+
+def ahead_memory(c: int, m: int, size: int) -> int:
+    """Bytes that guesses of the next picks need, for a matrix of numbers of `size` bytes.
+
+    >>> ahead_memory(1_000, 1_000, 8), ahead_memory(10_000, 10_000, 4)
+    (0, 74022912)
+    """
+    if c * m < _SMALL:
+        return 0
+    return 8 * 4 * AHEAD * (c + m) + m * (FINALISTS * size + 16 * _NEW) + 8 * 6 * FINALISTS**2
 
 
 def by_pool(rows: int, tests: int) -> bool:

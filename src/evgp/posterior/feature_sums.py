@@ -21,10 +21,11 @@ _WORTH = 1 << 24
 Fused = Callable[..., None]
 
 
-def fused(size: int, dtype: torch.dtype) -> Fused | None:
-    """A compiled update of all sums in one pass over float32 rows, if numba is installed.
+def fused(size: int, dtype: torch.dtype) -> tuple[Fused, Fused] | None:
+    """Compiled updates of all sums in one pass over float32 rows, if numba is installed.
 
-    None where compiling does not pay: `size` is the number of entries of the whole matrix.
+    The first takes the rows, the second their products. None where compiling does not pay: `size`
+    is the number of entries of the whole matrix.
     """
     return _compiled() if size >= _WORTH and dtype == torch.float32 else None
 
@@ -50,13 +51,13 @@ def _threads(count: int) -> ThreadPoolExecutor:
 
 
 @cache
-def _compiled() -> Fused | None:
+def _compiled() -> tuple[Fused, Fused] | None:
     try:
         import numba
     except ImportError:
         return None
 
-    def apply(block, u, w, size, sign, a, b, exact, norm, f, v, f_slack, v_slack):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    def products(block, u, w, p0, p1):  # type: ignore[no-untyped-def]
         for i in range(block.shape[0]):
             s0 = np.float32(0)
             s1 = np.float32(0)
@@ -64,8 +65,13 @@ def _compiled() -> Fused | None:
                 x = block[i, j]
                 s0 += x * u[j]
                 s1 += x * w[j]
-            q0 = np.float64(s0)
-            q1 = np.float64(s1)
+            p0[i] = s0
+            p1[i] = s1
+
+    def move(p0, p1, size, sign, a, b, exact, norm, f, v, f_slack, v_slack):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+        for i in range(p0.shape[0]):
+            q0 = np.float64(p0[i])
+            q1 = np.float64(p1[i])
             change = q0 * (size * q0 + 2 * sign * q1)
             f_slack[i] += exact * (abs(f[i]) + abs(change))
             v_slack[i] += exact * (abs(v[i]) + q0 * q0)
@@ -77,13 +83,14 @@ def _compiled() -> Fused | None:
             lost = 2 * (b + size * a) * q0 + 2 * a * q1 + a * (2 * b + size * a) * norm[i]
             f_slack[i] += norm[i] * lost
 
+    fast = numba.njit(nogil=True, fastmath={"reassoc", "contract", "nsz"}, cache=True)
     # Tests wrap every function to check its types, which numba cannot compile.
-    plain = unwrap(apply)
-    return numba.njit(nogil=True, fastmath={"reassoc", "contract", "nsz"}, cache=True)(plain)
+    return fast(unwrap(products)), fast(unwrap(move))
 
 
 # The rounding of one operation in float64, with some to spare.
 EXACT = 4e-16
+_AT_ONCE = 1 << 16  # rows whose sums stay in the cache
 
 
 def columns_of(known: Float[Tensor, "l p"], noise: Float[Tensor, " l"]) -> Float[Tensor, "l p"]:
@@ -187,24 +194,53 @@ class Sums:
 
     def apply_(self, change: Change, block: Float[Tensor, "b p"], start: int, n: int) -> None:
         """Apply a change to a block of rows, and add to the bounds on their rounding."""
-        a, b = self.eps * float(change.u.norm()), self.eps * float(change.w.norm())
         u, w = change.u.to(block.dtype), change.w.to(block.dtype)
-        size, sign = change.size, change.sign
-        at = slice(start, start + len(block))
-        kept = [part[at] for part in (self.norm, self.f, self.v, self.f_slack, self.v_slack)]
         compiled = fused(n * block.shape[1], block.dtype)
-        if compiled is not None and block.is_contiguous():
-            rows, uw = block.numpy(), (u.numpy(), w.numpy())
-            sums = [part.numpy() for part in kept]
+        if compiled is None or not block.is_contiguous():
+            products = torch.stack([block @ u, block @ w])
+        else:
+            products = block.new_empty(2, len(block))
+            rows, vectors, made = block.numpy(), (u.numpy(), w.numpy()), products.numpy()
 
             def work(low: int, high: int) -> None:
-                parts = [array[low:high] for array in sums]
-                compiled(rows[low:high], *uw, size, float(sign), a, b, EXACT, *parts)
+                compiled[0](rows[low:high], *vectors, *made[:, low:high])
 
             in_parallel(work, len(rows))
+        self._move_(change, products, start, self.eps, compiled)
+
+    def move_(self, change: Change, products: Float[Tensor, "2 c"]) -> None:
+        """Apply a change whose products with all rows were computed with those of others."""
+        # These run over one sum in runs of at most 512 terms, and not over eight in parallel.
+        p, n = len(change.u), products.shape[1]
+        eps = self.eps * (1 + min(p, 512) / (4 + p / 8))
+        compiled = fused(n * p, products.dtype)
+        for start in range(0, n, _AT_ONCE):
+            part = products[:, start : start + _AT_ONCE]
+            self._move_(change, part, start, eps, compiled)
+
+    def _move_(
+        self,
+        change: Change,
+        products: Float[Tensor, "2 b"],
+        start: int,
+        eps: float,
+        compiled: tuple[Fused, Fused] | None,
+    ) -> None:
+        """Apply a change to some rows, from their products with its two vectors."""
+        size, sign, at = change.size, change.sign, slice(start, start + products.shape[1])
+        a, b = eps * float(change.u.norm()), eps * float(change.w.norm())
+        kept = [part[at] for part in (self.norm, self.f, self.v, self.f_slack, self.v_slack)]
+        if compiled is not None:
+            vectors, sums = products.numpy(), [part.numpy() for part in kept]
+
+            def work(low: int, high: int) -> None:
+                own = (*vectors[:, low:high], size, float(sign), a, b, EXACT)
+                compiled[1](*own, *(array[low:high] for array in sums))
+
+            in_parallel(work, products.shape[1])
             return
         norm, f, v, f_slack, v_slack = kept
-        q0, q1 = (block @ u).double(), (block @ w).double()
+        q0, q1 = products.double()
         moved = q0 * (q0 * size + q1 * (2 * sign))
         f_slack.add_(f.abs() + moved.abs(), alpha=EXACT)
         v_slack.add_(v.abs() + q0.square(), alpha=EXACT)

@@ -24,7 +24,9 @@ from evgp.kernels import Features
 from evgp.pool import Pool
 from evgp.posterior.feature_rows import FeatureRows, Some, Stored, moment
 from evgp.posterior.feature_sums import EXACT, Change, FeatureSums, Sums, columns_of, root_of
-from evgp.posterior.posterior import Posterior, TestCovariance
+from evgp.posterior.posterior import AHEAD, FINALISTS, Posterior, TestCovariance
+
+_SMALL = 1 << 24  # entries of features that are read in no time
 
 
 @dataclass
@@ -35,6 +37,16 @@ class _Gap:
     h: Tensor
     sums: Sums
     p: Tensor
+
+
+@dataclass
+class _Expected:
+    """Picks that were prepared, with products of all rows with the vectors of each."""
+
+    rows: list[int]
+    changes: list[Change]
+    products: Float[Tensor, "2 t c"]
+    done: int = 0
 
 
 class FeaturePosterior:
@@ -65,6 +77,7 @@ class FeaturePosterior:
         self._s = noise.clamp(min=least) if bool((noise < least).any()) else noise
         self._sums = Sums.of(rows, state) if sums is None else sums
         self._waiting: list[Change] = []
+        self._expected: _Expected | None = None
         self._rows: list[int] = []
         self._vs = state.m.new_empty(0, len(state.m))
         self._inverse = state.m.new_empty(0, 0)
@@ -150,6 +163,7 @@ class FeaturePosterior:
         phi = self._phi.take(torch.tensor([row]))[0]
         u, scale = self._state.direction(phi, float(self._s[row]))
         b = self._vs @ phi
+        self._fold()
         inverse = u.new_zeros(k + 1, k + 1)
         inverse[:k, :k] = self._inverse
         inverse[k, :k] = -(b @ self._inverse) / scale
@@ -157,7 +171,45 @@ class FeaturePosterior:
         self._inverse = inverse
         self._vs = torch.cat([self._vs, u[None]])
         self._rows.append(row)
-        self._waiting.append(self._state.change_(u, -1))
+        change, ahead = self._state.change_(u, -1), self._expected
+        if ahead is None or ahead.done == len(ahead.rows) or ahead.rows[ahead.done] != row:
+            self._expected = None
+            self._waiting.append(change)
+            return
+        # The products are those of the same vectors, computed in the same way.
+        self._sums.move_(ahead.changes[ahead.done], ahead.products[:, ahead.done])
+        ahead.done += 1
+
+    def worth(self) -> int:
+        """How many picks to prepare for at once: one for features that are read in no time."""
+        return ahead_of(*self._phi.shape)
+
+    def pairs(self, rows: Int[Tensor, " r"]) -> tuple[Float[Tensor, "r r"], Float[Tensor, "r r"]]:
+        """Covariance of these candidates, and weighted sums of products over the test points.
+
+        O(r p² + r² p) for r rows.
+        """
+        self._fold()
+        phi = self._phi.take(rows)
+        inner = phi @ self._state.p
+        return inner @ phi.T, inner @ self._state.m @ inner.T
+
+    def expect_(self, rows: list[int]) -> None:
+        """Prepare for these picks, in this order: O(t p²), and one read of the features for all."""
+        if self._gap is not None:
+            self._close()
+        self._fold()
+        state = FeatureSums(self._state.p.clone(), self._state.m)
+        changes = []
+        for phi, noise in zip(self._phi.take(torch.tensor(rows)), self._s[rows], strict=True):
+            changes.append(state.change_(state.direction(phi, float(noise))[0], -1))
+        vectors = torch.stack([*(c.u for c in changes), *(c.w for c in changes)])
+        products = torch.empty(0)
+        for start, block in self._phi.blocks():
+            if start == 0:
+                products = block.new_empty(len(vectors), self._phi.shape[0])
+            torch.mm(vectors.to(block.dtype), block.T, out=products[:, start : start + len(block)])
+        self._expected = _Expected([*rows], changes, products.view(2, len(rows), -1))
 
     def forget_(self, row: int) -> None:
         """Take a label back; the next `observe_` fills the gap or closes it."""
@@ -166,6 +218,7 @@ class FeaturePosterior:
         if row not in self._rows:
             raise PoolError(f"expected an observed row, got {row}")
         self._fold()
+        self._expected = None
         h = self._inverse[:, self._rows.index(row)]
         h = h / h.norm()
         self._gap = _Gap(row, h, self._sums.copy(), self._state.p.clone())
@@ -203,6 +256,21 @@ class FeaturePosterior:
         if self._root is None:
             self._root = root_of(self._state.m)
         return self._root
+
+
+def ahead_of(c: int, p: int) -> int:
+    """How many picks to prepare for at once, so that products stay below a quarter of the rows."""
+    return 1 if c * p < _SMALL else min(AHEAD, p // 8)
+
+
+def prepared_memory(c: int, p: int, size: int) -> int:
+    """Bytes that guesses of the next picks need, for features of `size` bytes.
+
+    >>> prepared_memory(1_000, 512, 4), prepared_memory(1_000_000, 512, 4)
+    (0, 272777216)
+    """
+    ahead = ahead_of(c, p)
+    return 0 if ahead < 2 else 2 * ahead * c * size + 8 * FINALISTS * (2 * p + 6 * FINALISTS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,8 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Float, Int
 from torch import Tensor
 
+# Candidates that guesses of the next picks are made from, and picks guessed at once, at most.
+FINALISTS, AHEAD = 512, 32
 # Test points whose covariance has all its eigenvalues computed; of more, they are bounded.
 DENSE = 3072
 
@@ -60,6 +62,23 @@ class Posterior(Protocol):
 
     def forget_(self, row: int) -> None:
         """Take a label back."""
+        ...
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A posterior that can prepare for picks before they are made."""
+
+    def worth(self) -> int:
+        """How many picks to prepare for at once; fewer than two if it does not pay."""
+        ...
+
+    def pairs(self, rows: Int[Tensor, " r"]) -> tuple[Float[Tensor, "r r"], Float[Tensor, "r r"]]:
+        """K and G of these candidates, as `Lookahead` needs them; G may be an estimate."""
+        ...
+
+    def expect_(self, rows: list[int]) -> None:
+        """Prepare for these picks, in this order, with one read of the large matrix."""
         ...
 
 

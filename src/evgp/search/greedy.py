@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
@@ -11,12 +11,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
-from evgp._checks import integer, keep, recorded
+from evgp._checks import can, integer, keep, recorded
 from evgp._executor import Executor, Progress, silent
 from evgp.criteria import Criterion
 from evgp.errors import NotFiniteGain
 from evgp.pool import Selection
 from evgp.posterior import Posterior
+from evgp.posterior.posterior import FINALISTS, Preparing
 
 Opens = Callable[[Int[Tensor, " c"]], Posterior]
 
@@ -207,11 +208,99 @@ def selection(
     return Selection(candidates[rows].numpy(), np.array(gains, dtype=np.float64), costs=costs)
 
 
+_FIRST = 8  # picks that are guessed at once, until guesses were right
+_EACH = 32  # candidates for each of them
+
+
+@dataclass
+class Lookahead:
+    r"""Guesses the next picks, so that the large matrix is read once for all of them.
+
+    Among the r candidates with the largest gains some greedy steps need only their covariance K
+    and $G = \sum_t w_t \mathrm{cov}(\cdot, t) \mathrm{cov}(\cdot, t)^\top$. A pick with variance
+    $v_*$ and noise $s$ has $a = K_* / \sqrt{v_* + s}$ and $g = G_* / \sqrt{v_* + s}$, and then
+    $K \leftarrow K - a a^\top$ and
+    $G \leftarrow G - a g^\top - g a^\top + a a^\top G_{**} / (v_* + s)$: O(r²) a step.
+
+    A guess decides nothing: every pick is made by `winner`, over all candidates. Only what a
+    pick does to the running sums was computed before. Guesses grow as long as they are right.
+    """
+
+    posterior: Posterior
+    criterion: Criterion
+    size: int = _FIRST
+    waiting: list[int] = field(default_factory=list)
+
+    def prepare_(self, budget: Budget, free: Bool[Tensor, " c"], spent: float, left: int) -> None:
+        """Guess the next picks if no guess is left, and have the posterior prepare for them."""
+        posterior: Posterior = self.posterior
+        if self.waiting or not (can(self.criterion, "certifiable") and left > 1):
+            return
+        if not isinstance(posterior, Preparing) or (most := posterior.worth()) < 2:
+            return
+        allowed = budget.allowed(free, spent)
+        size = min(self.size, most, left, int(allowed.sum()))
+        if size > 1:
+            self.waiting = self._guess(posterior, budget, allowed, spent=spent, size=size)
+            posterior.expect_(self.waiting)
+
+    def picked_(self, row: int) -> None:
+        """Note a pick; a wrong guess ends the others, and the next guess is shorter."""
+        if not self.waiting:
+            return
+        if self.waiting.pop(0) != row:
+            self.size = max(2, self.size - len(self.waiting) - 1)
+            self.waiting = []
+        elif not self.waiting:
+            self.size *= 2
+
+    def _guess(
+        self,
+        posterior: Preparing,
+        budget: Budget,
+        allowed: Bool[Tensor, " c"],
+        *,
+        spent: float,
+        size: int,
+    ) -> list[int]:
+        """The picks of some greedy steps among the candidates with the largest gains."""
+        assert isinstance(posterior, Posterior)
+        gains = self.criterion.ceilings(posterior)
+        per = budget.rates()
+        gains = torch.where(allowed, gains if per is None else gains / per, -inf)
+        rows = (
+            torch.topk(gains, min(_EACH * size, FINALISTS, int(allowed.sum())))
+            .indices.sort()
+            .values
+        )
+        k, g = posterior.pairs(rows)
+        fall, v = posterior.fall()[rows], posterior.variance()[rows]
+        noise, unused = posterior.noise()[rows], torch.ones(len(rows), dtype=torch.bool)
+        costs = None if budget.costs is None else budget.costs[rows]
+        within = replace(budget, k=len(rows), costs=costs)
+        guessed: list[int] = []
+        while len(guessed) < size and bool((free := within.allowed(unused, spent)).any()):
+            gains = fall / (v.clamp(min=0) + noise)
+            gains = torch.where(free, gains if per is None else gains / per[rows], -inf)
+            at = int((gains >= tie_of(float(gains.max()))).nonzero()[0])
+            scale = float(v[at].clamp(min=0) + noise[at])
+            a, b, own = k[at] / scale**0.5, g[at] / scale**0.5, float(g[at, at]) / scale
+            fall += a * (a * own - 2 * b)
+            v -= a.square()
+            k.addr_(a, a, alpha=-1)
+            g.addr_(a, b, alpha=-1).addr_(b, a, alpha=-1).addr_(a, a, alpha=own)
+            unused[at] = False
+            spent += within.price([at])
+            guessed.append(int(rows[at]))
+        return guessed
+
+
 @dataclass(frozen=True)
 class Exact:
     """Greedy search: pick the best candidate, update the posterior, repeat.
 
-    With the expected variance one pick costs one read of the c x m matrix and O(k (c + m)).
+    With the expected variance the c x m matrix is read once for several picks (`Lookahead`), and a
+    pick costs O(k (c + m)); with other criteria it is read once per pick.
     """
 
     nested: ClassVar[bool] = True
@@ -252,12 +341,15 @@ class Exact:
         rows: list[int] = []
         gains: list[float] = []
         spent = budget.price(list(taken))
+        ahead = Lookahead(posterior, criterion)
         while len(taken) + len(rows) < budget.k:
+            ahead.prepare_(budget, free, spent, budget.k - len(taken) - len(rows))
             best = winner(posterior, criterion, budget.allowed(free, spent), budget.rates())
             if best is None:
                 break
             row, gain = best
             posterior.observe_(row)
+            ahead.picked_(row)
             free[row] = False
             spent += budget.price([row])
             rows.append(row)

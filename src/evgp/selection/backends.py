@@ -25,7 +25,8 @@ from evgp.errors import DataWarning, NotFiniteGain, PluginError, PoolError
 from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
 from evgp.posterior import DENSE, FeatureStart, Start
-from evgp.posterior.dense import by_pool
+from evgp.posterior.dense import ahead_memory, by_pool
+from evgp.posterior.features import prepared_memory
 from evgp.search import Budget, Greedy, best_of
 from evgp.selection.features import (
     P,
@@ -268,6 +269,7 @@ class DenseBackend(InMemoryBackend):
         columns = 8 * (3 * k + sizes.labelled) * (c + sizes.apart) + 3 * 8 * sizes.labelled**2
         extra = 0
         if can(criterion, "certifiable"):
+            columns += ahead_memory(c, m, size)
             side = n if by_pool(n, m) else m
             solver = 8 * side * side * 2 if side <= DENSE else 8 * side * (k + 64) * 4
             extra = sizes.apart * m * size + solver
@@ -386,6 +388,8 @@ class FeaturesBackend(_ByFeatures, InMemoryBackend):
         """Estimate the memory of the features, the inputs and some p x p matrices."""
         sizes, p = self.request.sizes, self.width
         kept = sizes.rows * (p * _STORAGE[storage].itemsize + 80) + sizes.inputs
+        if can(self.request.criterion, "certifiable"):
+            kept += prepared_memory(sizes.candidates, p, _STORAGE[storage].itemsize)
         square = 8 * p * (6 * p + 4 * sizes.k) + 3 * 8 * 4096 * p
         return kept + square + 8 * sizes.apart * p + _LIBRARIES
 
