@@ -3,6 +3,7 @@
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,6 +116,25 @@ def test_a_certificate_shows_what_is_needed() -> None:
     for (share, needed), row in zip(sorted(result.needed.items()), rows[1:], strict=True):
         most = "more than 4" if needed.at_most is None else str(needed.at_most)
         assert row == [f"{share:.0%}", str(needed.at_least), most]
+
+
+def test_a_pool_shows_how_it_was_read(tmp_path) -> None:
+    frame = pd.DataFrame({"<size>": X[:, 0], "kind": list("ab") * 20, "same": 1, "name": range(40)})
+    seen = Seen(evgp.read_pool(frame, id="name")._repr_html_())
+    assert seen.rows[1:] == [
+        ["rows", "40"], ["columns", "2"], ["ids", "name"], ["scale", "common"],
+    ]  # fmt: skip
+    assert seen.prose[1] == "Features: <size>, kind=a, kind=b" and "same" in seen.prose[2]
+    frame.to_parquet(tmp_path / "pool.parquet")
+    opened = evgp.open_pool(tmp_path)
+    assert repr(opened) == f"StreamedTable({tmp_path}: 40 rows of 4 columns in 1 file)"
+    Seen(evgp.read_pool(tmp_path)._repr_html_())
+    for half in ("0.npy", "1.npy"):
+        np.save(tmp_path / half, X)
+    (tmp_path / "pool.parquet").unlink()
+    opened = evgp.open_pool(tmp_path)
+    assert repr(opened) == f"StreamedArray({tmp_path}: 80 rows of 3 float64 in 2 files)"
+    assert ["columns", "3"] in Seen(evgp.read_pool(X)._repr_html_()).rows
 
 
 def test_a_plan_says_whether_it_fits_and_what_to_do() -> None:

@@ -193,6 +193,8 @@ def test_a_pool_in_another_order_is_noticed(tmp_path) -> None:
         for other in (mixed, mixed.reset_index(drop=True), pa.table(mixed)):
             with refused(PoolError):
                 selection.to_frame(other)
+            with refused(PoolError):
+                selection.report(tmp_path / "report.html", other)
         selection.to_frame(frame)
     array = frame[["a"]].to_numpy()
     with refused(PoolError):

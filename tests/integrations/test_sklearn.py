@@ -127,7 +127,7 @@ def test_set_output_names_the_columns() -> None:
         lambda: EVGPSelector(k=36).fit(X, labelled=np.arange(40) < 5),
         lambda: EVGPSelector(k=0).fit(X),
         lambda: EVGPSelector(k=2).fit(np.where(X > 2, np.nan, X)),
-        lambda: EVGPSelector(k=2).fit(pd.DataFrame(frame())),
+        lambda: EVGPSelector(k=2).fit(X.astype(str)),
         lambda: EVGPSelector(k=2).fit(X).transform(X[:5]),
         lambda: EVGPSelector(k=2, criterion="best").fit(X),
         lambda: EVGPSelector(k=2, kernel="none").fit(X),
@@ -165,3 +165,22 @@ def test_an_earlier_selection_may_be_what_is_labelled() -> None:
     again = EVGPSelector(k=3).fit(X, labelled=first)
     assert again.selection_ == evgp.pick(X, 3, labelled=first.indices)
     assert not set(again.indices_) & set(first)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_frames_are_read_as_by_pick(kind) -> None:
+    random = np.random.default_rng(0)
+    frame = kind(
+        {
+            "size": random.normal(size=30),
+            "sold": random.random(30) < 0.4,
+            "town": random.choice(["Rome", "Oslo"], 30),
+        }
+    )
+    selector = EVGPSelector(k=4)
+    rows = selector.fit_transform(frame)
+    assert selector.selection_ == evgp.pick(frame, 4)
+    assert list(selector.feature_names_in_) == ["size", "sold", "town"]
+    assert isinstance(rows, kind) and rows["town"].to_list() == [
+        frame["town"].to_list()[row] for row in selector.indices_
+    ]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import evgp
-from evgp.errors import PoolError
+from evgp.errors import DatasetError, MissingValues, PoolError
 from evgp.integrations.sklearn import EVGPSelector
 from evgp.kernels import Raw
 from tests.forked import python
@@ -56,15 +56,21 @@ def test_numbers_of_numpy_are_numbers() -> None:
         DAYS,
         DAYS.tz_localize("UTC"),
         DAYS - DAYS[0],
-        DAYS.to_period("D"),
-        [datetime.date(2020, 1, 1)] * 20,
+        [datetime.date(2020, 1, 1 + row) for row in range(20)],
     ],
 )
-def test_columns_of_dates(column) -> None:
+@pytest.mark.filterwarnings("ignore::evgp.DataWarning")
+def test_columns_of_dates_are_read_as_by_pick(column) -> None:
     frame = pd.DataFrame({"size": X[:, 0], "when": column})
-    with refused(PoolError) as told:
-        EVGPSelector(k=2).fit(frame)
-    assert "size" not in str(told.value)
+    assert EVGPSelector(k=2).fit(frame).selection_ == evgp.pick(frame, 2)
+
+
+def test_missing_values_of_frames_are_named_by_column() -> None:
+    with refused(MissingValues) as raised:
+        EVGPSelector(k=2).fit(pd.DataFrame({"size": [1.0, None, 3.0], "kind": list("aba")}))
+    assert list(raised.value.columns) == ["size"] and "impute" not in str(raised.value)
+    with refused(PoolError):
+        EVGPSelector(k=2).fit(pl.DataFrame({"size": [1.0, 2.0]}).lazy())
 
 
 def test_an_array_of_objects() -> None:
@@ -97,24 +103,21 @@ print(json.dumps(told))
 @pytest.mark.parametrize(
     "given",
     [
-        pd.DataFrame({"a": DAYS, "b": DAYS}),
-        pl.DataFrame({"a": list(DAYS), "size": range(20)}),
         pl.DataFrame({"day": [datetime.date(2020, 1, 1)] * 20}),
         pl.DataFrame({"day": ["monday"] * 20, "yes": [True] * 20}),
         np.stack([DAYS, DAYS], axis=1),
     ],
 )
-def test_dates_are_not_numbers_anywhere(given) -> None:
-    with refused(PoolError):
+def test_what_cannot_be_picked_from_is_refused(given) -> None:
+    with refused((DatasetError, PoolError)):
         EVGPSelector(k=2).fit(given)
 
 
 def test_numbers_of_every_kind_are_numbers() -> None:
-    number = pl.DataFrame({"a": pl.Series(range(20), dtype=pl.UInt8), "b": [True, False] * 10})
+    number = pl.DataFrame({"a": pl.Series([*range(10)] * 2, dtype=pl.UInt8), "b": [2, 5.5] * 10})
     frames = (number, number.to_pandas(), number.to_pandas().convert_dtypes())
     picks = [EVGPSelector(k=3).fit(frame).indices_.tolist() for frame in frames]
-    x = np.array([range(20), [1, 0] * 10], dtype=float).T
-    assert picks == [evgp.pick(x, 3).indices.tolist()] * 3
+    assert picks == [evgp.pick(number.to_numpy(), 3).indices.tolist()] * 3
 
 
 @pytest.mark.parametrize(

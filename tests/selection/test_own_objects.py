@@ -156,3 +156,33 @@ def test_an_own_search_must_return_picks(tmp_path) -> None:
 
     with refused(PluginError):
         evgp.pick(X, 4, greedy=Empty(), method="sharded", cache=tmp_path)
+
+
+class Short(Plain):
+    """A criterion that gives too few numbers, or none that are tensors."""
+
+    def __init__(self, of_gains=None, of_ceilings=None) -> None:
+        self.of_gains, self.of_ceilings = of_gains or (lambda x: x), of_ceilings or (lambda x: x)
+
+    def gains(self, posterior, rows):
+        return self.of_gains(super().gains(posterior, rows))
+
+    def ceilings(self, posterior):
+        return self.of_ceilings(super().ceilings(posterior))
+
+
+@pytest.mark.parametrize("greedy", ["exact", "lazy", "exchange"])
+@pytest.mark.parametrize("wrong", [lambda x: x[:-1], lambda x: x[:, None], lambda x: x.numpy()])
+@pytest.mark.parametrize("part", ["of_gains", "of_ceilings"])
+def test_a_criterion_must_give_one_number_for_each_candidate(greedy, wrong, part) -> None:
+    with refused(PluginError):
+        evgp.pick(X, 3, criterion=Short(**{part: wrong}), greedy=greedy)
+
+
+@pytest.mark.parametrize("picked", [[0, 0], [0, 99], [-1], [0, 1, 2, 3]])
+def test_an_own_search_must_return_candidates_once(picked) -> None:
+    def search(start, criterion, candidates, budget, **others):
+        return evgp.Selection(np.array(picked), np.zeros(len(picked)))
+
+    with refused(PluginError):
+        evgp.pick(X, 3, candidates=range(5), greedy=search)

@@ -6,6 +6,7 @@ from importlib import import_module
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from hypothesis import given, settings
@@ -454,12 +455,18 @@ def test_a_selection_shows_the_columns_of_the_pool_it_was_picked_from(tmp_path) 
     ]  # fmt: skip
 
 
-def test_a_selection_does_not_keep_its_pool() -> None:
-    frame = pd.DataFrame({"age": np.arange(20.0) ** 1.5})
-    picks = evgp.pick(frame, 2)
-    assert pickle.loads(pickle.dumps(picks)) == picks
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_a_selection_keeps_the_rows_of_its_picks_but_not_the_pool(kind, tmp_path) -> None:
+    frame = kind({"age": np.arange(20.0) ** 1.5})
+    picks = evgp.pick(frame, 3)
+    shown = picks.to_frame(frame)
+    copy = pickle.loads(pickle.dumps(picks))
+    assert copy == picks and copy.to_frame().equals(shown)
     del frame
     gc.collect()
-    assert picks.pool is None and "age" not in picks.to_frame()
+    assert picks.pool is None and picks.to_frame().equals(shown)
+    assert picks[1:].to_frame()["age"].tolist() == shown["age"].tolist()[1:]
+    picks.save(tmp_path / "picks.json")
+    assert "age" not in evgp.Selection.load(tmp_path / "picks.json").to_frame()
     with refused(PoolError):
         picks.report("report.html")

@@ -34,6 +34,7 @@ from evgp.datasets.files import write_text as write_text
 from evgp.datasets.files import written as written
 from evgp.datasets.folders import ImageData as ImageData
 from evgp.datasets.frames import array_of as array_of
+from evgp.datasets.frames import check_order as check_order
 from evgp.datasets.frames import check_same_rows as check_same_rows
 from evgp.datasets.frames import opened as opened
 from evgp.datasets.frames import picked_frame as picked_frame

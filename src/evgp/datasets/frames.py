@@ -12,7 +12,7 @@ from torch import Tensor
 
 from evgp._checks import can
 from evgp._extras import EXTRAS
-from evgp.datasets.columns import shown
+from evgp.datasets.columns import plain, shown
 from evgp.datasets.images import read_images
 from evgp.datasets.samples import Columned, is_samples, one_split, stack
 from evgp.datasets.streamed import KINDS, is_address, open_as_is
@@ -27,6 +27,9 @@ _KINDS = (
     "a pandas or polars frame, an Arrow table, an array with rows and columns, a Hugging Face "
     "dataset, the path of a file, or evgp.open_pool(...)"
 )
+
+
+_FIRST = 4  # picks by which a pool is recognised
 
 
 def picked_frame(selection: Selection, pool: Any = None) -> "pandas.DataFrame":
@@ -48,43 +51,79 @@ def picked_frame(selection: Selection, pool: Any = None) -> "pandas.DataFrame":
     }
     if selection.costs is not None:
         ours["cost"] = selection.costs
-    if pool is None:
+    theirs = _their_columns(selection, pool)
+    if theirs is None:
         return pd.DataFrame(ours)
-    pool = opened(pool)
-    check_same_rows(selection, len(pool))
-    if isinstance(pool, np.ndarray) and pool.ndim > 2:  # images have no columns
-        return pd.DataFrame(ours)
-    if is_pandas(pool):
-        part = pool.iloc[selection.indices]
-        theirs = part.to_frame() if part.ndim == 1 else part.copy()
-    else:
-        theirs = table_of(pool, selection.indices).data.to_pandas()
-    _check_order(selection, pool, theirs)
     theirs.columns = [_free(name, ours) for name in theirs.columns]
     return pd.concat([pd.DataFrame(ours, index=theirs.index), theirs], axis=1)
 
 
-def _check_order(selection: Selection, pool: Any, theirs: "pandas.DataFrame") -> None:
-    """Refuse a pool whose rows are in another order, by the ids or cells of the first picks.
+def _their_columns(selection: Selection, pool: Any) -> "pandas.DataFrame | None":
+    """Return the columns of the pool for the picks; None if they have no names."""
+    kept, rows = selection.__dict__.get("_rows"), selection.indices
+    if pool is None:
+        if kept is not None:
+            return None if isinstance(kept, np.ndarray) else _pandas_of(kept)
+        if (pool := _with_names(selection.pool)) is None:
+            return None
+    pool = opened(pool)
+    check_same_rows(selection, len(pool))
+    if isinstance(pool, np.ndarray) and pool.ndim > 2:  # images have no columns
+        return None
+    if can(pool, "in_files"):
+        pool, rows = table_of(pool, rows), np.arange(len(rows))
+    check_order(selection, pool, rows)
+    return _pandas_of(pool.iloc[rows] if is_pandas(pool) else table_of(pool, rows).data)
 
-    Cells may differ, as after scaling, unless those of the first pick are in another row.
+
+def _pandas_of(part: Any) -> "pandas.DataFrame":
+    """Return rows of a pandas frame, with their index, or of an Arrow table as a frame."""
+    if not is_pandas(part):
+        return part.to_pandas()
+    return part.to_frame() if part.ndim == 1 else part.copy()
+
+
+def _with_names(pool: Any) -> Any:
+    """Open a pool in files, or one of images with further columns; None if it has no names."""
+    if isinstance(pool, str | Path):
+        path = Path(pool)
+        files = path.rglob("*") if path.is_dir() else [path]
+        if is_address(pool) or any(file.suffix.lower() in KINDS for file in files):
+            pool = open_as_is(pool)
+    return pool if can(pool, "by_name") or isinstance(pool, Columned) else None
+
+
+def check_order(selection: Selection, pool: Any, at: Int[np.ndarray, " k"] | None = None) -> None:
+    """Refuse an opened pool whose rows are in another order, by the ids or cells of the picks.
+
+    `at` are the positions of the picks in the pool, if it is a part of it. Cells may differ, as
+    after scaling, unless those of the first pick are in another row.
     """
-    id, names = selection.settings.get("id"), list(selection.ids)
-    if names and id in theirs.columns and list(map(str, names)) != list(map(str, theirs[id])):
+    at = selection.indices if at is None else at
+    here, names = _cells_of(pool, at), list(map(str, selection.ids))
+    id, kept = selection.settings.get("id"), selection.__dict__.get("_rows")
+    if names and id in here and names != list(map(str, here[id])):
         raise _other_order(f"other values in column {id!r}")
-    cells = {
+    known = {} if kept is None or not len(kept) else _cells_of(kept[:_FIRST])
+    known = {
         name: cells
-        for name, cells in selection.__dict__.get("_cells", {}).items()
-        if name in theirs.columns and isinstance(cells[0], int | float | str)
+        for name, cells in known.items()
+        if name in here and isinstance(cells[0], int | float | str)
     }
-    first = theirs.iloc[: len(next(iter(cells.values()), []))]
-    same = (first[name].tolist() == known[: len(first)] for name, known in cells.items())
-    if not theirs.columns.is_unique or all(same):
+    if all(here[name][: len(cells)] == cells for name, cells in known.items()):
         return
-    whole = pool if is_pandas(pool) else table_of(pool).data.to_pandas()
-    found = np.logical_and.reduce([(whole[name] == known[0]) for name, known in cells.items()])
-    if (rows := np.flatnonzero(found)).size and selection.indices[0] not in rows:
-        raise _other_order(f"row {selection.indices[0]} as row {rows[0]}")
+    first = {name: cells[0] for name, cells in known.items()}
+    rows = enumerate(zip(*(_cells_of(pool)[name] for name in first), strict=True))
+    found = [row for row, cells in rows if cells == tuple(first.values())]
+    if found and at[0] not in found:
+        raise _other_order(f"row {selection.indices[0]} as row {found[0]}")
+
+
+def _cells_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> dict[str, list[Any]]:
+    """Return the columns of a table or an array as Python values, by name."""
+    data = table_of(pool, rows).data
+    columns = zip(data.column_names, data.columns, strict=True)
+    return {name: plain(column).to_pylist() for name, column in columns}
 
 
 def _other_order(got: str) -> PoolError:

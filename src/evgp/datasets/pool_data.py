@@ -15,6 +15,7 @@ from torch import Tensor
 
 from evgp._checks import can, numbers, points
 from evgp._executor import Progress, silent
+from evgp._repr import html_card
 from evgp.datasets import checks
 from evgp.datasets.arrays import read_array
 from evgp.datasets.checks import ColumnLook, is_alone, of_looks
@@ -39,6 +40,8 @@ from evgp.errors import BadArgument, DatasetError, PoolError
 Points: TypeAlias = Tensor | Streamed
 ARRAYS = (".npy", ".npz")
 _READ = 1 << 16  # number of ids read at once
+_NAMED = 20  # features listed in a notebook
+_FEW = 4  # picks of an array that a selection keeps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,6 +97,19 @@ class PoolData(ABC):
     def __repr__(self) -> str:
         of = f"{self.used} columns" if self.used else "x".join(map(str, self.shape))
         return f"{type(self).__name__}({self.source}: {len(self):,} rows of {of})"
+
+    def _repr_html_(self) -> str:
+        lines = {
+            "rows": f"{len(self):,}",
+            "columns": f"{self.used:,}" if self.used else "x".join(map(str, self.shape)),
+            "ids": "row numbers" if self.options.id is None else self.options.id,
+            "scale": "none" if self.scale is None else self.scale,
+        }
+        what = "Columns" if self.in_files else "Features"
+        more = ", ..." if len(self.features) > _NAMED else ""
+        named = [f"{what}: {', '.join(self.features[:_NAMED])}{more}"] if self.features else []
+        card = {"pool": list(lines), "": list(lines.values())}
+        return html_card(self.source, card, [*named, *self.notes])
 
     @property
     def in_memory(self) -> Shaped[Tensor, " n *d"]:
@@ -157,6 +173,10 @@ class PoolData(ABC):
     def rows_of(self, rows: Int[np.ndarray, " k"]) -> pa.Table | None:
         """Return some rows of the pool as they were given; None if columns have no names."""
         return None
+
+    def kept_of(self, rows: Int[np.ndarray, " k"]) -> Any:
+        """Return what a selection keeps of its picks, to show and recognise them."""
+        return self.rows_of(rows)
 
     def ids_of(self, rows: Int[np.ndarray, " k"]) -> tuple[str | int, ...]:
         """Return the ids of some rows; empty if rows have no ids."""
@@ -290,6 +310,10 @@ class ArrayData(PoolData):
             )
         return self.coded(x, name)
 
+    def kept_of(self, rows: Int[np.ndarray, " k"]) -> Any:
+        """Return the first few picks of an array with rows and columns, to recognise it by."""
+        return self.original[rows[:_FEW]] if self.original.ndim == 2 else None
+
     def coded(self, x: Shaped[Tensor, " n *d"], name: str) -> Shaped[Tensor, " n *e"]:
         """Return points with the pool's scaling."""
         if self.code is None:
@@ -377,6 +401,9 @@ class FileData(PoolData):
         """Read the columns of some rows from the files."""
         raw = self.x.raw_at(rows, self.x.columns)
         return None if isinstance(raw, np.ndarray) else raw
+
+    def kept_of(self, rows: Int[np.ndarray, " k"]) -> None:
+        """Return nothing: the files stay, and reading them takes time."""
 
     def part(self, rows: Int[np.ndarray, " r"]) -> PoolData:
         """Read a few rows to show them; they are scaled on their own, not as in the pool."""

@@ -622,7 +622,11 @@ def _check(file: str, rows: int, fields: pa.Schema, got: int, schema: pa.Schema)
             )
 
 
-@dataclass(frozen=True)
+def _count(files: tuple[str, ...]) -> str:
+    return f"{len(files):,} files" if len(files) > 1 else "1 file"
+
+
+@dataclass(frozen=True, repr=False)
 class StreamedArray:
     """Rows of npy files whose arrays agree in dtype and in all axes but the first."""
 
@@ -632,6 +636,10 @@ class StreamedArray:
     remarks: tuple[str, ...] = ()
     stored: tuple[int, ...] | None = None  # shape of a row in the files, if its axes are flattened
     in_files: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        of = "x".join(map(str, self.shape)) + f" {self.layout.dtype}"
+        return f"StreamedArray({self.name}: {len(self):,} rows of {of} in {_count(self.files)})"
 
     def flat(self) -> "StreamedArray":
         """Return the same rows with one axis, each of whose columns is scaled by itself."""
@@ -796,7 +804,7 @@ def open_arrays(pool_files: PoolFiles, left_out: Sequence[str], scale: str | Non
 _AT_LEAST = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StreamedTable:
     """Rows of Parquet or Arrow files that have the same columns."""
 
@@ -806,6 +814,10 @@ class StreamedTable:
     remarks: tuple[str, ...] = ()
     in_files: ClassVar[bool] = True
     by_name: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        of = f"{len(self.layout.used)} columns"
+        return f"StreamedTable({self.name}: {len(self):,} rows of {of} in {_count(self.files)})"
 
     @property
     def name(self) -> str:

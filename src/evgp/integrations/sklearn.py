@@ -1,5 +1,6 @@
 """EV-GP as a scikit-learn estimator: `fit` picks rows, `transform` keeps them."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from evgp._defaults import NOISE
 from evgp._reading import check_memory
 from evgp._typing import ArrayLike
 from evgp.datasets.scaling import scale_of
-from evgp.errors import BadArgument, NotNumbers, PoolError
+from evgp.errors import BadArgument, MissingValues, NotNumbers, PoolError
 from evgp.nets import mlp
 from evgp.selection import pick
 from evgp.selection.features import features_of
@@ -25,7 +26,8 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     """Select the k rows of X to label first; for the end of a pipeline.
 
     After `fit`: `indices_` (best first), `gains_`, `variance_left_` (after each pick), and
-    `selection_`, the result of `evgp.pick`. Sparse input is made dense, if that fits in memory.
+    `selection_`, the result of `evgp.pick`. Frames are read as there, with words and dates; sparse
+    input is made dense, if that fits in memory.
 
     Parameters
     ----------
@@ -73,26 +75,34 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         """Pick k rows of X; `labelled` are rows that have a label already, y is ignored."""
         if isinstance(X, Tensor):
             X = X.detach().cpu().double().numpy()
-        check_numbers(X, "X")
-        x = self._validated(X, dtype=np.float64, ensure_min_samples=2)
+        if _is_frame(X):  # which `pick` reads
+            x = self._validated(X, skip_check_array=True)
+        else:
+            check_numbers(X, "X")
+            x = self._validated(X, dtype=np.float64, ensure_min_samples=2)
         if issparse(x):
             check_memory(8 * x.shape[0] * x.shape[1], "a dense copy of X")
             x = x.toarray()
         if isinstance(self.k, int | np.integer) and self.k > len(x):
             raise PoolError(f"expected k of at most n_samples={len(x)}; got k={self.k}")
-        self.selection_ = selection = pick(
-            x,
-            self.k,
-            labelled=labelled,
-            network=mlp() if self.network is None else self.network,
-            kernel=self.kernel,
-            criterion=self.criterion,
-            greedy=self.greedy,
-            noise=noise_of(self.noise),
-            scale=scale_of(self.scale, self.standardise),
-            features=features_of(self.features),
-            seed=_seed(self.random_state),
-        )
+        try:
+            selection = pick(
+                x,
+                self.k,
+                labelled=labelled,
+                network=mlp() if self.network is None else self.network,
+                kernel=self.kernel,
+                criterion=self.criterion,
+                greedy=self.greedy,
+                noise=noise_of(self.noise),
+                scale=scale_of(self.scale, self.standardise),
+                features=features_of(self.features),
+                seed=_seed(self.random_state),
+            )
+        except MissingValues as error:
+            advice = "fill them in, such as with a SimpleImputer in a step before"
+            raise replace(error, advice=advice) from None
+        self.selection_ = selection
         self.indices_, self.gains_ = selection.indices, selection.gains
         self.variance_left_, self.n_samples_in_ = selection.variance_left, len(x)
         return self
@@ -107,7 +117,10 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     def transform(self, X: Any) -> Any:
         """The picked rows of the X that was fitted, best first, in a container of its kind."""
         check_is_fitted(self)
-        x = self._validated(X, reset=False, dtype=None)
+        if _is_frame(X):
+            x = self._validated(X, reset=False, skip_check_array=True)
+        else:
+            x = self._validated(X, reset=False, dtype=None)
         if (rows := x.shape[0]) != self.n_samples_in_:
             fitted = f"the {self.n_samples_in_} rows that were fitted"
             raise PoolError(f"expected {fitted}, got {rows}; fit again to pick from others")
@@ -118,7 +131,8 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     def _validated(self, X: Any, **how: Any) -> Any:
         """X, validated by scikit-learn, whose errors become one sentence of ours."""
         try:
-            return validate_data(self, X, accept_sparse="csr", **how)
+            how = how if "skip_check_array" in how else {"accept_sparse": "csr", **how}
+            return validate_data(self, X, **how)
         except (TypeError, ValueError) as error:
             if "eature names" in str(error):  # scikit-learn's own checks expect these
                 raise
@@ -131,6 +145,11 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _is_frame(X: Any) -> bool:
+    """Whether X is a pandas or polars frame, whose rows are there."""
+    return hasattr(X, "shape") and hasattr(X, "columns")
 
 
 def _seed(random_state: Any) -> int:

@@ -138,23 +138,6 @@ if TYPE_CHECKING:
 _SHOWN = 10  # picks in a notebook
 
 
-# Endings of tables, by which a folder of them differs from one of images.
-_TABLES = {".csv", ".tsv", ".jsonl", ".ndjson", ".gz", ".zst", ".parquet", ".arrow", ".feather"}
-
-
-def has_columns(pool: Any) -> bool:
-    """Whether a pool has columns with names: a frame, a table, or a file of one.
-
-    >>> has_columns(np.zeros((2, 2))), has_columns(None)
-    (False, False)
-    """
-    if isinstance(pool, str | Path):
-        if Path(pool).is_dir():
-            return any(file.suffix.lower() in _TABLES for file in Path(pool).rglob("*"))
-        return Path(pool).is_file() and Path(pool).suffix.lower() not in (".npy", ".npz")
-    return hasattr(pool, "columns") or hasattr(pool, "column_names")
-
-
 @dataclass(frozen=True, eq=False)
 class Selection(Sequence[int]):
     """Picks in order, each with its gain, and how good they provably are.
@@ -240,18 +223,19 @@ class Selection(Sequence[int]):
                 each = "one for each pick"
                 raise WrongCount.of(PoolError)(f"values in {name}", k, count, each)
 
-    def picked_from(
-        self, source: Any, cells: Mapping[str, Sequence[object]], features: Sequence[str]
-    ) -> "Selection":
-        """Remember the pool, a path or weak reference; cells of the first picks; all features."""
-        self.__dict__.update(_source=source, _cells=cells, _features=features)
+    def picked_from(self, source: Any, rows: Any, features: Sequence[str]) -> "Selection":
+        """Remember the pool, as a path or weak reference, its picked rows, and all features.
+
+        `rows` is a table of the picks as they were given, or an array of the first few of them.
+        """
+        self.__dict__.update(_source=source, _rows=rows, _features=features)
         return self
 
     @property
     def pool(self) -> Any:
         """The pool of the picks: its path, or what was given; None if that is no longer there.
 
-        A selection does not keep its pool in memory, and does not save it.
+        A selection does not keep its pool in memory, only the columns of the picks.
         """
         source = self.__dict__.get("_source")
         return source() if isinstance(source, ReferenceType) else source
@@ -334,7 +318,7 @@ class Selection(Sequence[int]):
             ids=self.ids[start:stop],
         ).picked_from(
             self.__dict__.get("_source"),
-            self.__dict__.get("_cells", {}) if first else {},
+            None if (rows := self.__dict__.get("_rows")) is None else rows[start:stop],
             self.__dict__.get("_features", ()),
         )
 
@@ -353,10 +337,10 @@ class Selection(Sequence[int]):
         Parameters
         ----------
         pool : optional
-            The pool of the picks; by default that of `evgp.pick`, if it is still there and its
-            columns have names. A pandas or polars frame, an Arrow table, an array or tensor, a
-            Hugging Face dataset, the path of a file, or `evgp.open_pool(...)`. It may have other
-            columns than the picks were made by, but must have the same rows in the same order.
+            The pool of the picks; not needed if it was given to `evgp.pick` and its columns have
+            names. A pandas or polars frame, an Arrow table, an array or tensor, a Hugging Face
+            dataset, the path of a file, or `evgp.open_pool(...)`. It may have other columns than
+            the picks were made by, but must have the same rows in the same order.
 
         Returns
         -------
@@ -375,8 +359,6 @@ class Selection(Sequence[int]):
         cay     1    2   0.5            NaN   44
         ann     2    0   0.2            NaN   31
         """
-        if pool is None and has_columns(self.pool):
-            pool = self.pool
         return _room("datasets").picked_frame(self, pool)
 
     def report(

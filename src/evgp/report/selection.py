@@ -18,6 +18,7 @@ from evgp.datasets import (
     Encoder,
     Table,
     array_of,
+    check_order,
     check_same_rows,
     check_writable,
     ids,
@@ -58,6 +59,8 @@ def write_report(
     rows = _rows_to_read(selection, pool)
     part = pool if rows is None else pool.raw_at(rows, pool.columns)
     table = None if isinstance(part, np.ndarray) and part.ndim > 2 else _table(part)
+    if table is not None:
+        check_order(selection, table, None if rows is None else np.searchsorted(rows, selection))
     known = selection.settings.get("id")
     if id is None and table is not None and known in table.names:
         id = known

@@ -11,10 +11,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
-from evgp._checks import can, integer, keep, recorded
+from evgp._checks import can, integer, keep, recorded, shown
 from evgp._executor import Executor, Progress, silent
 from evgp.criteria import Criterion
-from evgp.errors import NotFiniteGain
+from evgp.errors import NotFiniteGain, PluginError
 from evgp.pool import Selection
 from evgp.posterior import Posterior
 from evgp.posterior.posterior import FINALISTS, Preparing
@@ -116,7 +116,8 @@ def contenders(
     if not bool(allowed.any()):
         return {}
     lost = rounding(criterion, posterior)
-    ceilings = criterion.ceilings(posterior) + lost
+    count = len(allowed)
+    ceilings = one_each(criterion, "ceiling", criterion.ceilings(posterior), count) + lost
     ceilings = torch.where(allowed, ceilings if per is None else ceilings / per, -inf)
     settled: dict[int, float] = {}
     look, best, floor = 1, -inf, -inf
@@ -145,11 +146,21 @@ def contenders(
 def gains_of(
     criterion: Criterion, posterior: Posterior, rows: Int[Tensor, " r"]
 ) -> Float[Tensor, " r"]:
-    """Gains of these candidates; refuse any that is NaN or infinite."""
-    gains = criterion.gains(posterior, rows)
+    """Gains of these candidates; refuse any that is missing, NaN or infinite."""
+    gains = one_each(criterion, "gain", criterion.gains(posterior, rows), len(rows))
     if not bool(gains.isfinite().all()):
         raise not_finite(criterion, posterior, gains, rows)
     return gains
+
+
+def one_each(criterion: Criterion, what: str, values: object, count: int) -> Tensor:
+    """Refuse what a criterion may return in place of one number for each candidate."""
+    if isinstance(values, Tensor) and values.shape == (count,):
+        return values
+    raise PluginError(
+        f"expected a tensor with one {what} for each of {count} candidates from the criterion "
+        f"{recorded(criterion)}, got {shown(values)}"
+    )
 
 
 def not_finite(
@@ -393,7 +404,7 @@ class Lazy:
         per = budget.rates()
         scale = torch.ones(len(candidates), dtype=torch.float64) if per is None else per
         lost = rounding(criterion, posterior) / scale
-        stale = (_first_gains(posterior, criterion) / scale + lost).tolist()
+        stale = (_first_gains(posterior, criterion, len(candidates)) / scale + lost).tolist()
         heap = [(-gain, row) for row, gain in enumerate(stale)]
         heapq.heapify(heap)
         rows: list[int] = []
@@ -424,9 +435,9 @@ class Lazy:
         return selection(candidates, rows, gains, budget)
 
 
-def _first_gains(posterior: Posterior, criterion: Criterion) -> Float[Tensor, " c"]:
+def _first_gains(posterior: Posterior, criterion: Criterion, count: int) -> Float[Tensor, " c"]:
     """Gains before the first pick, whatever type the matrix is stored in."""
-    ceilings = criterion.ceilings(posterior)
+    ceilings = one_each(criterion, "ceiling", criterion.ceilings(posterior), count)
     if bool(ceilings.isnan().any()):
         raise not_finite(criterion, posterior, ceilings, torch.arange(len(ceilings)))
     if not bool((posterior.slack() > _ROUNDED * posterior.fall().max()).any()):

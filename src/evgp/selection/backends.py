@@ -16,12 +16,12 @@ import torch
 from jaxtyping import Int
 from torch import Generator, Tensor
 
-from evgp._checks import can, recorded, shown
+from evgp._checks import can, recorded
 from evgp._executor import counted
 from evgp._linalg import in_pairs
 from evgp._machine import speed
 from evgp.datasets import Fitted, Streamed, Survey, step_of
-from evgp.errors import DataWarning, NotFiniteGain, PluginError, PoolError
+from evgp.errors import DataWarning, NotFiniteGain, PoolError
 from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
 from evgp.posterior import DENSE, FeatureStart, Start
@@ -43,6 +43,7 @@ from evgp.selection.run import (
     by_row,
     check_by_features,
     check_degree,
+    check_picks,
     check_variance,
     in_units,
     measured,
@@ -228,8 +229,7 @@ class InMemoryBackend(ABC):
         except NotFiniteGain as error:
             raise error if error.in_pool else replace(error, row=int(rows[error.row])) from None
         for run in runs:
-            if not isinstance(run, Selection):
-                raise PluginError(f"expected a Selection from {shown(search)}, got {shown(run)}")
+            check_picks(run, search, rows, request.k)
         picks = measured(
             criterion,
             start,

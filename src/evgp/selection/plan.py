@@ -1,11 +1,12 @@
 """Plan a run before it starts: choose how to run it, and estimate its memory and time."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
 from inspect import getdoc, signature
 from typing import Any, ParamSpec, TypeVar, cast
+from weakref import ReferenceType
 
 import numpy as np
 import torch
@@ -20,7 +21,6 @@ from evgp._progress import reporting
 from evgp._reading import reading_within
 from evgp._repr import html_card
 from evgp.datasets import PoolData
-from evgp.datasets.columns import plain
 from evgp.errors import DataWarning, EvgpWarning, MemoryPlanError, PoolError, size
 from evgp.pool import Selection
 from evgp.search import Greedy, choose_greedy
@@ -43,7 +43,6 @@ _SMALL = 1_000  # rows, and test points, with which no run takes that long
 _BLOCK = 512  # rows whose gains are computed at once
 # A relative reduction of the variance below this is rounding error.
 _NOTHING = 1e-9
-_FIRST = 4  # picks, and columns of an array, by which a pool is recognised
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,25 +188,15 @@ class Plan:
             warnings.warn(warning.message, stacklevel=3)
         texts = (str(item.message) for item in caught if issubclass(item.category, EvgpWarning))
         data: Any = self.request.data
-        named = getattr(data, "ids", None) is not None or can(data, "in_files")
-        ids = data.ids_of(picks.indices) if named else ()
-        notes = getattr(data, "notes", ())
-        said = tuple(dict.fromkeys((*notes, *texts)))
-        names = picks.settings.pop("names", getattr(data, "features", ()))
+        said = tuple(dict.fromkeys((*data.notes, *texts)))
+        names = picks.settings.pop("names", data.features)
+        ids, source = data.ids_of(picks.indices), self.request.source
+        given: Any = source() if isinstance(source, ReferenceType) else None
+        # A pandas frame keeps its index.
+        in_frame = hasattr(given, "iloc") and len(given) == len(data)
+        rows = given.iloc[picks.indices] if in_frame else data.kept_of(picks.indices)
         made = replace(picks, ids=ids, settings=self._settings(picks), warnings=said)
-        cells: Mapping[str, Sequence[object]] = {}
-        if hasattr(data, "original") and not data.in_files and picks.indices.size:
-            first, raw = picks.indices[:_FIRST], data.original
-            if not isinstance(raw, np.ndarray):
-                given = data.rows_of(first)
-                cells = {
-                    name: plain(given.column(name)).to_pylist()
-                    for name in (() if given is None else given.column_names)
-                }
-            elif raw.ndim == 2:
-                numbers = raw[first, :_FIRST].T.tolist()
-                cells = {f"x{at}": column for at, column in enumerate(numbers)}
-        return made.picked_from(self.request.source, cells, names)
+        return made.picked_from(source, rows, names)
 
     def _settings(self, picks: Selection) -> dict[str, object]:
         """Return the settings that are needed to repeat the run."""

@@ -646,7 +646,7 @@ def _opened(
         if isinstance(points, np.ndarray | Tensor):
             inputs[name] = InMemory(torch.as_tensor(points))
     try:
-        inputs["source"] = x if isinstance(x, str | Path) else ref(x)
+        inputs["source"] = x if isinstance(x, str | Path) or can(x, "in_files") else ref(x)
     except TypeError:  # a tuple, a list
         inputs["source"] = None
     return data, labelled, inputs

@@ -11,17 +11,17 @@ from math import frexp, inf, isfinite, ldexp
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from evgp._checks import can
+from evgp._checks import can, recorded, shown
 from evgp.bounds import ceiling, certify
 from evgp.criteria import Criterion
-from evgp.errors import PoolError
+from evgp.errors import PluginError, PoolError
 from evgp.kernels import Features, Kernel
 from evgp.pool import Pool, Selection
 from evgp.posterior import DensePosterior, FeatureStart, Start
-from evgp.search import Budget, Progress
+from evgp.search import Budget, Greedy, Progress
 
 # Variances from 2^-40 to 2^40 are not scaled: cubes of their standard deviations fit in float32.
 _NEAR_ONE = 40
@@ -152,12 +152,30 @@ def check_degree(criterion: Criterion, unit: float) -> int:
     return 0 if degree is None else int(degree)
 
 
+def check_picks(picks: object, search: Greedy, rows: Int[Tensor, " c"], k: int) -> None:
+    """Refuse what a search of a user returns in place of at most k candidates, each once."""
+    if not isinstance(picks, Selection):
+        raise PluginError(f"expected a Selection from {recorded(search)}, got {shown(picks)}")
+    picked = picks.indices
+    if len(picked) > k or len(np.unique(picked)) < len(picked):
+        got = f"{len(picked)} rows" if len(picked) > k else "a row twice"
+    elif len(others := np.setdiff1d(picked, rows.numpy())):
+        got = f"row {others[0]}"
+    else:
+        return
+    raise PluginError(
+        f"expected at most {k} of the rows that may be picked, each once, from the search "
+        f"{recorded(search)}, got {got}"
+    )
+
+
 def check_by_features(criterion: Criterion, what: str) -> None:
     """Refuse a criterion that needs the variance of each test point separately."""
     if not can(criterion, "by_features"):
         raise PoolError(
-            f"expected a criterion that works with {what}, such as 'ev'; got {criterion!r}, which "
-            "needs the test points one by one"
+            f"expected a criterion that works with {what}, such as 'ev'; got "
+            f"{recorded(criterion)}, which needs the test points one by one (it has no "
+            "by_features = True)"
         )
 
 
