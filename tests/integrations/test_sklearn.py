@@ -127,7 +127,7 @@ def test_set_output_names_the_columns() -> None:
         lambda: EVGPSelector(k=36).fit(X, labelled=np.arange(40) < 5),
         lambda: EVGPSelector(k=0).fit(X),
         lambda: EVGPSelector(k=2).fit(np.where(X > 2, np.nan, X)),
-        lambda: EVGPSelector(k=2).fit(X.astype(str)),
+        lambda: EVGPSelector(k=2).fit(np.full((40, 2), "word")),
         lambda: EVGPSelector(k=2).fit(X).transform(X[:5]),
         lambda: EVGPSelector(k=2, criterion="best").fit(X),
         lambda: EVGPSelector(k=2, kernel="none").fit(X),

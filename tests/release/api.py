@@ -5,6 +5,7 @@ python -m tests.release.api
 
 import ast
 import inspect
+import re
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
@@ -12,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import evgp
-from evgp import errors
+from evgp import _defaults, errors
 
 ROOT = Path(__file__).parents[2]
 LISTING = Path(__file__).parent / "api.txt"
@@ -153,7 +154,7 @@ def _described(module: str, name: str) -> list[str]:
     thing = getattr(import_module(module), name)
     node = _definition(thing)
     if isinstance(node, ast.FunctionDef):
-        return [f"{module}.{_signature(node, name)}"]
+        return [_with_values(f"{module}.{_signature(node, name)}")]
     bases = ", ".join(ast.unparse(base) for base in node.bases)
     marks = [f"@{ast.unparse(one)}" for one in node.decorator_list]
     lines = [*marks, f"{module}.{name}" + (f"({bases})" if bases else "")]
@@ -165,7 +166,14 @@ def _described(module: str, name: str) -> list[str]:
         if isinstance(part, ast.FunctionDef) and _is_public(part.name):
             marks = [f"@{ast.unparse(one)} " for one in part.decorator_list]
             lines.append(f"    {''.join(marks)}{_signature(part, part.name)}")
-    return lines
+    return [_with_values(line) for line in lines]
+
+
+def _with_values(line: str) -> str:
+    """A line of a definition with the values of shared defaults in place of their names."""
+    for name, value in vars(_defaults).items():
+        line = re.sub(rf"= ?{name}\b", f"={value!r}", line) if name.isupper() else line
+    return line
 
 
 def _is_public(method: str) -> bool:

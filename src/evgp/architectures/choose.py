@@ -19,6 +19,7 @@ from torch import Tensor
 
 from evgp._checks import finite, flag, integer, noise_of, number, numbers, seed_of, shown
 from evgp._checks import points as checked_points
+from evgp._defaults import CHOICE_NOISE, TRAINING_SCALE
 from evgp._executor import Progress
 from evgp._linalg import standardised
 from evgp._machine import available_memory, each_alone
@@ -122,8 +123,8 @@ def choose(
     *,
     folds: int = 100,
     kappa: float = 0.3,
-    noise: float = 1e-4,
-    scale: str | None = "columns",
+    noise: float = CHOICE_NOISE,
+    scale: str | None = TRAINING_SCALE,
     standardise: bool | None = None,
     column: str | None = None,
     text: str | Sequence[str] = (),
@@ -185,7 +186,7 @@ def choose(
     Choice(gelu-2; gelu-2 0.04487, gelu-1 0.08339, leaky_relu-1 0.08633, ...)
     """
     named = named_networks(networks)
-    scale = scale_of(scale, standardise, "columns")
+    scale = scale_of(scale, standardise, TRAINING_SCALE)
     reading = ReadOptions(column=column, text=text, embed=embed, scale=scale)
     points, targets = checked_inputs(x, y, reading)
     n = len(points)

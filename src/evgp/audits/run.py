@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from evgp._checks import integer, noise_of, points, seed_of, shown
-from evgp._defaults import NOISE
+from evgp._defaults import NOISE, TRAINING_SCALE
 from evgp._executor import Progress
 from evgp._linalg import CONSTANT, JITTER, safe_cholesky
 from evgp._machine import available_memory
@@ -123,7 +123,7 @@ def audit(
     pool: Any = None,
     k: int = 10,
     noise: float = NOISE,
-    scale: str | None = "columns",
+    scale: str | None = TRAINING_SCALE,
     standardise: bool | None = None,
     column: str | None = None,
     text: str | Sequence[str] = (),
@@ -180,7 +180,7 @@ def audit(
             f"expected a network with exact kernels, such as evgp.mlp(), got {shown(network)}"
         )
     noise, seed, k = noise_of(noise), seed_of(seed), integer(k, "k", 1)
-    scale = scale_of(scale, standardise, "columns")
+    scale = scale_of(scale, standardise, TRAINING_SCALE)
     reading = ReadOptions(column=column, text=text, embed=embed, scale=scale)
     train, others, copies = _parts(x_train, x_test, pool, reading)
     test, unlabelled = others["test"], others.get("pool")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_type_hints
 
 import typer
 
-from evgp._defaults import MAX_CATEGORIES, NOISE
+from evgp._defaults import MAX_CATEGORIES, NOISE, TRAINING_SCALE
 
 Activations: TypeAlias = Literal["relu", "leaky_relu", "gelu", "erf", "sin", "identity"]
 Criteria: TypeAlias = Literal["ev", "median", "p90", "max", "mi", "cells"]
@@ -465,7 +465,7 @@ class LabelledOptions:
     encoding: Encoding = None
     dates: Dates = None
     impute: Impute = False
-    scale: ScaleName = "columns"
+    scale: ScaleName = TRAINING_SCALE
     json: AsJson = False
     quiet: Quiet = False
 

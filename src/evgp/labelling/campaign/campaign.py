@@ -458,7 +458,7 @@ class Campaign:
         """Encoded rows as networks see them: images are scaled by the whole pool, as in `pick`."""
         x = self.x()
         points = np.array(x[rows], dtype=np.float64)
-        if self.source.images is not None:
+        if self.source.images is not None and self.scale is not None:
             self._scale = self._scale or image_scaling(np.asarray(x), self._reading)
             points, _ = self._scale.encode(points, 0, str(self.source.path))
         tensor = torch.from_numpy(points)

@@ -137,7 +137,7 @@ def encoded_test(data: ImageData | TableData, path: Path) -> Shaped[np.ndarray, 
 def image_scaling(images: Shaped[np.ndarray, " n *d"], how: ReadOptions) -> ArrayCode:
     """The scaling of images, as in `evgp.pick`."""
     points = torch.tensor(images, dtype=torch.float64)
-    code = from_array(points, replace(how, scale=how.scale or "columns"), "images").code
+    code = from_array(points, how, "images").code
     assert code is not None
     return code
 
