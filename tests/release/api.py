@@ -172,7 +172,7 @@ def _described(module: str, name: str) -> list[str]:
 def _with_values(line: str) -> str:
     """A line of a definition with the values of shared defaults in place of their names."""
     for name, value in vars(_defaults).items():
-        line = re.sub(rf"= ?{name}\b", f"={value!r}", line) if name.isupper() else line
+        line = re.sub(rf"(= ?){name}\b", rf"\g<1>{value!r}", line) if name.isupper() else line
     return line
 
 

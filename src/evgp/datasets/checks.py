@@ -172,6 +172,7 @@ _FAR = 30.0
 _POINT = 1e-6
 # Share of a column's variance that only an outlier has, in columns of at least so many rows.
 _MOST, _SHORT = 0.8, 10
+SUSPECT = 0.79  # share of the variance from which a row is looked at, as sums round
 _NEAR = 0.01  # how near the others are to each other, in terms of how far the outlier is
 _ROWS = 512  # rows looked at at once
 

@@ -18,7 +18,7 @@ from evgp._executor import Progress, silent
 from evgp._repr import html_card
 from evgp.datasets import checks
 from evgp.datasets.arrays import read_array
-from evgp.datasets.checks import ColumnLook, is_alone, of_looks
+from evgp.datasets.checks import SUSPECT, ColumnLook, is_alone, of_looks
 from evgp.datasets.encode import ArrayCode, ArrayLayout, Encoder, Streamed, surveyed
 from evgp.datasets.formats import apply, recognise
 from evgp.datasets.frames import array_of, opened, table_of
@@ -464,18 +464,19 @@ def from_array(x: Shaped[Tensor, " n *d"], options: ReadOptions, name: str) -> A
     layout = ArrayLayout(
         name, len(array), array.shape[1:], array.dtype, scale=options.scale, fixed=options.fixed
     )
-    code = layout.learn(surveyed(layout, array, prod(layout.shape)))
+    survey = surveyed(layout, array, prod(layout.shape))
+    code = layout.learn(survey)
     scaled = torch.from_numpy(code.encode(array, 0, name)[0])
-    doubts: tuple[str, ...] = ()  # single rows that have most of the variance of a column
-    if array.ndim == 2:
+    looks = []  # at single rows that have most of the variance of a column
+    for place in (
+        np.flatnonzero(survey.moments.share() > SUSPECT).tolist() if array.ndim == 2 else ()
+    ):
+        column = array[:, place]
         with np.errstate(over="ignore", invalid="ignore"):
-            rows = np.abs(array - array.mean(axis=0)).argmax(axis=0).tolist()
-        looks = [
-            ColumnLook(f"x{place}", wild=f" row {row}: {array[row, place]:.6g}")
-            for place, row in enumerate(rows)
-            if is_alone(array[:, place], row)
-        ]
-        doubts = tuple(of_looks(looks)) if looks else ()
+            row = int(np.abs(column - column.mean()).argmax())
+        if is_alone(column, row):
+            looks.append(ColumnLook(f"x{place}", wild=f" row {row}: {column[row]:.6g}"))
+    doubts = tuple(of_looks(looks)) if looks else ()
     notes = (*code.notes, *(() if code.notes else doubts))
     return ArrayData(name, scaled, options, notes=notes, code=code, given=x.numpy(), doubts=doubts)
 

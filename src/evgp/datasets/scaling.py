@@ -152,6 +152,16 @@ class ColumnMoments:
             count, exponent, *_two_sum(mean, lost + rest), inside + between, low, high, rising
         )
 
+    def share(self) -> Float[np.ndarray, " d"]:
+        """Return the largest share of each column's variance that a single row may have.
+
+        >>> ColumnMoments.of(np.array([[1.0, 1.0, 1.0, 5.0]])).share()
+        array([0.75])
+        """
+        unit = np.ldexp(1.0, self.exponent)
+        ends = np.stack([self.low, self.high]) / unit - self.mean
+        return np.square(ends).max(axis=0) / np.maximum(self.spread, np.finfo(float).tiny)
+
     def at(self, places: Int[np.ndarray, " p"]) -> "ColumnMoments":
         """Return the moments of some of the columns."""
         return ColumnMoments(*(getattr(self, part.name)[places] for part in fields(self)))
