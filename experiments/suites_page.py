@@ -1,4 +1,4 @@
-"""Write docs/suites.md, what the suites say, from their committed rows.
+"""Write docs/suites.md, what the suites say, and the page of each suite, from committed rows.
 
     python -m experiments.suites_page
 
@@ -6,14 +6,30 @@ Each suite is judged on its own and all pools together; pools are the unit of ev
 test (`evgp.comparison.judge`).
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
+from evgp import __version__
 from evgp.comparison import Row
-from evgp.comparison.judge import Judgement, LostPlace, Savings, judge, savings, unit
+from evgp.comparison.judge import (
+    Judgement,
+    LostPlace,
+    Savings,
+    judge,
+    pool_scores,
+    rivals,
+    standing,
+    unit,
+)
+from evgp.comparison.rows import NETWORK
 from evgp.comparison.suite import COLD, SUITES, pools_of, recorded_rows, suite_pools
-from evgp.comparison.summary import LEVEL, RANDOM, chance
-from experiments.forecast import ABOUT, GOAL, TABLE, correlations
+from evgp.comparison.suite_page import PAGE as SUITE_PAGE
+from evgp.comparison.suite_page import publish_suite
+from evgp.comparison.summary import LEVEL, chance
+from experiments.forecast import ABOUT, GOAL, TABLE, correlations, forecasts
+from experiments.rule import CELLS, Trial, trials
 
 PAGE = Path(__file__).parents[1] / "docs" / "suites.md"
 RESULTS = Path(__file__).parent / "results" / "suites"
@@ -25,12 +41,20 @@ def page() -> str:
     """The whole page."""
     recorded = {suite: recorded_rows(RESULTS / suite) for suite in SUITES}
     rows = {suite: _cold(own) for suite, own in recorded.items() if own}
-    every = judge([row for own in rows.values() for row in own])
+    whole = [row for own in rows.values() for row in own]
+    every = judge(whole, _everywhere(whole))
     parts = [_head(every, list(rows)), _losses(every), _savings(every)]
-    parts += [_suite(suite, judge(own)) for suite, own in rows.items()]
+    parts += [_rule(whole)]
+    parts += [_suite(suite, judge(own, _everywhere(own))) for suite, own in rows.items()]
     parts += [_rounds([row for own in recorded.values() for row in own]), _forecast()]
     parts += [_pools(), _run()]
     return "\n".join(parts)
+
+
+def _everywhere(rows: Sequence[Row]) -> list[str]:
+    """The strategies that all pools have, with at least half as many seeds as any other."""
+    pools = pool_scores(rows)
+    return sorted(set.intersection(*(pool.strategies for pool in pools)))
 
 
 def _cold(rows: Sequence[Row]) -> list[Row]:
@@ -49,46 +73,81 @@ def _head(every: Judgement, suites: Sequence[str]) -> str:
 labels at the start, one batch.
 
 **Over all pools, {mine}. The fewest labels are needed by `{best.strategy}`: {_share(best)} of
-random's.**
+random's.** By tests of `evgp` against each rival: {_standing(every)}
 
 Labels needed are read off the mean learning curves of each pool, over the scores that both
 strategies reach. Intervals are 95 %, by bootstrap over pools and seeds; tests are Wilcoxon's over
 pools, with Holm's correction. A test needs six pools, so smaller suites are not tested on their
-own. The pages of the suites in the repository ({_links(suites)})
+own. Mails and four sets of rated texts are there twice, as vectors of words and of a language
+model, and count as two pools each. Pools with fewer seeds say less about themselves, and count as
+much. The pages of the suites in the repository ({_links(suites)})
 have the curves of every pool, every pair of strategies, and tables that can be sorted.
+
+{_seeds(every)}
 """
+
+
+def _seeds(every: Judgement) -> str:
+    """A table of how many seeds the pools of each suite have."""
+    suites = {pool.name: pool.suite for pool in suite_pools()}
+    lines = ["| suite | pools | seeds of each strategy |", "| --- | --- | --- |"]
+    for suite in SUITES:
+        pools = [pool for pool in every.pools if suites[pool.name] == suite]
+        counts = sorted({pool.finished[name] for pool in pools for name in every.strategies})
+        if counts:
+            span = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+            lines.append(f"| `{suite}` | {len(pools)} | {span} |")
+    return "\n".join(lines)
 
 
 def _links(suites: Sequence[str]) -> str:
     return ", ".join(f"`experiments/results/suites/{suite}/page.html`" for suite in suites)
 
 
-def _share(saved: Savings) -> str:
-    return f"{100 * saved.ratio:.0f} % ({100 * saved.low:.0f} to {100 * saved.high:.0f})"
+def _share(saved: Savings, words: str = "") -> str:
+    return f"{100 * saved.ratio:.0f} % ({words}{100 * saved.low:.0f} to {100 * saved.high:.0f})"
+
+
+def _standing(every: Judgement) -> str:
+    """The sentence of `standing`, with names as code."""
+    words = standing(rivals(every.pools, MINE, every.strategies))
+    for name in sorted(every.strategies, key=len, reverse=True):
+        words = re.sub(rf"(?<![\w@`-]){re.escape(name)}(?![\w@`-])", f"`{name}`", words)
+    return words
 
 
 def _losses(every: Judgement) -> str:
     lines = [
         "## Losses first\n",
-        "Where `evgp`, the default, is below each rival: places (a pool and a number of labels) at",
-        "the level of 5 %, how many remain with Holm's correction, and of how many; then the pools",
-        "on which its mean score is clearly worse, not clearly different, and clearly better.",
-        "Errors are compared in log-percent, 100 times the logarithm of the ratio of two RMSEs:",
-        "+10 is 9.5 % less RMSE, -12 is 12.7 % more.\n",
-        "| rival | places below | with Holm | of | pools lost | tied | won |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "Labels that `evgp`, the default, needs as a share of each rival's: above 100 % it loses,",
+        "and the verdict is that of Wilcoxon's test over pools, with Holm's correction for all",
+        "rivals. Then the pools on which its mean score is clearly worse, not clearly different,",
+        "and clearly better; and the places (a pool and a number of labels) at which it is below",
+        "at the level of 5 %, how many remain with Holm's correction, and of how many.\n",
+        "| rival | labels of the rival's | p, Holm | the rival needs | pools lost | tied | won "
+        "| places below | with Holm | of |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for rival in (RANDOM, *(name for name in every.strategies if name not in (RANDOM, MINE))):
+    against = rivals(every.pools, MINE, every.strategies)
+    for rival in sorted(against, key=lambda name: -against[name].ratio):
         losses, tested = every.losses(MINE, rival)
         clear = [loss for loss in losses if loss.holm < LEVEL]
-        duel = every.duel(MINE, rival)
+        duel, saved = every.duel(MINE, rival), against[rival]
+        verdict = {"more": "**fewer**", "fewer": "more", "unclear": "no clear difference"}
         lines.append(
-            f"| `{rival}` | {len(losses)} | {len(clear)} | {tested} | {duel.losses} | {duel.ties} "
-            f"| {duel.wins} |"
+            f"| `{rival}` | {_share(saved)} | {chance(saved.holm)} | {verdict[saved.verdict]} "
+            f"| {duel.losses} | {duel.ties} | {duel.wins} | {len(losses)} | {len(clear)} "
+            f"| {tested} |"
         )
-    worst = [loss for loss in every.losses(MINE)[0] if loss.holm < LEVEL]
-    worst += [loss for loss in every.losses(MINE)[0] if loss not in worst]
-    return "\n".join([*lines, "", "Below random picks:", "", _table(worst[:_LOSSES]), ""])
+    below = every.losses(MINE)[0]
+    worst = [loss for loss in below if loss.holm < LEVEL]
+    worst += [loss for loss in below if loss not in worst]
+    more = f"The {_LOSSES} largest of {len(below)}. " if len(below) > _LOSSES else ""
+    return "\n".join([
+        *lines, "", f"Below random picks: {more}Errors are compared in log-percent, 100 times the",
+        "logarithm of the ratio of two RMSEs: +10 is 9.5 % less RMSE, -12 is 12.7 % more.", "",
+        _table(worst[:_LOSSES]), "",
+    ])  # fmt: skip
 
 
 def _table(losses: Sequence[LostPlace]) -> str:
@@ -108,21 +167,18 @@ def _table(losses: Sequence[LostPlace]) -> str:
 def _savings(every: Judgement) -> str:
     lines = [
         "## Labels needed, all pools\n",
-        "As a share of those of random picks; lower is better. The last column is the share of",
-        "that rival's labels that `evgp` needs.\n",
-        "| strategy | mean rank | labels needed | p, Holm | verdict | `evgp` against it |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "As a share of those of random picks; lower is better.\n",
+        "| strategy | mean rank | labels needed | p, Holm | verdict |",
+        "| --- | --- | --- | --- | --- |",
     ]
     for name in every.strategies:
         rank = f"{every.ranks[name]:.1f}" if name in every.ranks else "–"
         saved = every.savings.get(name)
-        against = savings(every.pools, [MINE], name).get(MINE) if name != MINE else None
         cells = ["100 %", "", ""]
         if saved is not None:
             verdict = {"unclear": "no clear difference"}.get(saved.verdict, saved.verdict)
             cells = [_share(saved), chance(saved.holm), verdict]
-        own = "" if against is None else _share(against)
-        lines.append(f"| `{name}` | {rank} | {' | '.join(cells)} | {own} |")
+        lines.append(f"| `{name}` | {rank} | {' | '.join(cells)} |")
     groups = "; ".join(", ".join(f"`{name}`" for name in group) for group in every.cliques)
     return "\n".join([*lines, "", f"Not clearly different from each other: {groups}.", ""])
 
@@ -141,37 +197,104 @@ def _suite(suite: str, made: Judgement) -> str:
     return "\n".join([*lines, ""])
 
 
+def _rule(every: Sequence[Row]) -> str:
+    made = trials(every)
+    best = made[0]
+    tuning, validation = len(best.tuning.pools), len(best.validation.pools)
+    lines = [
+        "## When to use cells\n",
+        '`criterion="cells"` (`evgp-cells` above) must know the number of labels, and its lists',
+        "are not nested; so it is not the default. A few plain rules for when to use it were",
+        f"compared on the {tuning} pools that the scaling was tuned on; the best of them there is",
+        f"tested on the other {validation}. Labels that each rule needs, as a share of the",
+        "default's:\n",
+        "| use cells | tuning pools | validation pools | p | fewer on | more on |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for trial in made:
+        own = trial.validation
+        ratios = list(own.pools.values())
+        lines.append(
+            f"| {trial.words} | {_share(trial.tuning)} | {_share(own)} | {chance(own.p)} "
+            f"| {sum(ratio < 1 for ratio in ratios)} | {sum(ratio > 1 for ratio in ratios)} |"
+        )
+    return "\n".join([*lines, "", advice(best), ""])
+
+
+def advice(best: Trial) -> str:
+    """The rule that was best on the tuning pools, as far as the validation pools confirm it."""
+    own = best.validation
+    middle = median(own.pools.values())
+    shares = f"{_share(own)} of the default's labels, {100 * middle:.0f} % on the median pool"
+    if own.p < LEVEL and own.ratio < 1:
+        return (
+            f"**If you know how many labels you will buy, use `--criterion cells` "
+            f"{best.words}.** On the validation pools that needs {shares} "
+            f"(p {chance(own.p)}). Otherwise, or if the list may be cut or continued, the default."
+        )
+    return (
+        f"The validation pools do not confirm the rule that is best on the tuning pools (cells "
+        f"{best.words}: {shares}, p {chance(own.p)}), so there is none."
+    )
+
+
 def _rounds(recorded: Sequence[Row]) -> str:
-    rows = [row for row in recorded if row.batch and row.learner == "network"]
+    rows = [row for row in recorded if row.batch and row.learner == NETWORK]
     if not rows:
         return ""
     made = judge(rows)
+    fewest, most = made.seeds
     lines = [
         "## Rounds, with trained networks\n",
-        f"{len(made.pools)} pools, {made.seeds[0]} to {made.seeds[1]} seeds so far.\n",
-        "| strategy | labels needed |",
-        "| --- | --- |",
+        f"{len(made.pools)} pools ({', '.join(pool.name for pool in made.pools)}), "
+        f"{fewest if fewest == most else f'{fewest} to {most}'} seeds so far: a batch of two",
+        "labels per class, or 20, then three more, with networks trained on all labels so far;",
+        "scores are those of these networks. A test needs six pools, and with Holm's correction",
+        "more.\n",
     ]
-    lines += [f"| `{name}` | {_share(one)} |" for name, one in made.savings.items()]
+    if not made.savings:
+        return "\n".join([*lines, "Too few seeds for intervals.", ""])
+    lines += [
+        "| strategy | pools | labels needed, of random's | `evgp` needs, of its labels |",
+        "| --- | --- | --- | --- |",
+    ]
+    against = rivals(made.pools, MINE, made.strategies)
+    for name, saved in sorted(made.savings.items(), key=lambda item: item[1].ratio):
+        own = _share(against[name]) if name in against else ""
+        lines.append(f"| `{name}` | {len(saved.pools)} | {_share(saved)} | {own} |")
     return "\n".join([*lines, ""])
 
 
 def _forecast() -> str:
     if not TABLE.exists():
         return ""
-    found = correlations()
-    best = max(found, key=lambda one: abs(one[1]))
+    found, models = correlations(), forecasts()
+    best = max(model.rank for model in models)
     verdict = (
-        "No feature comes near, so no forecast is shown: it was tried, and left out."
-        if abs(best[1]) < GOAL
-        else "Fitted while leaving pools out, the best of them decides."
+        "None comes near, so no forecast is shown: it was tried, and left out."
+        if best < GOAL
+        else "The best of them reaches it."
     )
     lines = [
         "## Will choosing pay here?\n",
         "Could the pool alone say, before any label, how many labels choosing will save? A",
         "forecast would be shown if its rank correlation with the labels saved by `evgp` were at",
-        f"least {GOAL}. {verdict}",
-        f"Spearman's rank correlations over {found[0][2]} pools:\n",
+        f"least {GOAL} on pools that it was not fitted on. {verdict}",
+        f"Models of all features below, over {found[0][2]} pools, fitted while each pool is",
+        "left out, together with others made of the same data. (A model that learns nothing",
+        "forecasts the mean of the other pools, which is low where the pool left out is high:",
+        "hence ranks far below zero.)\n",
+        "| model | rank correlation | error of the logarithm | of the mean of the other pools "
+        "| 95 % intervals hold |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {one.model} | {one.rank:+.2f} | {one.error:.2f} | {one.usual:.2f} "
+        f"| {100 * one.covered:.0f} % |"
+        for one in models
+    ]
+    lines += [
+        "\nSpearman's rank correlations of single features, on all pools:\n",
         "| what the pool says | rank correlation |",
         "| --- | --- |",
     ]
@@ -209,6 +332,52 @@ checksums are checked. The suites are {names}.
 """
 
 
+def said_elsewhere() -> dict[str, str]:
+    """What other pages say of the suites, by file: the text between two marks."""
+    rows = [row for suite in SUITES for row in _cold(recorded_rows(RESULTS / suite))]
+    every, best = judge(rows, _everywhere(rows)), trials(rows)[0]
+    fewest, most = every.seeds
+    over = (
+        f"over {len(every.pools)} pools of tables, images, text and embeddings, {fewest} to {most} "
+    )
+    over += "seeds and four learners"
+    shares = {name: _share(saved, "95 % interval ") for name, saved in every.savings.items()}
+    others = ", ".join(
+        f"{words} {100 * every.savings[name].ratio:.0f} %"
+        for name, words in (("kmeans", "k-means"), ("bait", "BAIT"), ("typiclust", "TypiClust"),
+                            ("lcmd", "LCMD"))
+    )  # fmt: skip
+    cells = (
+        f'`criterion="cells"`, for a number of labels that is known before, '
+        f"{_share(every.savings[CELLS])}"
+    )
+    readme = (
+        f"{over}, `evgp` needs {shares[MINE]} of the labels of random picks, and {cells}; {others} "
+        "([which strategy](docs/suites.md), losses first)"
+    )
+    faq = (
+        f"On average, {over}, `evgp` needs {shares[MINE]} of the labels of random picks, and "
+        f"{cells}. By tests over pools: {_standing(every)} [Which strategy](suites.md) has every "
+        "pool and pair. Nothing that we tried on the pool alone forecasts how much will be saved."
+    )
+    return {"README.md": readme, "docs/faq.md": faq, "docs/compare.md": advice(best)}
+
+
+def marked(text: str, said: str) -> str:
+    """A page with another text between its marks."""
+    pattern = r"(<!-- suites -->).*?(<!-- /suites -->)"
+    return re.sub(pattern, lambda found: found[1] + said + found[2], text, flags=re.DOTALL)
+
+
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
     print(PAGE)
+    for name, said in said_elsewhere().items():
+        other = PAGE.parents[1] / name
+        other.write_text(marked(other.read_text(encoding="utf-8"), said), encoding="utf-8")
+        print(other)
+    for named in (suite for suite in SUITES if recorded_rows(RESULTS / suite)):
+        publish_suite(
+            named, RESULTS / named, command=f"evgp compare --suite {named}", version=__version__
+        )
+        print(RESULTS / named / SUITE_PAGE)

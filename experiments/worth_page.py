@@ -288,6 +288,7 @@ def _advice(study: Study) -> str:
   with the default it is at {gap("evgp-cells", "evgp", pixels, 0)} on pixels and
   {gap("evgp-cells", "evgp", classes, 0)} on tables with classes with one label per class, and at
   {gap("evgp-cells", "evgp", pixels, 2)} and {gap("evgp-cells", "evgp", classes, 2)} with four.
+  [The suites](suites.md#when-to-use-cells) test when to use it on pools kept for validation.
 - **Otherwise:** the default, whose list can be cut anywhere. k-means, which must know the number of
   labels, is level with it: compared with k-means the default is at
   {gap("evgp", "kmeans", pixels, 3)} on pixels and {gap("evgp", "kmeans", classes, 3)} on tables

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from evgp._executor import Progress, silent
+from evgp._repr import duration
 from evgp.errors import BadArgument, PoolError
 
 _PACE = 0.1  # seconds between two updates of a bar in a notebook
@@ -116,8 +117,10 @@ def notebook_bar(display: Callable[..., Any]) -> Iterator[Progress]:
             handle.update({"text/plain": "", "text/html": ""}, raw=True)
 
 
-def tenths(write: Callable[[str], object]) -> Progress:
-    """Writes a line for each tenth of a stage.
+def tenths(
+    write: Callable[[str], object], left: Callable[[], float | None] = lambda: None
+) -> Progress:
+    """Writes a line for each tenth of a stage, with the seconds that are left if they are known.
 
     >>> report = tenths(print)
     >>> for done in range(0, 41, 2):
@@ -125,6 +128,8 @@ def tenths(write: Callable[[str], object]) -> Progress:
     0 of 2 picking
     1 of 2 picking
     2 of 2 picking
+    >>> tenths(print, left=lambda: 200.0)("cells", 10, 300)
+    10 of 300 cells, about 3 minutes left
     """
     seen: set[tuple[str, int]] = set()
 
@@ -132,7 +137,9 @@ def tenths(write: Callable[[str], object]) -> Progress:
         tenth = 10 * done // max(1, total)
         if (stage, tenth) not in seen:
             seen.add((stage, tenth))
-            write(f"{done:,} of {total:,} {stage}")
+            seconds = left()
+            time = f", about {duration(seconds)} left" if seconds else ""
+            write(f"{done:,} of {total:,} {stage}{time}")
 
     return move
 

@@ -54,3 +54,16 @@ def several(count: int, noun: str) -> str:
     ('1 row', '1,797 rows')
     """
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def duration(seconds: float) -> str:
+    """Format a number of seconds for people.
+
+    >>> duration(200)
+    '3 minutes'
+    """
+    if seconds < 1.5:
+        return "a second"
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -1,5 +1,7 @@
 """`evgp compare --suite` as a person runs it."""
 
+import re
+
 QUICK = ("random", "evgp", "kmeans")
 
 
@@ -12,6 +14,7 @@ def test_the_command_plans_runs_and_prints(small_suite, tmp_path, run) -> None:
     ran = run(*given, "--jobs", 1)
     assert ran.code == 0, ran.err
     assert "labels_needed" in ran.out and "kmeans" in ran.out
+    assert re.search(r"\d of 9 cells, about .* left", ran.err) and "9 of 9 cells\n" in ran.err
     assert "too few for a test" in ran.err and (out / "page.html").exists()
     refused = run(*given, "prices.csv")
     assert refused.code == 1 and "DATA or --suite" in refused.err

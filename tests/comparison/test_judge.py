@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evgp.comparison.judge import judge, log_ratio, pool_scores, savings
+from evgp.comparison.judge import judge, log_ratio, pool_scores, rivals, savings
 from evgp.comparison.rows import Row
 from evgp.comparison.statistics import holm, paired
 from evgp.errors import DatasetError
@@ -139,6 +139,64 @@ def test_more_seeds_of_one_pool_do_not_narrow_what_pools_disagree_on() -> None:
     few = savings(pool_scores([r for r in rows if r.seed < 5]), ["a"])["a"]
     assert saved.high / saved.low == pytest.approx(few.high / few.low, rel=0.05)
     assert saved.high / saved.low > 1.3
+
+
+def test_the_interval_is_that_of_drawing_pools_and_then_seeds_one_by_one() -> None:
+    pools = pool_scores(planted({"random": 1.0, "a": 0.7}, pools=5, seeds=4, noise=0.05))
+    random, drawn = np.random.default_rng(3), []
+    for _ in range(2_000):
+        gaps = []
+        for at in random.integers(len(pools), size=len(pools)):
+            ours, base = pools[at].pair("a", "random")
+            rows = random.integers(len(ours), size=len(ours))
+            means = ours[rows].mean(0)[None], base[rows].mean(0)[None]
+            gaps.append(float(log_ratio(LABELS, *means)[0]))
+        drawn.append(np.mean(gaps))
+    saved = savings(pools, ["a"])["a"]
+    spread = np.subtract(*np.quantile(drawn, (0.975, 0.025)))
+    assert log(saved.high / saved.low) == pytest.approx(spread, rel=0.07)
+    assert log(saved.low) == pytest.approx(np.quantile(drawn, 0.025), abs=0.05 * spread)
+
+
+def test_rivals_are_tested_directly_with_holms_correction_for_all_of_them() -> None:
+    rows = planted({"random": 1.0, "evgp": 0.8, "a": 0.75, "b": 0.81, "c": 1.2}, noise=0.03)
+    pools = pool_scores(rows)
+    found = rivals(pools, "evgp", ["a", "b", "c", "random", "evgp"])
+    assert list(found) == ["a", "b", "c", "random"]
+    gaps = {
+        name: [
+            float(log_ratio(LABELS, *(part.mean(0)[None] for part in pool.pair("evgp", name)))[0])
+            for pool in pools
+        ]
+        for name in found
+    }
+    plain = [stats.wilcoxon(gaps[name]).pvalue for name in found]
+    assert [found[name].holm for name in found] == pytest.approx(holm(plain))
+    assert [log(found[name].ratio) for name in found] == pytest.approx(
+        [np.mean(gaps[name]) for name in found]
+    )
+    assert (found["c"].verdict, found["c"].strategy, found["c"].base) == ("fewer", "evgp", "c")
+
+
+def test_strategies_that_half_of_the_pools_lack_do_not_take_ranks_from_the_others() -> None:
+    rows = planted({"random": 1.0, "evgp": 0.6, "margin": 0.5, "kmeans": 0.8})
+    rows = [one for one in rows if one.strategy != "margin" or one.dataset in ("pool0", "pool1")]
+    made = judge(rows)
+    assert made.ranks == {"evgp": 1.0, "kmeans": 2.0, "random": 3.0}
+    assert made.strategies[-1] == "margin" and made.duel("margin", "evgp").ties == 0
+    assert not any("margin" in group for group in made.cliques)
+    without = judge([one for one in rows if one.dataset != "pool7" or one.strategy != "kmeans"])
+    assert without.ranks == made.ranks  # over the other seven pools
+
+
+def test_ranks_compare_strategies_on_the_same_seeds() -> None:
+    rows = planted({"random": 1.0, "evgp": 0.8, "kmeans": 0.9}, noise=0.0)
+    # Seeds 3 to 5 are easy, and k-means has not finished them.
+    rows = [replace(one, accuracy=one.accuracy + (one.seed > 2)) for one in rows]
+    rows = [one for one in rows if one.strategy != "kmeans" or one.seed <= 2]
+    assert judge(rows).ranks == {"evgp": 1.0, "kmeans": 2.0, "random": 3.0}
+    few = judge([one for one in rows if one.strategy != "kmeans" or one.seed == 0])
+    assert few.ranks == {"evgp": 1.0, "random": 2.0}
 
 
 def test_the_mean_over_learners_is_plain_in_points_and_geometric_in_errors() -> None:

@@ -116,6 +116,28 @@ def test_the_page_shows_losses_before_savings_and_escapes_names() -> None:
     assert "evgp compare --suite tables" in page and "http" not in page.replace("http-equiv", "")
 
 
+def test_the_page_says_which_rivals_need_fewer_labels_by_the_test() -> None:
+    rows = planted({"random": 1.0, "evgp": 0.6, "kmeans": 0.5, "lcmd": 0.6})
+    (part,) = parts_of(rows)
+    assert part.against == (
+        "Fewer labels than evgp: kmeans. More: random. No clear difference: lcmd."
+    )
+    page = render_suite("tables", [part])
+    assert page.index(part.against) < page.index("Labels needed")
+    few = [replace(row, dataset="one") for row in rows if row.dataset == "pool1"]
+    assert parts_of(few)[0].against == "" and ">nan<" not in render_suite("tables", parts_of(few))
+
+
+def test_rounds_are_judged_by_the_network_and_show_the_other_learners() -> None:
+    rows = planted({"random": 1.0, "evgp": 0.5})
+    turned = planted({"random": 0.5, "evgp": 1.0})  # what trees say must not decide
+    rows = [replace(row, batch=10, learner="network") for row in rows]
+    rows += [replace(row, batch=10, learner="trees") for row in turned]
+    (part,) = parts_of(rows)
+    assert part.judgement.savings["evgp"].verdict == "fewer"
+    assert part.by_learner["trees"]["evgp"].verdict == "more"
+
+
 def test_publishing_again_needs_no_pool(small_suite, tmp_path) -> None:
     out = tmp_path / "out"
     run_suite("tables", out=out, seeds=3, strategies=QUICK, jobs=1)

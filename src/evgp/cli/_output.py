@@ -256,10 +256,15 @@ def called() -> str:
 
 
 @contextmanager
-def progress(quiet: bool, *, lines: bool = False) -> Iterator[Progress]:
-    """Show a progress bar on stderr; in a pipe, nothing, or with `lines` a line every 10 %."""
+def progress(
+    quiet: bool, *, lines: bool = False, left: Callable[[], float | None] = lambda: None
+) -> Iterator[Progress]:
+    """Show a progress bar on stderr; in a pipe, nothing, or with `lines` a line every 10 %.
+
+    These lines say how long the rest will take if `left` knows the seconds; a bar finds out.
+    """
     if quiet or not sys.stderr.isatty():
-        yield tenths(tell) if lines and not quiet else silent
+        yield tenths(tell, left) if lines and not quiet else silent
         return
     with terminal_bar() as bar:
         yield bar

@@ -35,17 +35,16 @@ def run_and_show(call: "CompareOptions") -> None:
     if call.plan:
         return
     note([f"{pool.name}: not on this machine, left out" for pool in left.absent], quiet=quiet)
-    with progress(quiet, lines=True) as bar, warnings.catch_warnings():
+    remaining: list[float | None] = [None]
+    with progress(quiet, lines=True, left=lambda: remaining[0]) as bar, warnings.catch_warnings():
         # What is odd about the pools of a suite is known, and would be said for every cell.
         warnings.simplefilter("ignore", DataWarning)
-        run_suite(
-            suite,
-            out=out,
-            seeds=count,
-            strategies=names,
-            jobs=call.jobs,
-            watch=lambda done, total, seconds: bar("cells", done, total),
-        )
+
+        def watch(done: int, total: int, seconds: float | None) -> None:
+            remaining[0] = seconds
+            bar("cells", done, total)
+
+        run_suite(suite, out=out, seeds=count, strategies=names, jobs=call.jobs, watch=watch)
     parts = publish_suite(suite, out, command=called(), version=__version__)
     if call.json:
         show_json({part.title: _record(part) for part in parts})
@@ -53,7 +52,7 @@ def run_and_show(call: "CompareOptions") -> None:
         show(table(parts))
     if not quiet:
         for part in parts:
-            tell(f"{part.title}: {part.headline}.")
+            tell(f"{part.title}: {part.headline}. {part.against}".rstrip())
         tell(f"wrote {out / 'rows.parquet'} and {out / PAGE}")
 
 

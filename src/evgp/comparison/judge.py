@@ -12,10 +12,10 @@ nothing is read off beyond the labels that were tried. A ratio of 0.6 means: 60 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from math import exp, isnan, log, nan
+from math import exp, inf, isnan, log, nan
 from statistics import fmean
 
 import numpy as np
@@ -46,6 +46,17 @@ class PoolScores:
     def curve(self, strategy: str) -> Float[np.ndarray, " b"]:
         """The mean over seeds at each number of labels."""
         return np.nanmean(self.scores[strategy], axis=0)
+
+    @cached_property
+    def finished(self) -> Mapping[str, int]:
+        """How many seeds each strategy has finished."""
+        return {name: int((~np.isnan(own).any(1)).sum()) for name, own in self.scores.items()}
+
+    @property
+    def strategies(self) -> set[str]:
+        """The strategies that have finished at least half as many seeds as any other."""
+        most = max(self.finished.values())
+        return {name for name, count in self.finished.items() if 2 * count >= most > 0}
 
     def pair(
         self, first: str, second: str
@@ -147,9 +158,10 @@ class Judgement:
     def seeds(self) -> tuple[int, int]:
         """The smallest and the largest number of seeds that a strategy has on a pool."""
         counts = [
-            int((~np.isnan(scores).any(1)).sum())
+            count
             for pool in self.pools
-            for scores in pool.scores.values()
+            for name, count in pool.finished.items()
+            if name in self.strategies
         ]
         return min(counts), max(counts)
 
@@ -257,42 +269,66 @@ def savings(
 ) -> dict[str, Savings]:
     """How many labels each strategy needs, as a share of those of `base`.
 
-    The bootstrap draws pools, and within each of them seeds, with replacement; all strategies see
-    the same draws. Costs O(draws x pools x (seeds x budgets + levels x budgets)) for each strategy.
+    The bootstrap draws pools with replacement, and for each of them, as often as it is drawn, seeds
+    with replacement; all strategies see the same draws. P-values are adjusted for all strategies.
+    Costs O(draws x pools x (seeds x budgets + levels x budgets)) for each strategy.
     """
-    made: dict[str, Savings] = {}
-    for strategy in strategies:
-        generator = np.random.default_rng(seed)
-        names, exact, drawn = [], [], []
-        for pool in pools:
-            if strategy not in pool.scores or base not in pool.scores or len(pool.labels) < 2:
-                continue
-            ours, theirs = pool.pair(strategy, base)
-            if len(ours) < _FEWEST_SEEDS:
-                continue
-            means = (part.mean(0, keepdims=True) for part in (ours, theirs))
-            names.append(pool.name)
-            exact.append(float(log_ratio(pool.labels, *means)[0]))
-            weights = generator.multinomial(len(ours), np.full(len(ours), 1 / len(ours)), DRAWS)
-            shares = weights / len(ours)
-            drawn.append(log_ratio(pool.labels, shares @ ours, shares @ theirs))
-        if not names:
+    return _adjusted(
+        {name: one for name in strategies if (one := _saving(pools, name, base, seed)) is not None}
+    )
+
+
+def rivals(
+    pools: Sequence[PoolScores], strategy: str, others: Sequence[str], *, seed: int = 0
+) -> dict[str, Savings]:
+    """How many labels a strategy needs, as a share of those of each other one.
+
+    P-values are adjusted for all of the others.
+    """
+    every = {name: _saving(pools, strategy, name, seed) for name in others if name != strategy}
+    return _adjusted({name: one for name, one in every.items() if one is not None})
+
+
+def _saving(pools: Sequence[PoolScores], strategy: str, base: str, seed: int) -> Savings | None:
+    """Labels needed by one strategy; None if no pool has it together with its base."""
+    generator = np.random.default_rng(seed)
+    names, exact, drawn = [], [], []
+    for pool in pools:
+        gap = _gap(pool, strategy, base)
+        if gap is None:
             continue
-        chosen = generator.integers(len(names), size=(DRAWS, len(names)))
-        means_drawn = np.take_along_axis(np.array(drawn).T, chosen, 1).mean(1)
-        low, high = np.exp(np.quantile(means_drawn, (0.025, 0.975)))
-        p = _wilcoxon(exact)
-        ratios = {name: exp(value) for name, value in zip(names, exact, strict=True)}
-        made[strategy] = Savings(
-            strategy, base, exp(float(np.mean(exact))), float(low), float(high), p, p, ratios
-        )
-    known = [name for name, one in made.items() if not isnan(one.p)]
-    for name, adjusted in zip(known, holm([made[name].p for name in known]), strict=True):
-        one = made[name]
-        made[name] = Savings(
-            one.strategy, base, one.ratio, one.low, one.high, one.p, adjusted, one.pools
-        )
-    return made
+        ours, theirs = pool.pair(strategy, base)
+        names.append(pool.name)
+        exact.append(gap)
+        weights = generator.multinomial(len(ours), np.full(len(ours), 1 / len(ours)), DRAWS)
+        shares = weights / len(ours)
+        drawn.append(log_ratio(pool.labels, shares @ ours, shares @ theirs))
+    if not names:
+        return None
+    size = (DRAWS, len(names))
+    chosen, draws = generator.integers(len(names), size=size), generator.integers(DRAWS, size=size)
+    low, high = np.exp(np.quantile(np.array(drawn)[chosen, draws].mean(1), (0.025, 0.975)))
+    p = _wilcoxon(exact)
+    ratios = {name: exp(value) for name, value in zip(names, exact, strict=True)}
+    return Savings(strategy, base, exp(fmean(exact)), float(low), float(high), p, p, ratios)
+
+
+def _gap(pool: PoolScores, strategy: str, base: str) -> float | None:
+    """The logarithm of the share of labels on one pool; None if too few seeds have both."""
+    if not {strategy, base} <= set(pool.scores) or len(pool.labels) < 2:
+        return None
+    ours, theirs = pool.pair(strategy, base)
+    if len(ours) < _FEWEST_SEEDS:
+        return None
+    means = (part.mean(0, keepdims=True) for part in (ours, theirs))
+    return float(log_ratio(pool.labels, *means)[0])
+
+
+def _adjusted(every: Mapping[str, Savings]) -> dict[str, Savings]:
+    """The same with p-values adjusted by Holm, of those that have one."""
+    known = [name for name, one in every.items() if not isnan(one.p)]
+    values = dict(zip(known, holm([every[name].p for name in known]), strict=True))
+    return {name: replace(one, holm=values.get(name, one.p)) for name, one in every.items()}
 
 
 def _wilcoxon(values: Sequence[float]) -> float:
@@ -307,36 +343,52 @@ def judge(
 ) -> Judgement:
     """Compare strategies over all pools of some rows.
 
-    Ranks are means over the pools that have all strategies; strategies that no pool has together
-    with random picks are left out.
+    Ranks are means over the pools that have all ranked strategies, on the seeds that all of them
+    have finished; ranked are those that more than half of the pools have. Strategies that no pool
+    has together with random picks are left out.
     """
     pools = pool_scores(rows, learner)
     if not pools:
         raise DatasetError("expected rows of a suite, got none; run a suite first")
     every = sorted({name for pool in pools for name in pool.scores})
     names = [name for name in every if strategies is None or name in strategies]
-    whole = [pool for pool in pools if set(names) <= set(pool.scores)]
-    table = np.array([[_mean(pool, name) for name in names] for pool in whole]).reshape(
-        len(whole), len(names)
-    )
-    ranks = {}
-    if whole:
-        places = stats.rankdata(-table, axis=1).mean(0)
-        ranks = {name: float(place) for name, place in zip(names, places, strict=True)}
-    names.sort(key=lambda name: ranks.get(name, nan))
-    friedman = nan
-    if len(whole) > 1 and len(names) > 2:
-        friedman = float(stats.friedmanchisquare(*table.T).pvalue)
+    ranks, friedman = _ranks(pools, names)
+    names.sort(key=lambda name: ranks.get(name, inf))
     others = [name for name in names if name != RANDOM]
     saved = savings(pools, others)
     duels = tuple(_duel(pools, a, b) for a, b in combinations(names, 2))
     return Judgement(
-        pools, tuple(names), ranks, friedman, saved, duels, _cliques(names, saved, pools)
+        pools,
+        tuple(names),
+        ranks,
+        friedman,
+        saved,
+        duels,
+        _cliques([name for name in names if name in ranks], pools),
     )
 
 
-def _mean(pool: PoolScores, strategy: str) -> float:
-    return float(np.nanmean(pool.scores[strategy]))
+def _ranks(pools: Sequence[PoolScores], names: Sequence[str]) -> tuple[dict[str, float], float]:
+    """Mean ranks, and the p-value of Friedman's test; see `judge`."""
+    there = [pool.strategies for pool in pools]
+    ranked = [name for name in names if 2 * sum(name in own for own in there) > len(pools)]
+    whole = [pool for pool, own in zip(pools, there, strict=True) if set(ranked) <= own]
+    means = [mean for pool in whole if (mean := _means_together(pool, ranked)) is not None]
+    if not means or not ranked:
+        return {}, nan
+    table = np.array(means)
+    places = stats.rankdata(-table, axis=1).mean(0)
+    friedman = nan
+    if len(table) > 1 and len(ranked) > 2:
+        friedman = float(stats.friedmanchisquare(*table.T).pvalue)
+    return {name: float(place) for name, place in zip(ranked, places, strict=True)}, friedman
+
+
+def _means_together(pool: PoolScores, names: Sequence[str]) -> list[float] | None:
+    """Mean scores over the seeds that all of these strategies have finished; None without any."""
+    scores = np.array([pool.scores[name] for name in names])
+    both = ~np.isnan(scores).any(axis=(0, 2))
+    return [float(mean) for mean in scores[:, both].mean((1, 2))] if both.any() else None
 
 
 def _duel(pools: Sequence[PoolScores], first: str, second: str) -> Duel:
@@ -353,21 +405,15 @@ def _duel(pools: Sequence[PoolScores], first: str, second: str) -> Duel:
     return Duel(first, second, counts["win"], counts["tie"], counts["loss"])
 
 
-def _cliques(
-    names: Sequence[str], saved: Mapping[str, Savings], pools: Sequence[PoolScores]
-) -> tuple[tuple[str, ...], ...]:
+def _cliques(names: Sequence[str], pools: Sequence[PoolScores]) -> tuple[tuple[str, ...], ...]:
     """Runs of strategies, in the order of their ranks, of which no two are clearly different.
 
     Two strategies are different if Wilcoxon's test of their labels, pool by pool, says so after
     Holm's correction for all pairs.
     """
-    needs = {name: dict(one.pools) for name, one in saved.items()}
-    needs[RANDOM] = {pool.name: 1.0 for pool in pools}
-    pairs = [pair for pair in combinations(names, 2) if set(pair) <= set(needs)]
-    chances = []
-    for a, b in pairs:
-        both = [name for name in needs[a] if name in needs[b]]
-        chances.append(_wilcoxon([log(needs[a][name] / needs[b][name]) for name in both]))
+    pairs = list(combinations(names, 2))
+    gaps = [[_gap(pool, first, second) for pool in pools] for first, second in pairs]
+    chances = [_wilcoxon([gap for gap in one if gap is not None]) for one in gaps]
     adjusted = holm([1.0 if isnan(p) else p for p in chances])
     apart = {frozenset(pair) for pair, q in zip(pairs, adjusted, strict=True) if q < LEVEL}
     runs: list[tuple[str, ...]] = []
@@ -380,6 +426,26 @@ def _cliques(
         if stop - start > 1 and not any(set(names[start:stop]) <= set(run) for run in runs):
             runs.append(tuple(names[start:stop]))
     return tuple(runs)
+
+
+def standing(against: Mapping[str, Savings]) -> str:
+    """Which rivals need fewer labels than a strategy by the adjusted test, and which need more.
+
+    >>> few = Savings("evgp", "kmeans", 1.2, 1.1, 1.3, 0.01, 0.02, {})
+    >>> standing({"kmeans": few, "lcmd": replace(few, ratio=0.7), "bait": replace(few, holm=0.4)})
+    'Fewer labels than evgp: kmeans. More: lcmd. No clear difference: bait.'
+    """
+    known = {name: one for name, one in against.items() if not isnan(one.holm)}
+    if not known:
+        return ""
+    mine = next(iter(known.values())).strategy
+    words = {"more": f"Fewer labels than {mine}", "fewer": "More", "unclear": "No clear difference"}
+    groups = {
+        words[verdict]: ", ".join(name for name, one in known.items() if one.verdict == verdict)
+        or "none"
+        for verdict in words
+    }
+    return " ".join(f"{title}: {names}." for title, names in groups.items())
 
 
 def unit(kind: str) -> str:

@@ -17,10 +17,12 @@ from evgp.comparison.judge import (
     Savings,
     judge,
     pool_scores,
+    rivals,
     savings,
+    standing,
     unit,
 )
-from evgp.comparison.rows import LEARNERS, Row
+from evgp.comparison.rows import LEARNERS, NETWORK, Row
 from evgp.comparison.statistics import interval
 from evgp.comparison.suite import COLD, ROUNDS, SuitePool, pools_of, recorded_rows
 from evgp.comparison.summary import LEVEL, RANDOM, chance, ours, signed
@@ -52,6 +54,11 @@ class Part:
         saved = self.judgement.savings.get(self.mine or "")
         return "nothing to compare with random picks" if saved is None else saved.sentence()
 
+    @property
+    def against(self) -> str:
+        """The verdict of the tests against all rivals, in one sentence, losses first."""
+        return standing(self.rivals)
+
 
 @dataclass(frozen=True)
 class Rivalry:
@@ -81,14 +88,11 @@ def parts_of(rows: Sequence[Row]) -> list[Part]:
         own = [row for row in rows if (row.batch == 0) == cold and row.strategy in listed]
         if not own:
             continue
-        whole = judge(own)
+        # Rounds are about the network that picks and is trained; quick learners are beside it.
+        central = None if cold or all(row.learner != NETWORK for row in own) else NETWORK
+        whole = judge(own, learner=central)
         mine = ours(whole.strategies)
-        others = [name for name in whole.strategies if name != mine]
-        rivals = {
-            name: found[mine]
-            for name in others
-            if mine is not None and (found := savings(whole.pools, [mine], name))
-        }
+        against = {} if mine is None else rivals(whole.pools, mine, whole.strategies)
         learners = [name for name in LEARNERS if any(row.learner == name for row in own)]
         strategies = [name for name in whole.strategies if name != RANDOM]
         by_learner = {
@@ -96,7 +100,7 @@ def parts_of(rows: Sequence[Row]) -> list[Part]:
             for name in learners
             if len(learners) > 1
         }
-        made.append(Part(title, whole, rivals, by_learner))
+        made.append(Part(title, whole, against, by_learner))
     return made
 
 

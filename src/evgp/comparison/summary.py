@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, isfinite, isnan, log10
 
 from evgp._repr import several
 from evgp.comparison.rows import MEASURES, NETWORK
@@ -494,10 +494,10 @@ def signed(text: str) -> str:
 def chance(p: float | None) -> str:
     """Format a p-value; digits below a thousandth mean nothing.
 
-    >>> chance(0.0123), chance(0.62), chance(1e-9), chance(None)
-    ('0.012', '0.620', '< 0.001', '–')
+    >>> chance(0.0123), chance(0.62), chance(1e-9), chance(None), chance(float("nan"))
+    ('0.012', '0.620', '< 0.001', '–', '–')
     """
-    if p is None:
+    if p is None or isnan(p):
         return "–"
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 

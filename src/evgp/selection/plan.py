@@ -19,7 +19,7 @@ from evgp._linalg import JITTER
 from evgp._machine import available_memory
 from evgp._progress import reporting
 from evgp._reading import reading_within
-from evgp._repr import html_card
+from evgp._repr import duration, html_card
 from evgp.datasets import PoolData
 from evgp.errors import DataWarning, EvgpWarning, MemoryPlanError, PoolError, size
 from evgp.pool import Selection
@@ -291,7 +291,7 @@ class Plan:
             f"{sizes.rows:,} rows x {sizes.width:,} features, {sizes.tests:,} test points, "
             f"{sizes.k:,} picks: {how}, {self.greedy}, {self.storage} storage, about "
             f"{size(self.memory)} of memory ({verdict} in the {size(self.available)} available)"
-            f"{disk} and about {_duration(self.seconds)}."
+            f"{disk} and about {duration(self.seconds)}."
         )
         more = self.advice or self.why
         return f"{text} {more[0].upper()}{more[1:]}." if more else text
@@ -307,7 +307,7 @@ class Plan:
             "storage": self.storage,
             "memory": f"about {size(self.memory)} of {size(self.available)} available",
             "disk": size(disk) if disk else "none",
-            "time": f"about {_duration(self.seconds)}",
+            "time": f"about {duration(self.seconds)}",
         }
         title = "This run fits in memory" if self.fits else "This run does not fit in memory"
         more = self.advice or self.why
@@ -567,16 +567,3 @@ def stepwise(
         left[best[0]] = False
         posterior.observe_(best[0])
     return free[rows].numpy(), gains_in_units(gains, criterion, opened.unit)
-
-
-def _duration(seconds: float) -> str:
-    """Format a number of seconds for people.
-
-    >>> _duration(200)
-    '3 minutes'
-    """
-    if seconds < 1.5:
-        return "a second"
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
