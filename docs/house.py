@@ -27,7 +27,8 @@ CARRIERS = "classes with six or more of the parameters of a pick"
 BY_HAND = {
     "source files that a new option of `pick` touches": (
         "11 to 13",
-        "2: `selection/request.py` and `cli/_options.py`",
+        "2, and the file that acts on it: `selection/request.py` and `cli/_options.py`; "
+        "4 for one of reading",
         "2",
     ),
     "source files for a new activation / criterion / strategy": (

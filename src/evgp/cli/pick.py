@@ -13,22 +13,6 @@ if TYPE_CHECKING:
     from evgp._executor import Executor
     from evgp.datasets import PoolData
 
-_RECORDED = (
-    "impute",
-    "max_categories",
-    "id",
-    "column",
-    "costs",
-    "text",
-    "embed",
-    "delimiter",
-    "decimal",
-    "encoding",
-    "dates",
-    "array",
-    "image_size",
-)
-
 
 @guarded
 @with_options(PickOptions)
@@ -97,6 +81,8 @@ def _on_cluster(address: str) -> "Iterator[Executor]":
 
 def _settings(options: PickOptions, pool: "PoolData") -> dict[str, object]:
     """Return the options that are needed to repeat the run."""
+    from evgp.datasets.options import READING
+
     finite = options.network != "mlp"
     files = {
         "labelled_file": options.labelled,
@@ -104,7 +90,7 @@ def _settings(options: PickOptions, pool: "PoolData") -> dict[str, object]:
         "weights": options.weights,
     }
     return {
-        **{name: getattr(options, name) for name in _RECORDED},
+        **{name: getattr(options, name) for name in READING if name != "scale"},
         **{name: None if path is None else str(path) for name, path in files.items()},
         "drop": list(pool.options.drop) or None,
         "unit": options.unit if finite else None,

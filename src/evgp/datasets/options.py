@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TypedDict
 
@@ -102,6 +102,14 @@ class ReadOptions:
         """Return the options in use that apply to columns only."""
         named = ("id", "column", "drop", "costs", "impute", "text")
         return [f"{name}=" for name in named if getattr(self, name)]
+
+
+# The options that a user gives; the others are asked by the network.
+READING = tuple(
+    part.name
+    for part in fields(ReadOptions)
+    if part.name not in ("fixed", "channels_first", "looks_up")
+)
 
 
 def split_all(names: Sequence[str]) -> tuple[str, ...]:

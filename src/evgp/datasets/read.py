@@ -23,7 +23,7 @@ from evgp.datasets.folders import folder_images, from_images, from_pixels
 from evgp.datasets.frames import array_of, table_of
 from evgp.datasets.images import pictures_of
 from evgp.datasets.look import TableReport, problems_of, remedies, report_of, several_texts
-from evgp.datasets.options import ReadOptions, address, split, split_all
+from evgp.datasets.options import READING, ReadOptions, address, split, split_all
 from evgp.datasets.pool_data import (
     ARRAYS,
     FileData,
@@ -183,13 +183,6 @@ def _is_plain(pool: Columned) -> bool:
     return all(np.ndim(cell) == 0 and not hasattr(cell, "size") for cell in pool[0].values())
 
 
-# Options of a pool that was read before that may be given again.
-_READING = (
-    "id", "column", "drop", "costs", "impute", "max_categories", "scale", "delimiter", "decimal",
-    "encoding", "dates", "array", "image_size", "text", "embed",
-)  # fmt: skip
-
-
 def _read_again(pool: PoolData, options: ReadOptions) -> PoolData:
     """Return a pool that was read before; read its table or array again if options differ.
 
@@ -198,14 +191,14 @@ def _read_again(pool: PoolData, options: ReadOptions) -> PoolData:
     former, usual = pool.options, ReadOptions(fixed=options.fixed)
     kept = {
         name: getattr(former, name)
-        for name in _READING
+        for name in READING
         if getattr(options, name) == getattr(usual, name)
     }
     if options.fixed and former.scale == "auto":
         kept.pop("scale", None)  # a network of its own decides
     wanted = replace(options, **kept)
     wanted = replace(wanted, drop=split(wanted.drop, pool.features)) if wanted.drop else wanted
-    same = all(getattr(wanted, name) == getattr(former, name) for name in (*_READING, "fixed"))
+    same = all(getattr(wanted, name) == getattr(former, name) for name in (*READING, "fixed"))
     shapes = wanted.channels_first == former.channels_first or len(pool.shape) == 1
     return pool if same and shapes and not pool.in_files else pool.again(wanted)
 
