@@ -2,6 +2,8 @@
 
 import re
 
+from evgp.comparison import suite as suites
+
 QUICK = ("random", "evgp", "kmeans")
 
 
@@ -19,3 +21,21 @@ def test_the_command_plans_runs_and_prints(small_suite, tmp_path, run) -> None:
     refused = run(*given, "prices.csv")
     assert refused.code == 1 and "DATA or --suite" in refused.err
     assert run("compare").code == 1
+
+
+def test_a_stopped_run_says_that_its_cells_are_kept(
+    small_suite, tmp_path, run, monkeypatch
+) -> None:
+    out, whole = tmp_path / "out", suites.run_cells
+
+    def stopped(store, cells, **options) -> None:
+        whole(store, cells[:2], **options)
+        raise KeyboardInterrupt
+
+    names = ",".join(QUICK)
+    given = ("compare", "--suite", "tables", "--out", out, "--seeds", 1, "--strategies", names)
+    monkeypatch.setattr(suites, "run_cells", stopped)
+    ended = run(*given, "--jobs", 1)
+    assert ended.code == 130 and "cells are kept" in ended.err and str(out) in ended.err
+    monkeypatch.undo()
+    assert len(list((out / "cells").iterdir())) == 2

@@ -36,6 +36,16 @@ def test_every_pool_says_where_it_comes_from() -> None:
     assert sum(pool.rounds for pool in suite_pools()) == 6
 
 
+def test_all_suites_together_take_at_most_forty_core_hours() -> None:
+    seconds = 0.0
+    for pool in suite_pools():
+        for protocol, strategies in pool.protocols():
+            trains = suites.NETWORK in protocol.learners
+            each = suites._NETWORKS[pool.kind] if trains else pool.seconds
+            seconds += suites.SEEDS * len(strategies) * each
+    assert suites.SEEDS == 30 and 5 < seconds / 3600 < 40
+
+
 def test_a_stopped_suite_goes_on_and_is_one_table(small_suite, tmp_path) -> None:
     out = tmp_path / "out"
     plan = plan_suite("tables", out, 2, QUICK)

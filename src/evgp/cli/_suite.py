@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from evgp.cli import _options as options
-from evgp.cli._output import called, note, progress, show, show_json, tell
+from evgp.cli._output import called, fail, note, progress, show, show_json, tell
 from evgp.errors import DataWarning, PoolError
 
 if TYPE_CHECKING:
@@ -44,7 +44,10 @@ def run_and_show(call: "CompareOptions") -> None:
             remaining[0] = seconds
             bar("cells", done, total)
 
-        run_suite(suite, out=out, seeds=count, strategies=names, jobs=call.jobs, watch=watch)
+        try:
+            run_suite(suite, out=out, seeds=count, strategies=names, jobs=call.jobs, watch=watch)
+        except KeyboardInterrupt:
+            fail(f"stopped; finished cells are kept in {out}; run the same command to go on", 130)
     parts = publish_suite(suite, out, command=called(), version=__version__)
     if call.json:
         show_json({part.title: _record(part) for part in parts})
