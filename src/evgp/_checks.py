@@ -7,7 +7,7 @@ user-defined ones work without inheriting from a class of this package.
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from math import inf, isfinite
 from numbers import Real
 from operator import index
@@ -306,6 +306,15 @@ def _is_number(dtype: object) -> bool:
     return getattr(dtype, "kind", "f") in "biufc"
 
 
+def _unequal(value: Any) -> str:
+    """Say which of several lists has another length than the first; empty if none has."""
+    if not isinstance(value, list | tuple) or not all(isinstance(row, Sized) for row in value):
+        return ""
+    rows = (row for row, cells in enumerate(value) if len(cells) != len(value[0]))
+    row = next(rows, None)
+    return "" if row is None else f"{len(value[0])} numbers in row 0 and {len(value[row])} in {row}"
+
+
 def numbers(value: Any, name: str, *, error: Error = PoolError) -> Tensor:
     """Return real numbers as a CPU tensor of any shape, in a dtype that torch supports.
 
@@ -326,7 +335,7 @@ def numbers(value: Any, name: str, *, error: Error = PoolError) -> Tensor:
     try:
         array = np.asarray(value)
     except Exception as wrong:  # a user's object may raise anything
-        text = " ".join(str(wrong).split())
+        text = _unequal(value) or " ".join(str(wrong).split())
         raise BadArgument.of(error)(name, "as rows of equal length", text) from wrong
     if array.dtype.kind == "c":
         raise BadArgument.of(error)(name, "as real numbers", str(array.dtype), "convert them")

@@ -45,6 +45,7 @@ __all__ = [
     "PoolError",
     "RaggedRow",
     "RowsOutOfRange",
+    "SeveralTexts",
     "Stopped",
     "TableProblems",
     "TooFewRows",
@@ -431,7 +432,23 @@ class TableProblems(Detailed, DatasetError):
     def __str__(self) -> str:
         listed = "; ".join(f"({at}) {text}" for at, text in enumerate(self.problems, 1))
         works = f"; this works: {self.call}" if self.options else "; no column is left to use"
-        return f"{self.source}: {len(self.problems)} problems (rows count from 0): {listed}{works}"
+        problems = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        return f"{self.source}: {problems} (rows count from 0): {listed}{works}"
+
+
+@dataclass(eq=False, repr=False)
+class SeveralTexts(Detailed, DatasetError):
+    """A table has several columns of free text, and none was chosen."""
+
+    source: str
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.source}: expected at most one column of free text, got {len(self.columns)} "
+            f"({quoted(self.columns)}); choose with text={self.columns[0]!r}, embed them together "
+            f"with text={','.join(self.columns)!r}, or leave the others out with drop="
+        )
 
 
 @dataclass(eq=False, repr=False)

@@ -46,6 +46,16 @@ def test_a_pick_says_all_problems_and_the_whole_command(
     assert run(*command[1:]).code == 0
 
 
+def test_notes_are_printed_before_the_error_that_they_explain(run, tmp_path: Path) -> None:
+    path = tmp_path / "days.csv"
+    days = (f"{1 + at % 12:02d}/{1 + at // 12:02d}/2024" for at in range(60))
+    path.write_text("day\n" + "\n".join(days))
+    ran = run("pick", path, "-k", "2")
+    assert ran.code == 1 and ran.err.startswith("note:") and "--dates" in ran.err
+    printed(ran.err)
+    assert run("pick", path, "-k", "2", "--dates", "day-first").code == 0
+
+
 def test_a_look_as_json(run, messy: Path) -> None:
     found = json.loads(run("look", messy, "--json", "--id", "key").out)
     assert found["rows"] == 40 and found["columns"][0]["use"] == "names the rows"
@@ -53,7 +63,10 @@ def test_a_look_as_json(run, messy: Path) -> None:
 
 
 def test_what_is_no_table_fails(run, tmp_path: Path) -> None:
-    for path in (tmp_path / "nowhere.csv", tmp_path):
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    (photos / "a.png").write_bytes(b"x")
+    for path in (tmp_path / "nowhere.csv", tmp_path, photos):
         ran = run("look", path)
         assert ran.code == 1
         printed(ran.err)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from evgp.datasets import open_pool, read_pool
 from evgp.datasets.columns import phases
 from evgp.datasets.formats import recognise
-from evgp.errors import DatasetError
+from evgp.errors import DatasetError, DuplicateNames
 from tests.messages import refused
 
 THOUSANDS = {",": ".", ".": ",", " ": ".", "'": ".", "\u202f": ","}  # with a decimal sign
@@ -205,3 +205,20 @@ def test_the_order_of_days_and_months_is_said_once_and_can_be_given() -> None:
         assert read["b"].to_pylist()[0].month == (2 if dates == "day-first" else 1)
     clear = pa.table({"a": ["31/12/2021"]})  # whatever was given
     assert recognise(clear, dates="month-first").data["a"].to_pylist()[0].day == 31
+
+
+def test_numbers_that_begin_with_zero_are_written_as_they_were(tmp_path: Path) -> None:
+    path, test = tmp_path / "pool.csv", tmp_path / "test.csv"
+    path.write_text("zip,size,year\n08505,1,2020\n10115,5,2021\n00001,2,2020\n10115,3,2021\n")
+    test.write_text('zip,size,year\n"8505",1,2020\n')
+    data = read_pool(path)
+    assert data.rows_of(np.array([0, 2])).to_pydict() == {
+        "zip": ["08505", "00001"],
+        "size": [1, 2],
+        "year": [2020, 2020],
+    }
+    assert data.notes[0].endswith("read as numbers, though some begin with 0, such as '08505'")
+    assert data.tensor_like(test)[0].tolist() == data.in_memory[0].tolist()
+    with refused(DuplicateNames) as caught:
+        read_pool(path, id="zip")
+    assert caught.value.names == ("10115",)

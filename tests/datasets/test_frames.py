@@ -146,7 +146,7 @@ def test_what_the_frame_says_leads_back_to_the_pool() -> None:
         (5, DatasetError),
         ({"a": [1, 2]}, DatasetError),
         ([[1], [2, 3]], DatasetError),
-        (pl.Series([1, 2, 3]), DatasetError),
+        (pl.LazyFrame({"a": [1, 2, 3]}), DatasetError),
         ("absent.csv", DatasetError),
         ("absent.parquet", DatasetError),
     ],

@@ -191,6 +191,12 @@ def test_links_to_files_count_and_links_to_folders_do_not(folder: Path) -> None:
     )
 
 
+def test_formats_of_cameras_are_named(folder: Path) -> None:
+    (folder / "phone.HEIC").write_bytes(b"\0\0\0\x18ftypheic" + bytes(100))
+    note = "1 file left out, of a format that is not read; save as JPEG or PNG: phone.HEIC"
+    assert read_images(folder).notes == (note,)
+
+
 def test_the_folder_itself_may_be_a_link(folder: Path, tmp_path_factory) -> None:
     link = tmp_path_factory.mktemp("elsewhere") / "link"
     link.symlink_to(folder, target_is_directory=True)

@@ -53,7 +53,10 @@ def test_all_problems_are_in_one_message(messy: pa.Table) -> None:
         "word=x",
         "word=y",
     }
-    assert pool.ids == PROBLEMS["name"]
+    # user_id names the rows, so that no other column has to.
+    with pytest.raises(TableProblems) as caught:
+        read_pool(messy.drop_columns(["user_id"]))
+    assert caught.value.options["id"] == "name"
 
 
 @settings(deadline=None, max_examples=25)
@@ -148,3 +151,24 @@ def test_look_and_pick_agree_on_text(tmp_path: Path) -> None:
     with refused(DatasetError):
         read_pool(both)
     assert "a[0]" in read_pool(both, **report.options).features
+
+
+def test_texts_are_not_embedded_to_be_looked_at(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "cache"))
+    texts = [f"the parcel number {at} has not arrived" for at in range(N - 1)]
+    table = pa.table({"body": [*texts, ""], "size": np.arange(N) % 7})
+    report = look(table)
+    assert report.columns[0].use == "text, embedded by tfidf"
+    assert any("1 of 60 rows has no text" in part for part in report.columns[0].odd)
+    assert not report.problems and not (tmp_path / "cache").exists()
+
+
+def test_several_texts_come_with_the_other_problems() -> None:
+    texts = [f"the parcel number {at} has not arrived" for at in range(N)]
+    table = pa.table({"a": texts, "b": texts[::-1], "size": [None, *range(N - 1)]})
+    with refused(TableProblems) as caught:
+        read_pool(table)
+    assert caught.value.options == {"impute": True, "text": "a,b"}
+    assert look(table).options == caught.value.options
+    data = eval(caught.value.call, {"evgp": __import__("evgp"), "x": table})
+    assert "size" in data.features and len(data.features) > 2

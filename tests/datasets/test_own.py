@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evgp.datasets import load_csv
-from evgp.errors import DatasetError, DataWarning
+from evgp.errors import DatasetError, DataWarning, TableProblems
 from tests.conftest import examples
 from tests.messages import refused, warned
 
@@ -213,3 +213,16 @@ def test_times_are_no_labels(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": np.arange(60.0), "day": day}), tmp_path / "t.parquet")
     with refused(DatasetError):
         load_csv(tmp_path / "t.parquet", "day")
+
+
+def test_all_problems_of_a_table_with_labels_are_in_one_message(tmp_path: Path) -> None:
+    values = {"name": [f"n{at}a" for at in range(60)], "hole": [None, *range(59)]}
+    path = table(tmp_path, y=np.arange(60.0), **values)
+    with refused(TableProblems) as caught:
+        load_csv(path, "y")
+    assert len(load_csv(path, "y", **caught.value.options).x) == 48
+    texts = {name: [f"the parcel {at} has not come" for at in range(60)] for name in "ab"}
+    path = table(tmp_path, y=np.arange(60.0), **texts)
+    with refused(TableProblems) as caught:
+        load_csv(path, "y")
+    assert caught.value.options == {"text": "a,b"}

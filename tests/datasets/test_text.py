@@ -171,16 +171,6 @@ def test_options_for_text_are_refused_for_arrays() -> None:
         evgp.read_pool(np.zeros((4, 3)), embed="evgp.embedders:embedder_of")
 
 
-def test_texts_in_files_are_embedded_first(tmp_path: Path) -> None:
-    table = pa.table({"body": sentences(60), "size": np.arange(60) % 7 * 0.5})
-    for part in range(2):
-        pq.write_table(table[30 * part : 30 * part + 30], tmp_path / f"{part}.parquet")
-    for how in ({"text": "body"}, {"embed": "tfidf"}, {}):
-        with refused(DatasetError):
-            evgp.pick(tmp_path, 3, **how)
-    assert len(evgp.pick(tmp_path, 3, drop="body")) == 3
-
-
 @pytest.mark.parametrize("empty", ["", " \t", None])
 def test_rows_without_text_are_never_picked(tmp_path: Path, empty: str | None) -> None:
     texts: list[str | None] = [*sentences(30)]

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import datasets
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 import evgp
 from evgp.datasets import Encoder, Table
-from evgp.errors import DatasetError, DataWarning, UnusableColumn
+from evgp.errors import BadArgument, DatasetError, DataWarning, NotNumeric, UnusableColumn
 from tests.messages import refused, warned
 
 
@@ -272,3 +273,66 @@ def test_text_among_lists_names_the_row() -> None:
     with refused(UnusableColumn) as caught:
         evgp.read_pool(pd.DataFrame({"e": pd.Series(cells, dtype=object)}))
     assert "text in row 2" in str(caught.value)
+
+
+@pytest.mark.parametrize("brackets", ["[]", "()", "{}"])
+@pytest.mark.parametrize("between", [", ", " ", ",", "; "])
+def test_lists_written_as_text_are_lists(brackets: str, between: str, tmp_path: Path) -> None:
+    x = some(20, 4).round(6)
+    left, right = brackets
+    cells = [f"{left}{between.join(map(str, row))}{right}" for row in x.tolist()]
+    path = tmp_path / "pool.csv"
+    pd.DataFrame({"embedding": cells}).to_csv(path, index=False)
+    for pool in (path, pd.DataFrame({"embedding": cells})):
+        data = evgp.read_pool(pool)
+        np.testing.assert_array_equal(data.in_memory.numpy(), evgp.read_pool(x).in_memory.numpy())
+    assert data.notes[0].endswith(f"read as lists of numbers, such as {cells[0][:40]!r}")
+    same = evgp.read_pool(path).tensor_like(path)
+    np.testing.assert_array_equal(same.numpy(), data.in_memory.numpy())
+    assert evgp.read_pool(path).rows_of(np.array([3]))["embedding"].to_pylist() == [cells[3]]
+
+
+def test_text_in_place_of_a_list_in_test_points_is_refused(tmp_path: Path) -> None:
+    data = evgp.read_pool(pd.DataFrame({"e": ["[1, 2]", "[3, 4]", "[5, 7]"]}))
+    with refused(NotNumeric) as caught:
+        data.tensor_like(pd.DataFrame({"e": ["[1, 2]", "31/12/2024"]}))
+    assert caught.value.row == 1
+
+
+def test_an_array_of_lists_and_a_series_are_a_column_of_lists() -> None:
+    x = some(20, 4)
+    frame = pd.DataFrame({"e": list(x)})
+    expected = evgp.read_pool(x).in_memory.numpy()
+    for pool in (
+        frame["e"].to_numpy(),
+        frame["e"],
+        pl.Series("e", x),
+        pa.chunked_array([lists(x)]),
+    ):
+        np.testing.assert_array_equal(evgp.read_pool(pool).in_memory.numpy(), expected)
+
+
+def test_lists_of_booleans_are_numbers() -> None:
+    bits = some(20, 4) > 0
+    data = evgp.read_pool(pd.DataFrame({"bits": list(bits)}))
+    expected = evgp.read_pool(bits.astype(float)).in_memory.numpy()
+    np.testing.assert_array_equal(data.in_memory.numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    ("cell", "got"),
+    [
+        (np.zeros((2, 2)), "an array of 2 x 2 in row 2"),
+        (np.array(["a", "b"]), "a list of words in row 2"),
+        ([[1, 2], [3]], "lists of several lengths in row 2"),
+    ],
+)
+def test_other_arrays_among_lists_name_the_row(cell: object, got: str) -> None:
+    with refused(UnusableColumn) as caught:
+        evgp.read_pool(pd.DataFrame({"e": [[1.0, 2.0], None, cell]}))
+    assert caught.value.got == got
+
+
+def test_rows_of_different_lengths_are_named() -> None:
+    with refused(BadArgument):
+        evgp.read_pool([[1, 2], [3, 4], [5]])

@@ -198,6 +198,7 @@ def test_what_cannot_embed_is_refused(own: str, name: str) -> None:
     ("name", "reads"),
     [
         ("tfdif", "text"),
+        ("tfidf-0", "text"),
         ("nobody/nothing", "text"),
         ("tfidf", "images"),
         ("resnet18", "images"),

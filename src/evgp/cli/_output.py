@@ -135,7 +135,8 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 def fail_all(error: TableProblems) -> NoReturn:
     """Print all problems of a table, one per line, and the command that works, and exit."""
-    tell(f"evgp: {error.source}: {len(error.problems)} problems (rows count from 0)")
+    count = "1 problem" if len(error.problems) == 1 else f"{len(error.problems)} problems"
+    tell(f"evgp: {error.source}: {count} (rows count from 0)")
     for problem in error.problems:
         tell(f"  {in_flags(' '.join(problem.split()))}")
     if error.options:
@@ -326,12 +327,22 @@ T = TypeVar("T")
 
 
 def noted(call: Callable[[], T]) -> tuple[T, list[str]]:
-    """Call a function; return its result, and this package's warnings as notes."""
+    """Call a function; return its result, and this package's warnings as notes.
+
+    If it fails, they are printed before the error, which they may explain.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = call()
-    ours = (item for item in caught if issubclass(item.category, EvgpWarning))
-    return result, [in_flags(str(item.message)) for item in ours]
+        try:
+            result = call()
+        except EvgpError:
+            note([in_flags(text) for text in _ours(caught)], quiet=False)
+            raise
+    return result, [in_flags(text) for text in _ours(caught)]
+
+
+def _ours(caught: Sequence[warnings.WarningMessage]) -> list[str]:
+    return [str(item.message) for item in caught if issubclass(item.category, EvgpWarning)]
 
 
 def left_out(path: Path, drop: Sequence[str], delimiter: str | None = None) -> tuple[str, ...]:

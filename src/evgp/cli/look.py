@@ -68,7 +68,7 @@ def look(
     note([in_flags(text) for text in report.notes], quiet=quiet)
     for problem in report.problems:
         tell(f"problem: {in_flags(problem.words)}")
-    tell(f"{report.source}: {report.rows:,} rows, {len(columns):,} columns")
+    tell(str(report).partition("\n")[0])
     if report.options is None:
         tell("no column can be used")
         return

@@ -472,6 +472,9 @@ def check(
         raise DatasetError(
             f"{source}: {hint}; correct it, or leave the column out with drop={name!r}"
         )
+    if differ and all(word.startswith("[") and "..." in word for word in counts):
+        got, advice = "arrays that NumPy shortened with '...'", "write all numbers, or Parquet"
+        raise UnusableColumn(source, name, "lists of numbers", got, advice)
     if differ:
         got, advice = (
             f"a different value in each of {rows:,} rows",

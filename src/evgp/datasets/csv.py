@@ -19,12 +19,13 @@ from evgp.datasets.dialect import (
     NAMES,
     UTF8,
     checked_encoding,
+    chunks,
     delimiter_of,
     encoding_of,
     has_texts,
     recoded,
 )
-from evgp.datasets.formats import Recognised, recognise
+from evgp.datasets.formats import NumberFormat, Recognised, example, recognise
 from evgp.datasets.parquet import native
 from evgp.errors import (
     DatasetError,
@@ -182,7 +183,31 @@ def read_separated(file: TextFile, dialect: Dialect, text: Sequence[str]) -> Rec
             for name in rest:
                 table = table.set_column(table.schema.get_field_index(name), name, data[name])
             found = replace(again, data=table)
-    return replace(found, notes=(*file.notes, *found.notes))
+    codes = _with_zeros(file, dialect, data)
+    notes = [
+        f"column {name!r} read as numbers, though some begin with 0, such as {example(cells)!r}"
+        for name, cells in codes.items()
+    ]
+    return replace(
+        found,
+        notes=(*file.notes, *found.notes, *notes),
+        raw={**found.raw, **codes},
+        formats={**found.formats, **dict.fromkeys(codes, NumberFormat("."))},
+    )
+
+
+def _with_zeros(file: TextFile, dialect: Dialect, data: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Return the columns of whole numbers of which some begin with 0, such as 08505, as text."""
+    whole = [field.name for field in data.schema if pa.types.is_integer(field.type)]
+    mark = re.escape(file.delimiter.encode())
+    begins = re.compile(rb'(?:^|[\r\n%b])"?0\d+"?(?=[\r\n%b]|\Z)' % (mark, mark))
+    if not whole or not any(begins.search(chunk) for chunk in chunks(file.path, file.content)):
+        return {}
+    text = _checked(file, dialect, whole).select(whole)
+    zeros = (pc.any(pc.match_substring_regex(cells, r"^\s*0\d")).as_py() for cells in text.columns)
+    return {
+        name: cells for name, cells, zero in zip(whole, text.columns, zeros, strict=True) if zero
+    }
 
 
 def _checked(file: TextFile, dialect: Dialect, text: Sequence[str]) -> pa.Table:

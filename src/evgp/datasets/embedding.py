@@ -36,6 +36,7 @@ def embedded(
     size: Callable[[int], int] = lambda row: 0,
     progress: Progress = silent,
     source: str = "",
+    cache: VectorCache | None = None,
 ) -> Embedded:
     """Return the vectors of rows with these hashes; `load` returns the contents of some rows.
 
@@ -45,7 +46,7 @@ def embedded(
     first: dict[bytes, int] = {}
     for row, key in enumerate(keys):
         first.setdefault(key, row)
-    cache = VectorCache(embedder.fingerprint())
+    cache = VectorCache(embedder.fingerprint()) if cache is None else cache
     known = cache.find(list(first))
     width = len(next(iter(known.values()))[1]) if known else None
     todo = sorted((key for key in first if key not in known), key=lambda k: (-size(first[k]), k))

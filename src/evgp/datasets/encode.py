@@ -617,11 +617,11 @@ def usable(source: str, name: str, kind: pa.DataType) -> None:
         raise UnusableColumn(source, name, "numbers or words", str(kind), advice)
 
 
-def nothing(source: str, constant: int, left_out: int) -> DatasetError:
+def nothing(source: str, constant: Sequence[str], left_out: int) -> DatasetError:
     """Return the error for a pool whose rows are all alike."""
     return DatasetError(
         f"{source}: expected a column whose values differ, got "
-        f"{counted(constant, 'constant column')} and {left_out} left out; there is nothing to "
+        f"{_named(constant, 'constant column')} and {left_out} left out; there is nothing to "
         "choose by"
     )
 
@@ -656,8 +656,8 @@ def lists_noted(columns: Sequence[Column], texts: Sequence[str]) -> list[str]:
     plain = len(columns) - len(lists)
     others = "the other column" if plain == 1 else f"the {plain:,} plain columns together"
     notes = [
-        f"column {column.name!r} holds lists of {counted(column.length, 'number')} "
-        f"({described(column.scale)}), which count as much as {others}"
+        f"column {column.name!r}: its {counted(column.length, 'number')} "
+        f"({described(column.scale)}) count as much as {others}"
         for column in lists
         if plain and column.scale
     ]
@@ -855,7 +855,7 @@ class TableLayout:
         if constant:
             notes.append(dropped(constant))
         if not columns:
-            raise nothing(self.source, len(constant), len(self.left_out))
+            raise nothing(self.source, constant, len(self.left_out))
         notes += lists_noted(columns, texts) if self.lengths else []
         ignored = (*self.left_out, *constant, *texts)
         # Of a pool with columns of lists only, the scaling of the first.
@@ -1026,7 +1026,7 @@ class ArrayLayout:
         kept = np.ones(len(names), dtype=bool)
         if scaled and constant:
             if flat.all():
-                raise nothing(self.source, len(constant), len(self.left_out))
+                raise nothing(self.source, constant, len(self.left_out))
             droppable = has_columns and not self.fixed
             kept = ~flat if droppable else kept
             zero = f"{quoted(constant)}: the same number everywhere, taken as 0"

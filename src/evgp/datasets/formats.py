@@ -1,8 +1,9 @@
-"""Numbers and dates that are written as text: thousands, percent and currency signs, dd/mm/yyyy."""
+"""Numbers, dates and lists written as text: thousands, percent and currency signs, dd/mm/yyyy."""
 
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,7 @@ _WORDS = {",": "commas", ".": "points", "'": "apostrophes", " ": "spaces"}
 _DECIMALS = {".": r"\.", ",": ","}
 _FIRST = 50  # cells that are tried before a whole column is
 _DATE = re.compile(r"\s*(\d{4}|\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{1,2})(?:[ T].*)?\Z")
+_ITEM = r"[+-]?(?:\d+\.?\d*|\.\d+|nan|NaN|inf)(?:[eE][+-]?\d+)?"
 _TIME = r"(?:[ T]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?)?"
 
 
@@ -118,7 +120,26 @@ class IsoTimes:
         return cells.cast(self.kind)
 
 
-Format = NumberFormat | DateFormat | IsoTimes
+@dataclass(frozen=True)
+class ListFormat:
+    """Lists of numbers, as Python, JSON, NumPy and databases print them.
+
+    >>> ListFormat().parse(pa.chunked_array([["[0.5, 1]", "[2. 3.]", "{4,5}"]])).to_pylist()
+    [[0.5, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    """
+
+    pattern: ClassVar[str] = rf"^\s*[\[({{]\s*{_ITEM}(?:[\s,;]+{_ITEM})+[\s,;]*[\])}}]\s*$"
+
+    def __str__(self) -> str:
+        return "lists of numbers"
+
+    def parse(self, cells: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return lists of float64; all cells must match the pattern."""
+        text = pc.replace_substring_regex(cells, r"[\[\](){}\s,;]+", " ")
+        return pc.split_pattern(pc.utf8_trim_whitespace(text), " ").cast(pa.list_(pa.float64()))
+
+
+Format = NumberFormat | DateFormat | IsoTimes | ListFormat
 
 
 @dataclass(frozen=True)
@@ -164,6 +185,8 @@ def recognise(
         elif readings:
             formats[name] = next(iter(readings.values()))
             shown |= {*readings} - {""}
+        elif _all(cells, ListFormat.pattern):
+            formats[name] = ListFormat()
         elif ways := _dates(cells):
             formats[name] = ways[-1 if dates == "month-first" else 0]
             orders += [name] if len(ways) > 1 and dates is None else []
@@ -197,7 +220,8 @@ def apply(data: pa.Table, formats: Mapping[str, Format], source: str) -> pa.Tabl
             continue
         way = formats[name]
         fits = isinstance(way, IsoTimes) or _all(cells, way.pattern)
-        if not fits or (not isinstance(way, NumberFormat) and not _exist(cells, way)):
+        dates = isinstance(way, DateFormat | IsoTimes)
+        if not fits or (dates and not _exist(cells, way)):
             way = _other(cells, way, name, source)
         data = data.set_column(data.schema.get_field_index(name), name, way.parse(cells))
     return data
@@ -208,7 +232,8 @@ def _other(cells: pa.ChunkedArray, way: Format, name: str, source: str) -> Forma
     numbers = isinstance(way, NumberFormat)
     ways: list[Format] = [NumberFormat(way.decimal)] if isinstance(way, NumberFormat) else []
     ways = [way for way in ways if isinstance(way, NumberFormat) and _all(cells, way.pattern)]
-    ways += _numbers(cells).values() if numbers else _dates(cells)
+    if not isinstance(way, ListFormat):
+        ways += _numbers(cells).values() if numbers else _dates(cells)
     if len(ways) == 1 or (ways and numbers):
         return ways[0]
     got, row = repr(example(cells)), 0
@@ -294,7 +319,7 @@ def _dates(cells: pa.ChunkedArray) -> list[DateFormat | IsoTimes]:
     return [way for way in ways if _exist(cells, way)]
 
 
-def _exist(cells: pa.ChunkedArray, way: DateFormat | IsoTimes) -> bool:
+def _exist(cells: pa.ChunkedArray, way: Format) -> bool:
     """Whether all cells are dates if they are read in this way."""
     try:
         return way.parse(cells).null_count == cells.null_count

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from evgp._checks import can
 from evgp._extras import EXTRAS
-from evgp.datasets.columns import plain, shown
+from evgp.datasets.columns import plain
 from evgp.datasets.images import read_images
 from evgp.datasets.samples import Columned, is_samples, one_split, stack
-from evgp.datasets.streamed import KINDS, is_address, open_as_is
+from evgp.datasets.streamed import KINDS, as_given, is_address, open_as_is
 from evgp.datasets.tables import Table, read_table, text_files
 from evgp.errors import DatasetError, PoolError, UnusableColumn
 from evgp.pool import Selection
@@ -166,29 +166,32 @@ def check_same_rows(selection: Selection, rows: int, what: str = "the pool") -> 
         )
 
 
-def table_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> Table:
+def table_of(
+    pool: Any, rows: Int[np.ndarray, " r"] | None = None, source: str = "the pool"
+) -> Table:
     """Return an opened pool as a table: all its rows, or some of them in the given order.
+
+    `source` is the name of a pool that has none.
 
     >>> table_of(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1])).data.to_pydict()
     {'x0': [3.0], 'x1': [4.0]}
     """
     if can(pool, "in_files"):
-        raw = pool.raw_at(np.arange(len(pool)) if rows is None else rows, pool.columns)
+        raw = as_given(pool, np.arange(len(pool)) if rows is None else rows)
         return Table(raw if isinstance(raw, pa.Table) else _named(raw), pool.name)
     if isinstance(pool, Columned):
         one_split(pool, "pool")
         part: Any = pool if rows is None else pool.select(rows.tolist())  # type: ignore[attr-defined]
-        return Table(part.with_format("arrow")[:], "the pool")
+        return Table(part.with_format("arrow")[:], source)
     if isinstance(pool, np.ndarray):
-        return Table(_named(pool, rows), "the pool")
+        return Table(_named(pool, rows, source), source)
     if is_pandas(pool):
         frame = pool.to_frame() if pool.ndim == 1 else pool
         frame = frame if rows is None else frame.iloc[rows]
-        cells = [_cells(frame.iloc[:, j]) for j in range(frame.shape[1])]
-        return Table(pa.Table.from_arrays(cells, list(map(str, frame.columns))), "the pool")
+        cells = [_cells(frame.iloc[:, j], source) for j in range(frame.shape[1])]
+        return Table(pa.Table.from_arrays(cells, list(map(str, frame.columns))), source)
     data = getattr(pool, "data", pool)  # a `Table` has `data`; an Arrow table is used directly
-    source = getattr(pool, "source", "the pool")
-    return Table(data if rows is None else data.take(rows), source)
+    return Table(data if rows is None else data.take(rows), getattr(pool, "source", source))
 
 
 def array_of(pool: Any, name: str = "pool") -> Shaped[np.ndarray, " n *d"]:
@@ -205,12 +208,21 @@ def array_of(pool: Any, name: str = "pool") -> Shaped[np.ndarray, " n *d"]:
 def _arrow(frame: Any) -> pa.Table:
     try:
         # Use Polars' own conversion: pa.table keeps string views, which Arrow cannot `take` from.
-        return pa.table(frame.to_arrow() if hasattr(frame, "to_arrow") else frame)
+        data = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
+        column = isinstance(data, pa.Array | pa.ChunkedArray)
+        return pa.table({getattr(frame, "name", "") or "value": data} if column else data)
     except (TypeError, ValueError, pa.ArrowException) as error:
-        raise DatasetError(f"expected {_KINDS} as pool, got {type(frame).__name__}") from error
+        more = "; call its collect() first" if hasattr(frame, "collect") else ""
+        raise DatasetError(
+            f"expected {_KINDS} as pool, got {type(frame).__name__}{more}"
+        ) from error
 
 
-def _named(x: Shaped[np.ndarray, " n *d"], rows: Int[np.ndarray, " r"] | None = None) -> pa.Table:
+def _named(
+    x: Shaped[np.ndarray, " n *d"],
+    rows: Int[np.ndarray, " r"] | None = None,
+    source: str = "the pool",
+) -> pa.Table:
     """Name the columns of an array by number; return all its rows, or some of them."""
     if x.ndim > 2:
         shape = " x ".join(map(str, x.shape))
@@ -220,11 +232,11 @@ def _named(x: Shaped[np.ndarray, " n *d"], rows: Int[np.ndarray, " r"] | None = 
         )
     x = np.asfortranarray(x if rows is None else x[rows])
     if x.ndim == 1:
-        return pa.table({"value": _cells(x)})
-    return pa.table({f"x{j}": _cells(x[:, j]) for j in range(x.shape[1])})
+        return pa.table({"value": _cells(x, source)})
+    return pa.table({f"x{j}": _cells(x[:, j], source) for j in range(x.shape[1])})
 
 
-def _cells(column: Any) -> pa.Array | pa.ChunkedArray:
+def _cells(column: Any, source: str) -> pa.Array | pa.ChunkedArray:
     """Convert a column of any type; objects that Arrow has no type for become text."""
     objects = getattr(getattr(column, "dtype", None), "kind", "") == "O"
     if objects and any(isinstance(value, Tensor) for value in column):
@@ -239,18 +251,37 @@ def _cells(column: Any) -> pa.Array | pa.ChunkedArray:
     except (pa.ArrowException, TypeError, ValueError):
         if getattr(getattr(column, "dtype", None), "kind", "O") in "fiu":  # sparse, big-endian
             return pa.array(np.asarray(column).astype(np.float64))
-        _check_lists(column)
+        _check_lists(column, source)
     texts = (None if value is None else str(value) for value in column)
     # Surrogates are not valid characters, and Arrow refuses them.
     return pa.array([text and text.encode("utf-8", "backslashreplace").decode() for text in texts])
 
 
-def _check_lists(column: Any) -> None:
-    """Refuse text among lists of numbers."""
-    words = [row for row, value in enumerate(column) if isinstance(value, str)]
-    if words and any(isinstance(value, list | tuple | np.ndarray) for value in column):
-        name, got = str(getattr(column, "name", "")), f"text in {shown(words)}"
-        raise UnusableColumn("the pool", name, "a list of numbers in each row", got, "correct it")
+def _check_lists(column: Any, source: str) -> None:
+    """Refuse anything but rows of numbers among lists."""
+    if not any(isinstance(value, list | tuple | np.ndarray) for value in column):
+        return
+    for row, value in enumerate(column):
+        if (got := _no_list(value)) is not None:
+            name, wanted = str(getattr(column, "name", "value")), "a list of numbers in each row"
+            raise UnusableColumn(source, name, wanted, f"{got} in row {row}", "correct it")
+
+
+def _no_list(value: Any) -> str | None:
+    """Say what a cell is if it is neither missing nor a list of numbers."""
+    if isinstance(value, str):
+        return "text"
+    if not isinstance(value, list | tuple | np.ndarray):
+        return None
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        return "lists of several lengths"
+    if array.ndim != 1:
+        return f"an array of {' x '.join(map(str, array.shape))}"
+    if array.dtype.kind not in "biuf" and len(array) and any(v is not None for v in value):
+        return "a list of words" if array.dtype.kind in "US" else f"a list of {array.dtype}"
+    return None
 
 
 def _free(name: Any, taken: Container[object]) -> Any:

@@ -34,6 +34,8 @@ _GAP = 3.0  # a coarse filter shrinks an image to this many times its final size
 SUFFIXES = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
 
 NO_IMAGE = "not images"
+FOREIGN = "of a format that is not read; save as JPEG or PNG"
+_FOREIGN = (".heic", ".heif", ".jxl", ".svg", ".cr2", ".nef", ".arw", ".dng")
 MISNAMED = "named like images, but damaged or something else"
 DAMAGED = "damaged or cut short"
 TOO_LARGE = f"of more than {MOST_PIXELS // 1_000_000} megapixels"
@@ -122,7 +124,9 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except Image.DecompressionBombError as error:
         raise Unusable(TOO_LARGE) from error
     except UnidentifiedImageError as error:
-        raise Unusable(MISNAMED if path.suffix.lower() in SUFFIXES else NO_IMAGE) from error
+        suffix = path.suffix.lower()
+        reason = FOREIGN if suffix in _FOREIGN else NO_IMAGE
+        raise Unusable(MISNAMED if suffix in SUFFIXES else reason) from error
     except Exception as error:  # a broken file makes a decoder raise anything
         has_errno = isinstance(error, OSError) and error.errno is not None
         raise Unusable(UNREADABLE if has_errno else DAMAGED) from error
@@ -588,7 +592,7 @@ def _resized(headers: Collection[ImageHeader], shape: Shape, size: int | None) -
     yield (
         f"{len(sizes):,} images of {were} pixels were resized to {width} x {height}"
         + (", stretched where they are not square" if odd else "")
-        + ("" if size else "; another size may be asked for")
+        + ("" if size else "; image_size= chooses another size")
     )
 
 

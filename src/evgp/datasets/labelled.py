@@ -67,7 +67,8 @@ def ids(table: Table, name: str) -> list[object]:
     doubled = [value for value, count in Counter(values).items() if count > 1]
     if doubled:
         expected = f"a different id in each row of column {name!r}"
-        raise DuplicateNames(table.source, expected, tuple(str(value) for value in doubled))
+        advice = "choose another column, or leave out id= to name them by row number"
+        raise DuplicateNames(table.source, expected, tuple(map(str, doubled)), advice)
     # Ids are read as text to keep leading zeros; if all are 64-bit integers, they become integers.
     if all(isinstance(value, str) and _is_whole(value) for value in values):
         return [int(str(value)) for value in values]

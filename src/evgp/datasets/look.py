@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evgp.datasets import checks
-from evgp.datasets.columns import Category, is_category, is_number, is_time, to_text
+from evgp.datasets.columns import Category, counted, is_category, is_number, is_time, to_text
 from evgp.datasets.encode import usable
 from evgp.datasets.tables import Table
 from evgp.datasets.vectors import Column, Vector, is_vector
@@ -55,7 +55,9 @@ class TableReport:
     options: Mapping[str, object] | None = field(default_factory=dict)
 
     def __str__(self) -> str:
-        lines = [f"{self.source}: {self.rows:,} rows, {len(self.columns):,} columns"]
+        lines = [
+            f"{self.source}: {counted(self.rows, 'row')}, {counted(len(self.columns), 'column')}"
+        ]
         for column in self.columns:
             odd = f"; {'; '.join(column.odd)}" if column.odd else ""
             lines.append(f"  {column.name}: {column.type}, {column.use}{odd}")
@@ -124,19 +126,27 @@ def remedies(
 
 
 def all_problems(
-    table: Table, names: Sequence[str], given: Mapping[str, Any], max_categories: int
+    table: Table,
+    names: Sequence[str],
+    given: Mapping[str, Any],
+    max_categories: int,
+    texts: Sequence[str] = (),
 ) -> TableProblems | None:
-    """Return the error for all problems of some columns of a table.
+    """Return the error for all problems of some columns of a table; `texts` are free text.
 
     None if there is only one, or if cells are missing and nothing else is wrong: those errors say
     all there is to say.
     """
-    problems = problems_of(table, names, max_categories)
+    problems = problems_of(table, [name for name in names if name not in texts], max_categories)
     if given.get("impute"):
         problems = [problem for problem in problems if problem.remedy != "impute"]
-    if len(problems) < 2 or all(problem.remedy == "impute" for problem in problems):
+    if not texts and (len(problems) < 2 or all(p.remedy == "impute" for p in problems)):
         return None
-    options = remedies(problems, given.get("id"), given.get("drop", ()))
+    problems = several_texts(texts) + problems
+    others = (name for name in table.names if name not in names)
+    naming = (name for name in others if checks.is_id(name, table.column(name)))
+    options = remedies(problems, given.get("id") or next(naming, None), given.get("drop", ()))
+    options |= {"text": ",".join(texts)} if texts else {}
     out = {*_listed(options.get("drop")), options.get("id")}
     left = [name for name in names if name not in out]
     words = tuple(problem.words for problem in problems)
@@ -160,13 +170,14 @@ def report_of(
     # What is filled in, and what is left out, can be seen in the columns.
     notes = [note for note in notes if not note.startswith("filled ") and " left out: " not in note]
     used = {column.name: _use(column) for column in columns}
-    wrong = {problem.column: problem for problem in problems if problem.remedy != "impute"}
+    wrong = {problem.column: problem for problem in problems if problem.remedy in ("id", "drop")}
     reports = []
     for name in table.names:
         use = (
             "problem" if name in wrong else uses.get(name) or used.get(name) or "left out: constant"
         )
-        reports.append(_report(name, table.column(name), use, notes))
+        cells = table.column(name)
+        reports.append(_report(name, cells, table.raw.get(name, cells), use, notes))
     general = [note for note in notes if not any(_about(note, name) for name in table.names)]
     return TableReport(
         table.source, len(table), tuple(reports), tuple(general), tuple(problems), options
@@ -181,14 +192,15 @@ def _use(column: Column) -> str:
     return ", ".join(["number", *column.cycles])
 
 
-def _report(name: str, cells: pa.ChunkedArray, use: str, notes: Sequence[str]) -> ColumnReport:
+def _report(
+    name: str, cells: pa.ChunkedArray, given: pa.ChunkedArray, use: str, notes: Sequence[str]
+) -> ColumnReport:
     kind = cells.type
     missing = [] if is_vector(kind) else checks.in_cells(name, cells)
     plain = is_number(kind) or is_time(kind) or is_category(kind)
-    first = cells.drop_null()[:1]
-    shown = str(
-        first.cast(pa.string())[0].as_py() if is_time(kind) and len(first) else _cell(first)
-    )
+    first = given.drop_null()[:1]
+    times = is_time(given.type) and len(first)
+    shown = str(first.cast(pa.string())[0].as_py() if times else _cell(first))
     return ColumnReport(
         name,
         str(kind),

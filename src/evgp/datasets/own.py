@@ -29,12 +29,14 @@ from evgp.datasets.dataset import Dataset, Kind, RawParts, generator, scaled_tar
 from evgp.datasets.encode import usable
 from evgp.datasets.formats import recognise
 from evgp.datasets.labelled import ids
+from evgp.datasets.look import all_problems
 from evgp.datasets.options import ReadOptions, split, split_all
+from evgp.datasets.pool_data import PoolData
 from evgp.datasets.read import read_for_network
 from evgp.datasets.tables import Table, read_table
 from evgp.datasets.text import text_columns
 from evgp.datasets.vectors import is_vector
-from evgp.errors import DatasetError, DataWarning, TooFewRows, quoted
+from evgp.errors import DatasetError, DataWarning, SeveralTexts, TooFewRows, quoted
 
 # Whole numbers are classes if there are so few of them, and each stands for so many rows.
 _FEW = 20
@@ -228,27 +230,43 @@ def _features(
     for name in out:
         table.column(name)
     data = table.data.drop_columns(list(dict.fromkeys(out)))
-    used = data.column_names if options.column is None else [options.column]
-    others = [name for name in data.column_names if name not in used]
-    wanted, most = split(options.text, data.column_names), options.max_categories
-    texts = text_columns(Table(data, table.source), wanted, others, most, options.embed)
-    for name in used:
-        usable(table.source, name, table.column(name).type)
-    if not options.impute:
-        # Before the split, so that rows have the numbers they have in the file.
-        plain = [name for name in used if name not in texts and not is_vector(data[name].type)]
-        holes = [hole for name in plain for hole in checks.in_cells(name, data[name])]
-        checks.refuse(holes, table.source, "correct them, or have them filled with impute=True")
     if not data.column_names:
         raise DatasetError(f"{table.source}: the table has no columns other than the label")
-    pool = Table(data.take(rows), f"{table.source} (pool)")
-    made = read_for_network(pool, replace(options, id=None, drop=()))
-    _warn(pool.source, made.notes)
+    try:
+        made = _pool_part(Table(data, table.source), rows, options)
+    except DatasetError as error:
+        used = data.column_names if options.column is None else [options.column]
+        used = [name for name in used if not checks.is_id(name, data[name])]
+        free = error.columns if isinstance(error, SeveralTexts) else ()
+        given, most = options.given(), options.max_categories
+        several = all_problems(Table(data, table.source), used, given, most, free)
+        if several is None:
+            raise
+        raise several from error
     test = data.take(rows_test)
-    raw = RawParts(pool.data, test, made.options)
+    raw = RawParts(data.take(rows), test, made.options)
     if not len(rows_test):
         return made.in_memory, made.in_memory[:0], raw
     return made.in_memory, made.tensor_like(Table(test, f"{table.source} (test)")), raw
+
+
+def _pool_part(table: Table, rows: Int[np.ndarray, " n"], options: ReadOptions) -> PoolData:
+    """Encode some rows; before that, what is missing is refused by its row in the file."""
+    used = table.names if options.column is None else [options.column]
+    others = [name for name in table.names if name not in used]
+    wanted, most = split(options.text, table.names), options.max_categories
+    texts = text_columns(table, wanted, others, most, options.embed)
+    for name in used:
+        usable(table.source, name, table.column(name).type)
+    if not options.impute:
+        plain = [name for name in used if name not in texts]
+        plain = [name for name in plain if not is_vector(table.column(name).type)]
+        holes = [hole for name in plain for hole in checks.in_cells(name, table.column(name))]
+        checks.refuse(holes, table.source, "correct them, or have them filled with impute=True")
+    pool = Table(table.data.take(rows), f"{table.source} (pool)")
+    made = read_for_network(pool, replace(options, id=None, drop=()))
+    _warn(pool.source, made.notes)
+    return made
 
 
 def _warn(source: str, notes: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
 """A pool that was read, whatever it was: rows of numbers, or the files that they stay in."""
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -19,6 +20,7 @@ from evgp._repr import html_card
 from evgp.datasets import checks
 from evgp.datasets.arrays import read_array
 from evgp.datasets.checks import SUSPECT, ColumnLook, is_alone, of_looks
+from evgp.datasets.embedded_files import open_embedded
 from evgp.datasets.encode import ArrayCode, ArrayLayout, Encoder, Streamed, surveyed
 from evgp.datasets.formats import apply, recognise
 from evgp.datasets.frames import array_of, opened, table_of
@@ -30,12 +32,19 @@ from evgp.datasets.photographs import (
     embedded_pixels,
 )
 from evgp.datasets.samples import is_samples, stack
-from evgp.datasets.streamed import KINDS, open_like
+from evgp.datasets.streamed import KINDS, StreamedTable, as_given, open_like
 from evgp.datasets.tables import Cells, Table, read_table
-from evgp.datasets.text import TextEncoder, TextPart
+from evgp.datasets.text import TextColumns, TextEncoder, TextPart
 from evgp.datasets.vectors import Vector, chosen, is_vector
 from evgp.embedders import Embedder
-from evgp.errors import BadArgument, DatasetError, PoolError
+from evgp.errors import (
+    BadArgument,
+    DatasetError,
+    DataWarning,
+    PoolError,
+    SeveralTexts,
+    TableProblems,
+)
 
 Points: TypeAlias = Tensor | Streamed
 ARRAYS = (".npy", ".npz")
@@ -324,9 +333,13 @@ class ArrayData(PoolData):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FileData(PoolData):
-    """A pool that stays in its files and is read a block at a time."""
+    """A pool that stays in its files and is read a block at a time.
+
+    `texts` are its columns of text, if vectors are read in their place.
+    """
 
     x: Streamed
+    texts: TextColumns | None = field(kw_only=True, default=None)
     in_files: ClassVar[bool] = True
 
     @property
@@ -352,24 +365,24 @@ class FileData(PoolData):
             raise BadArgument.of(PoolError)(
                 name, "as a path, as x is one", str(type(other).__name__)
             )
+        return with_columns(self._opened_like(address(other) or other, progress), self.options)
+
+    def _opened_like(self, where: str | Path, progress: Progress = silent) -> Streamed:
         how = self.options
-        other = open_like(
-            address(other) or other,
-            self.x,
-            impute=how.impute,
-            max_categories=how.max_categories,
-            scale=how.scale,
-        )
-        return with_columns(other, how)
+        if self.texts is not None:
+            used = cast(StreamedTable, self.x).layout.used
+            opened = open_embedded(where, self.texts, how, like=used, progress=progress)
+            for note in opened.notes[1:]:
+                warnings.warn(f"{where}: {note}", DataWarning, stacklevel=3)
+            return opened.pool
+        most = how.max_categories
+        return open_like(where, self.x, impute=how.impute, max_categories=most, scale=how.scale)
 
     def labelled(self, path: str | Path) -> Labelled:
         """Read ids or row numbers; rows with the pool's columns but no ids are outside the pool."""
         id = self.options.id
         if Path(path).suffix.lower() in KINDS:
-            how = self.options
-            rows = open_like(
-                path, self.x, impute=how.impute, max_categories=how.max_categories, scale=how.scale
-            )
+            how, rows = self.options, self._opened_like(path)
             needed = {*self.x.columns} - {id, how.costs, *how.drop}
             if how.column is not None:
                 needed = {how.column}
@@ -399,7 +412,7 @@ class FileData(PoolData):
 
     def rows_of(self, rows: Int[np.ndarray, " k"]) -> pa.Table | None:
         """Read the columns of some rows from the files."""
-        raw = self.x.raw_at(rows, self.x.columns)
+        raw = as_given(self.x, rows)
         return None if isinstance(raw, np.ndarray) else raw
 
     def kept_of(self, rows: Int[np.ndarray, " k"]) -> None:
@@ -409,8 +422,9 @@ class FileData(PoolData):
         """Read a few rows to show them; they are scaled on their own, not as in the pool."""
         raw, how = self.x.raw_at(rows, self.x.columns), self.options
         if self.x.columns and not isinstance(raw, np.ndarray):
-            how = replace(how, max_categories=len(rows) + 1)
-            return replace(from_table(Table(raw, self.source), how), notes=self.notes)
+            how = replace(how, max_categories=len(rows) + 1, text=(), embed=None)
+            read, given = from_table(Table(raw, self.source), how), self.rows_of(rows)
+            return replace(read, notes=self.notes, table=Table(given, self.source))
         x = torch.from_numpy(np.asarray(raw, dtype=np.float64).reshape(len(rows), -1))
         return ArrayData(self.source, x, how, notes=self.notes)
 
@@ -418,15 +432,21 @@ class FileData(PoolData):
 def is_table(pool: object) -> bool:
     """Whether an object has named columns, whatever its type."""
     named = any(hasattr(pool, name) for name in ("iloc", "__arrow_c_stream__", "cells"))
-    return named and not is_samples(pool)
+    return (named and not is_samples(pool)) or _are_lists(pool)
+
+
+def _are_lists(pool: object) -> bool:
+    """Whether a pool is an array of lists, as a frame gives for a column of them."""
+    if not (isinstance(pool, np.ndarray) and pool.dtype.kind == "O" and pool.ndim == 1):
+        return False
+    return any(isinstance(cell, list | tuple | np.ndarray | Tensor) for cell in pool)
 
 
 def as_table(pool: Any, name: str) -> Table:
     """Return a pool as a table; the columns of an array are named x0, x1, ..."""
     if are_texts(pool):  # as an array of NumPy, each would take the space of the longest
         return Table(pa.table({"text": pa.array(list(pool), pa.large_string())}), name)
-    table = table_of(opened(pool))
-    return Table(table.data, name) if table.source == "the pool" else table
+    return table_of(opened(pool), source=name)
 
 
 def are_texts(pool: object) -> bool:
@@ -507,8 +527,12 @@ def from_table(table: Table, options: ReadOptions, progress: Progress = silent) 
     words = split(options.text, table.names) if options.text else ()
     rest = (name for name in table.names if name not in {*named, *only, *words})
     naming = [name for name in rest if checks.is_id(name, table.data.column(name))]
-    texts = TextPart.of(table, options, (*named, *only, *naming), progress)
-    out = {*named, *only, *naming, *texts.left_out}
+    out: Sequence[str] = (*named, *only, *naming)
+    try:
+        texts = TextPart.of(table, options, out, progress)
+    except SeveralTexts as error:
+        raise _problems(table, out, options, error.columns) or error from None
+    out = (*out, *texts.left_out)
     try:
         encoder, x = Encoder.fit_transform(
             texts.table,
@@ -519,8 +543,7 @@ def from_table(table: Table, options: ReadOptions, progress: Progress = silent) 
             scale=options.scale,
         )
     except DatasetError as error:
-        used = [name for name in texts.table.names if name not in out]
-        several = all_problems(texts.table, used, options.given(), options.max_categories)
+        several = _problems(texts.table, out, options)
         if several is None:
             raise
         raise several from error
@@ -534,13 +557,24 @@ def from_table(table: Table, options: ReadOptions, progress: Progress = silent) 
             *found,
             *texts.notes,
             *(checks.left_out(name) for name in naming),
-            *encoder.notes,
+            *(
+                encoder.notes
+                if texts.columns is None
+                else map(texts.columns.named_in, encoder.notes)
+            ),
         ),
         features=encoder.names,
         without_text=texts.empty,
         encoder=encoder if texts.columns is None else TextEncoder.of(encoder, texts.columns),
         table=table,
     )
+
+
+def _problems(
+    table: Table, out: Container[str], options: ReadOptions, texts: Sequence[str] = ()
+) -> TableProblems | None:
+    used = [name for name in table.names if name not in out]
+    return all_problems(table, used, options.given(), options.max_categories, texts)
 
 
 def vectors_as_points(x: Float[np.ndarray, "n d"]) -> Float[Tensor, "n d"]:

@@ -2,22 +2,23 @@
 
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 import torch
 
-from evgp._checks import can, path_of
+from evgp._checks import can, path_of, shown
 from evgp._defaults import MAX_CATEGORIES
 from evgp._executor import Progress, silent
 from evgp._machine import available_memory
 from evgp.datasets import checks
 from evgp.datasets.arrays import npy_header, read_array
 from evgp.datasets.columns import is_category
+from evgp.datasets.embedded_files import open_embedded, texts_in_files
 from evgp.datasets.encode import Streamed
 from evgp.datasets.folders import folder_images, from_images, from_pixels
 from evgp.datasets.frames import array_of, table_of
@@ -41,9 +42,9 @@ from evgp.datasets.pool_data import (
 )
 from evgp.datasets.samples import Columned, is_samples, stack
 from evgp.datasets.scaling import scale_of
-from evgp.datasets.streamed import KINDS, open_as_is, open_pool
+from evgp.datasets.streamed import KINDS, open_as_is, open_pool, text_size
 from evgp.datasets.tables import Table, read_table, text_files
-from evgp.datasets.text import free_columns, is_free_text
+from evgp.datasets.text import empty_noted, free_columns, texts_of
 from evgp.errors import DatasetError, DataWarning, PoolError
 
 _LOOKED = 100_000  # number of rows of a pool in files that are looked at
@@ -129,11 +130,12 @@ def read_with(
     if can(pool, "is_read"):  # by this function
         return _read_again(pool, options)
     if can(pool, "in_files"):  # opened by `open_pool`
-        if options.column is not None:
-            raise DatasetError(
-                f"{pool.name}: expected no column= with a pool that is open, got "
-                f"{options.column!r}; choose it when you open the pool"
-            )
+        for option in ("column", "text", "embed"):
+            if (given := getattr(options, option)) not in (None, ()):
+                raise DatasetError(
+                    f"{pool.name}: expected no {option}= with a pool that is open, got "
+                    f"{shown(given)}; give the path of the pool"
+                )
         options = _as_opened(pool, options)
         pool = with_columns(pool, options)
         costs = None if options.costs is None else pool.numbers(options.costs, 0, len(pool))
@@ -154,7 +156,7 @@ def read_with(
     if not table and of_columns:
         raise no_columns(name, of_columns)
     texts = not array and are_texts(pool)
-    if table or (texts and (options.embed is not None or _are_free(pool, options))):
+    if table or (texts and (options.embed is not None or checks.several_words([*{*pool}]))):
         return from_table(as_table(pool, name), options, progress)
     if options.embed is not None:
         raw = stack(pool, name).numpy() if is_samples(pool) else array_of(pool, name)
@@ -228,10 +230,6 @@ def _as_opened(pool: Streamed, options: ReadOptions) -> ReadOptions:
     return replace(options, **changed)
 
 
-def _are_free(texts: Any, options: ReadOptions) -> bool:
-    return is_free_text(as_table(texts, "").column("text"), options.max_categories)
-
-
 def look(
     pool: Any,
     *,
@@ -273,33 +271,47 @@ def look(
     naming = [name for name in rest if checks.is_id(name, table.column(name))]
     uses |= dict.fromkeys(naming, "left out: id")
     texts = free_columns(table, tuple(uses), max_categories)
+    uses |= dict.fromkeys(texts, "text, embedded by tfidf")
+    uses |= dict.fromkeys(texts[1:], f"text, joined with {texts[0]!r}" if texts else "")
+    named = [name for name in rest if name not in uses]
     problems = several_texts(texts)
-    if problems:
-        options = replace(options, text=texts)
-        uses |= dict.fromkeys(texts[1:], f"text, joined with {texts[0]!r}")
-    named = [name for name in rest if name not in {*uses, *texts}]
+    also = {"text": ",".join(texts)} if problems else {}
     problems += problems_of(table, named, max_categories)
-    helps = remedies(problems, id, dropped)
-    with suppress(DatasetError):  # free text is embedded, or left out next to what describes rows
-        data = from_table(table, replace(options, impute=True))
+    read, options = _without_texts(table, texts), replace(options, impute=True)
+    try:
+        data = from_table(read, options)
+        # Next to what describes rows, text that cannot be a category is left out.
         problems = [problem for problem in problems if problem.remedy in ("impute", "text")]
-        helps = remedies(problems, id, dropped) | (
-            {"text": ",".join(texts)} if options.text else {}
-        )
+        helps = remedies(problems, id or next(iter(naming), None), dropped)
         used = {column.name for column in data.encoder.columns}
-        left = [name for name in rest if name not in used and name not in uses]
+        left = [name for name in named if name not in used]
         text = [name for name in left if is_category(table.column(name).type)]
         uses |= {name: "left out: text" for name in text if _differs(table, name)}
-        notes += data.notes
-        return report_of(table, uses, data.encoder.columns, notes, problems=problems, options=helps)
-    try:
-        data = from_table(table, replace(options, **cast(Any, {"impute": True, **helps})))
-        helps |= {"text": ",".join(texts)} if options.text else {}
-    except DatasetError as error:
-        message = str(error).removeprefix(f"{table.source}: ")
-        return report_of(table, uses, (), [*notes, message], problems=problems, options=None)
-    notes += data.notes
-    return report_of(table, uses, data.encoder.columns, notes, problems=problems, options=helps)
+    except DatasetError:
+        helps = remedies(problems, id or next(iter(naming), None), dropped)
+        try:
+            data = from_table(read, replace(options, **cast(Any, helps)))
+        except DatasetError as error:
+            message = str(error).removeprefix(f"{table.source}: ")
+            return report_of(table, uses, (), [*notes, message], problems=problems, options=None)
+    empty = [row for row, text in enumerate(texts_of(table, texts)) if not text]
+    notes += [
+        *empty_noted(texts, empty, len(table)),
+        *(note for note in data.notes if "its 2 numbers" not in note),
+    ]
+    return report_of(
+        table, uses, data.encoder.columns, notes, problems=problems, options=helps | also
+    )
+
+
+def _without_texts(table: Table, texts: Sequence[str]) -> Table:
+    """Return a table with two numbers in place of texts, which are not embedded to be looked at."""
+    if not texts:
+        return table
+    numbers = pa.array(np.arange(2.0 * len(table)))
+    data = table.data.drop_columns(list(texts))
+    data = data.append_column(texts[0], pa.FixedSizeListArray.from_arrays(numbers, 2))
+    return Table(data, table.source)
 
 
 def _differs(table: Table, name: str) -> bool:
@@ -315,6 +327,8 @@ def _looked_at(pool: Any, options: ReadOptions) -> tuple[Table, list[str]]:
                 warnings.simplefilter("always", DataWarning)
                 table = read_table(pool, **options.dialect, text=text)
             return table, [str(w.message) for w in caught if issubclass(w.category, DataWarning)]
+        if Path(pool).is_dir() and not stays_in_files(pool, options, None):
+            raise DatasetError(f"{pool}: expected a table to look at, got a folder without any")
         pool = open_pool(address(pool) or pool)
     if not can(pool, "in_files"):
         return as_table(pool, "pool"), []
@@ -332,7 +346,7 @@ def _from_path(
 ) -> PoolData:
     path = Path(where)
     if in_files or stays_in_files(where, options, memory):
-        return _from_files(where, options)
+        return _from_files(where, options, progress)
     if path.is_dir() and not text_files(path):
         if of_columns := options.of_columns():
             raise no_columns(f"{path}: a folder of images", of_columns)
@@ -356,7 +370,12 @@ def _from_path(
         )
         table = read_table(path, **options.dialect, array=options.array, text=text)
     notes = tuple(str(item.message) for item in caught if issubclass(item.category, DataWarning))
-    encoded = from_table(table, options, progress)
+    try:
+        encoded = from_table(table, options, progress)
+    except DatasetError:
+        for note in notes:  # which may say why
+            warnings.warn(note, DataWarning, stacklevel=2)
+        raise
     return replace(encoded, notes=(*notes, *encoded.notes))
 
 
@@ -403,24 +422,34 @@ def stays_in_files(where: str | Path, options: ReadOptions, memory: int | None) 
         pool = _opened_files(path, options)
     except DatasetError:
         return False  # reading it will raise the right error
-    return 8 * len(pool) * pool.widest > room
+    return 8 * len(pool) * pool.widest + 3 * text_size(str(path)) > room
 
 
-def _from_files(where: str | Path, options: ReadOptions) -> PoolData:
-    refused = ("delimiter", "decimal", "encoding", "dates", "array", "image_size", "text", "embed")
-    names = [f"{name}=" for name in refused if getattr(options, name)]
-    if names:
-        advice = "leave it out"
-        if options.text or options.embed is not None:
-            advice = "embed first, and write the vectors as a column of lists (docs/text.md)"
+def _from_files(where: str | Path, options: ReadOptions, progress: Progress) -> PoolData:
+    refused = ["delimiter", "decimal", "encoding", "dates", "array", "image_size"]
+    place = address(where) or where
+    texts = texts_in_files(place, options)
+    refused += ["text", "embed"] if texts is None else []
+    if names := [f"{name}=" for name in refused if getattr(options, name)]:
         raise DatasetError(
-            f"{where}: {', '.join(names)} cannot apply to a pool that stays in its files; {advice}"
+            f"{where}: {', '.join(names)} cannot apply to a pool that stays in its files; leave it "
+            "out"
         )
-    pool = _opened_files(where, options)
+    empty: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    pool: Streamed
+    if texts is None:
+        pool = _opened_files(where, options)
+    else:
+        opened = open_embedded(place, texts, options, progress=progress)
+        pool, notes, empty = opened.pool, opened.notes, opened.empty
     drop = split(options.drop, pool.columns)
     costs = None if options.costs is None else pool.numbers(options.costs, 0, len(pool))
     options = replace(options, drop=drop)
-    return FileData(pool.name, pool, options, costs=costs, features=pool.columns)
+    return FileData(
+        pool.name, pool, options, costs=costs, notes=notes, features=pool.columns,
+        without_text=empty, texts=texts,
+    )  # fmt: skip
 
 
 def _opened_files(where: str | Path, options: ReadOptions) -> Streamed:

@@ -420,6 +420,19 @@ def look(file: str) -> tuple[int, pa.Schema]:
     return rows, schema
 
 
+def text_size(file: str) -> int:
+    """Return the bytes of all columns of text in a Parquet file, by its metadata; else 0."""
+    if kind_of(file) != PARQUET:
+        return 0
+    with _parquet(file) as parquet:
+        known, schema = parquet.metadata, parquet.schema_arrow
+        groups = [known.row_group(at) for at in range(known.num_row_groups)]
+    kinds = pa.types.is_string, pa.types.is_large_string
+    names = {field.name for field in schema if any(is_text(field.type) for is_text in kinds)}
+    columns = (group.column(at) for group in groups for at in range(group.num_columns))
+    return sum(c.total_uncompressed_size for c in columns if c.path_in_schema in names)
+
+
 def check_room(file: str, columns: Sequence[str]) -> None:
     """Refuse a Parquet file if a block of its rows would not fit in memory."""
     if is_address(file) or kind_of(file) != PARQUET:
@@ -940,13 +953,15 @@ def open_tables(
     *,
     column: str | None = None,
     like: Collection[str] | None = None,
+    schema: pa.Schema | None = None,
 ) -> StreamedTable:
     """Open the pool in these files, reading their metadata, and one list of a column of lists.
 
     Of all columns only `column` is used if it is given. If the pool is `like` another one with
-    these columns, other columns of lists are left out.
+    these columns, other columns of lists are left out. `schema` takes the place of the files' own.
     """
-    schema, ranges = _look_at(pool_files)
+    own, ranges = _look_at(pool_files)
+    schema = own if schema is None else schema
     if like is None:
         named = [*left_out]
         left_out = [*named, *chosen(schema, column, named, pool_files.name)]
@@ -966,6 +981,12 @@ def open_tables(
     kinds = {name: schema.field(name).type for name in layout.used}
     lengths = {name: _length(pool, name) for name, kind in kinds.items() if is_vector(kind)}
     return replace(pool, layout=layout.with_lengths(lengths))
+
+
+def as_given(pool: Streamed, rows: Int[np.ndarray, " r"]) -> Any:
+    """Return all columns of a few rows as they are in the files, in the given order."""
+    pool = getattr(pool, "given", pool)  # of a pool whose texts are read as vectors
+    return pool.raw_at(rows, pool.columns)
 
 
 def open_as_is(where: str | Path) -> Streamed:

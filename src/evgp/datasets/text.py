@@ -1,7 +1,7 @@
 """Columns of free text: recognised, and replaced by a column of vectors."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -18,7 +18,7 @@ from evgp.datasets.options import ReadOptions, split
 from evgp.datasets.tables import Table
 from evgp.datasets.vectors import is_vector
 from evgp.embedders import Embedder, Tfidf, embedder_of
-from evgp.errors import DatasetError, DataWarning, UnusableColumn, quoted
+from evgp.errors import DatasetError, DataWarning, SeveralTexts, UnusableColumn, quoted
 
 
 def is_free_text(cells: pa.ChunkedArray, most: int) -> bool:
@@ -66,12 +66,7 @@ def text_columns(
     names = [name for name in table.names if name not in left_out]
     free = free_columns(table, left_out, most, embed)
     if len(free) > 1:
-        both = ",".join(free)
-        raise DatasetError(
-            f"{table.source}: expected at most one column of free text, got {len(free)} "
-            f"({quoted(free)}); choose with text={free[0]!r}, embed them together with "
-            f"text={both!r}, or leave the others out with drop="
-        )
+        raise SeveralTexts(table.source, tuple(free))
     if embed is not None and not free:
         raise DatasetError(
             f"{table.source}: expected a column of free text for embed=, got none among "
@@ -103,11 +98,11 @@ class TextColumns:
     embedder: Embedder
 
     @classmethod
-    def learn(cls, table: Table, names: Sequence[str], embed: object) -> "TextColumns":
-        """Return the columns with their embedder, which may learn from the texts of the table."""
+    def learn(cls, names: Sequence[str], texts: Iterable[str], embed: object) -> "TextColumns":
+        """Return the columns with their embedder, which may learn from their texts."""
         embedder = embedder_of("tfidf" if embed is None else embed, "text")
         if isinstance(embedder, Tfidf):
-            return cls(tuple(names), embedder.fit(texts_of(table, names)))
+            return cls(tuple(names), embedder.fit(texts))
         return cls(tuple(names), embedder)
 
     def replaced(
@@ -124,29 +119,29 @@ class TextColumns:
             progress=progress,
             source=table.source,
         )
-        where = f"column {self.names[0]!r}" if len(self.names) == 1 else f"columns {self._all}"
-        notes = []
         empty = [row for row, text in enumerate(texts) if not text]
-        if empty:
-            has = "has" if len(empty) == 1 else "have"
-            count = f"{len(empty):,} of {counted(len(texts), 'row')} {has} no text"
-            notes.append(f"{where}: {count} (first: row {empty[0]}) and cannot be picked")
-        if cut := int(result.cut.sum()):
-            count = f"{cut:,} of {counted(len(texts), 'text')}"
-            be = "was" if cut == 1 else "were"
-            notes.append(
-                f"{where}: {count} {be} cut at {self.embedder.limit()}, where "
-                f"{self.embedder.name} stops reading"
-            )
+        notes = self.noted(empty, int(result.cut.sum()), len(texts))
         return self._with(table, result.x), notes, empty
 
-    @property
-    def _all(self) -> str:
-        return quoted(self.names)
+    def noted(self, empty: Sequence[int], cut: int, rows: int) -> list[str]:
+        """Return the notes on rows without text, and on texts that were cut."""
+        notes = empty_noted(self.names, empty, rows)
+        if cut:
+            count, be = f"{cut:,} of {counted(rows, 'text')}", "was" if cut == 1 else "were"
+            notes.append(
+                f"{_columns(self.names)}: {count} {be} cut at {self.embedder.limit()}, where "
+                f"{self.embedder.name} stops reading"
+            )
+        return notes
+
+    def named_in(self, note: str) -> str:
+        """Return a note of the encoder on the vectors, with the names of all columns."""
+        first = f"column {self.names[0]!r}: its"
+        return note.replace(first, f"{_columns(self.names)}: their") if self.names[1:] else note
 
     def described(self, width: int, chosen: bool) -> str:
         """Return the note on how the texts are used; `chosen` says that the user named them."""
-        what = f"column {self._all}" if len(self.names) == 1 else f"columns {self._all}, joined"
+        what = _columns(self.names) + (", joined" if self.names[1:] else "")
         free = "" if chosen else " of free text"
         more = "" if chosen else "; text= names the columns of text, embed= another embedder"
         return f"{what}{free}: embedded by {self.embedder.name} ({width:,} numbers each){more}"
@@ -183,6 +178,18 @@ class TextEncoder(Encoder):
             words = note.removesuffix(" and cannot be picked")
             warnings.warn(f"{table.source}: {words}", DataWarning, stacklevel=2)
         return super().transform(vectors)
+
+
+def empty_noted(names: Sequence[str], empty: Sequence[int], rows: int) -> list[str]:
+    """Return the note on rows without text in these columns."""
+    if not empty:
+        return []
+    count = f"{len(empty):,} of {counted(rows, 'row')} {'has' if len(empty) == 1 else 'have'}"
+    return [f"{_columns(names)}: {count} no text (first: row {empty[0]}) and cannot be picked"]
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"column {names[0]!r}" if len(names) == 1 else f"columns {quoted(names)}"
 
 
 def texts_of(table: Table, names: Sequence[str]) -> list[str]:
@@ -225,13 +232,14 @@ class TextPart:
         names = text_columns(table, wanted, left_out, most, embed)
         if not names:
             return cls(table)
-        different = set(texts_of(table, names))
+        texts = texts_of(table, names)
+        different = set(texts)
         if different == {""}:
             raise _without_text(table, names)
         if len(different) < 2:
             note = f"dropped column {quoted(names)}: the same text in every row"
             return cls(table, left_out=names, notes=(note,))
-        columns = TextColumns.learn(table, names, embed)
+        columns = TextColumns.learn(names, texts, embed)
         vectors, notes, empty = columns.replaced(table, progress)
         width = vectors.column(names[0]).type.list_size
         note = columns.described(width, bool(wanted))

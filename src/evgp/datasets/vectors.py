@@ -60,9 +60,8 @@ def is_vector(kind: pa.DataType) -> bool:
     if not any(is_list(kind) for is_list in lists):
         return False
     inner = kind.value_type
-    return bool(
-        pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_null(inner)
-    )
+    kinds = pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null
+    return any(is_kind(inner) for is_kind in kinds)
 
 
 def member(name: str, place: int) -> str:

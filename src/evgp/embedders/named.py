@@ -31,7 +31,7 @@ FORMS = {
     "images": "package.module:function, torchvision:NAME or timm:NAME, each with @FILE for its "
     "weights",
 }
-_TFIDF = re.compile(r"tfidf(?:-(\d{1,4}))?")
+_TFIDF = re.compile(r"tfidf(?:-([1-9]\d{0,3}))?")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def embedder_of(embed: object, reads: Kind, side: int | None = None) -> Embedder
 
 def _named(name: str, wanted: _Wanted) -> Embedder | Tfidf:
     if match := _TFIDF.fullmatch(name):
-        return Tfidf(int(match[1])) if match[1] and int(match[1]) else Tfidf()
+        return Tfidf(int(match[1])) if match[1] else Tfidf()
     if name and Path(name).is_dir():
         return _folder(Path(name), name)
     source, _, weights = name.partition("@")
@@ -186,9 +186,7 @@ def _torchvision(name: str, weights: Path | None) -> nn.Module:
     if weights is None and not file.is_file():
         raise EmbedderError(
             f"the weights of torchvision:{name} are not on this machine (no {file}), and nothing "
-            f"is downloaded here; give a file with torchvision:{name}@FILE, or fetch them once "
-            f'with python -c "import torchvision; torchvision.models.get_model({name!r}, '
-            "weights='DEFAULT')\""
+            f"is downloaded here; save {url} there, or give a file with torchvision:{name}@FILE"
         )
     return load_weights(module, file, (3, SIDE, SIDE))
 

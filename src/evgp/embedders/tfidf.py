@@ -3,7 +3,7 @@
 Deerwester et al., Indexing by Latent Semantic Analysis, JASIS 1990.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
@@ -37,12 +37,14 @@ class Tfidf:
 
     width: int = WIDTH
 
-    def fit(self, texts: Sequence[str]) -> "FittedTfidf":
+    def fit(self, texts: Iterable[str]) -> "FittedTfidf":
         """Return an embedder for these texts and others; their order and copies do not matter."""
-        distinct = sorted({text[:LONGEST] for text in texts})
-        if len(distinct) > _MOST_TEXTS:  # chosen by their content, not by their place
-            distinct = sorted(sorted(distinct, key=_digest)[:_MOST_TEXTS])
-        return FittedTfidf(self.width, tuple(distinct))
+        distinct: set[str] = set()
+        for text in texts:
+            distinct.add(text[:LONGEST])
+            if len(distinct) > 2 * _MOST_TEXTS:
+                distinct = _chosen(distinct)
+        return FittedTfidf(self.width, tuple(sorted(_chosen(distinct))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +117,12 @@ class FittedTfidf:
         with threadpool_limits(limits=1):
             _, _, directions = randomized_svd(counts, rank, n_iter=5, random_state=0)
         return vectorizer, np.ascontiguousarray(directions.T)
+
+
+def _chosen(texts: set[str]) -> set[str]:
+    """Return the texts to learn from: chosen by their content, not by their place."""
+    few = len(texts) <= _MOST_TEXTS
+    return texts if few else {*sorted(texts, key=_digest)[:_MOST_TEXTS]}
 
 
 def _digest(text: str) -> bytes:

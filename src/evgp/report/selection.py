@@ -29,6 +29,7 @@ from evgp.datasets import (
     write_text,
 )
 from evgp.datasets.columns import is_number
+from evgp.datasets.streamed import as_given
 from evgp.datasets.vectors import is_vector
 from evgp.errors import DatasetError, DataWarning, PoolError
 from evgp.pool import Selection
@@ -57,7 +58,7 @@ def write_report(
     elif isinstance(pool, Columned):
         x = stack(pool, "pool").numpy()
     rows = _rows_to_read(selection, pool)
-    part = pool if rows is None else pool.raw_at(rows, pool.columns)
+    part = pool if rows is None else as_given(pool, rows)
     table = None if isinstance(part, np.ndarray) and part.ndim > 2 else _table(part)
     if table is not None:
         check_order(selection, table, None if rows is None else np.searchsorted(rows, selection))
