@@ -36,6 +36,7 @@ class Criterion(Protocol):
       shards;
     - `certifiable`: its gains add up to the fall in mean variance, which a certificate bounds;
     - `exchangeable`: swapping picks pays, so `final=True` does it;
+    - `monotone`: its gains are never negative, so that all rows tie once no gain exceeds rounding;
     - `own_search`: the name of the search that it needs;
     - `pairwise`: gains of all candidates cost as much as all pairs of candidates and test points;
     - `ignores_weights`: it takes no account of weights of the test points;
@@ -73,6 +74,7 @@ class ExpectedVariance:
     by_features: ClassVar[bool] = True
     certifiable: ClassVar[bool] = True
     exchangeable: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
     degree: ClassVar[int] = 1
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
@@ -107,6 +109,7 @@ class CellMeans:
     """
 
     certifiable: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
     own_search: ClassVar[str] = "one-per-cell"
     degree: ClassVar[int] = 1
 
@@ -135,6 +138,7 @@ class Linearised:
     """
 
     by_features: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
     degree: ClassVar[int] = 1
 
     def gains(self, posterior: Posterior, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:

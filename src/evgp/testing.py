@@ -217,6 +217,8 @@ def _check_declared(criterion: Any, truth: Truth, picks: list[int]) -> None:
         falls = [start - truth.mean_variance([*before, int(candidates[row])]) for row in rows]
         same = _close(torch.tensor(falls, dtype=torch.float64), gains, 0, 1e-7 * start, 1)
         _law(same, "gains of a certifiable criterion are reductions of the mean variance")
+    if can(criterion, "monotone"):
+        _law(bool((gains >= 0).all()), "gains of a monotone criterion are never negative")
     if can(criterion, "by_features"):
         _check_by_features(criterion)
     if can(criterion, "exchangeable"):

@@ -16,7 +16,7 @@ from evgp.kernels import Inducing, Raw
 from evgp.posterior import FeatureStart, Start
 from evgp.posterior.feature_rows import Mapped, Stored
 from evgp.posterior.feature_sums import FeatureSums
-from evgp.search import Budget, Exact, Sharded, TwoRounds, shard
+from evgp.search import Budget, Exact, Lazy, Sharded, TwoRounds, shard
 from evgp.search.sharded import Coordinator, Shard, ShardStart, split
 from evgp.selection.features import inducing_points
 from tests.messages import refused
@@ -62,6 +62,60 @@ def test_costs_and_candidates_go_to_the_shards(seed, shards, budget) -> None:
     assert exact.indices.tolist() == sharded.indices.tolist()
     assert set(sharded.indices.tolist()) <= set(some.tolist())
     assert float(costs[sharded.indices].sum()) <= budget * (1 + 1e-9)
+
+
+@dataclass(frozen=True)
+class Coarse(ExpectedVariance):
+    """The expected variance, as if gains were known to this share of the variance only."""
+
+    share: float = 0.0
+    monotone: bool = True
+
+    def rounding(self, posterior) -> float:
+        return self.share * posterior.scale()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 99),
+    shards=st.integers(1, 7),
+    share=st.floats(-4, 0),
+    u=st.integers(1, 8),
+    priced=st.booleans(),
+)
+def test_rows_that_all_tie_need_not_be_computed(seed, shards, share, u, priced) -> None:
+    """Rounding from a ten thousandth of the variance to all of it: the picks of computing all."""
+    pool, random = Pool(points(30, 3, seed)), np.random.default_rng(seed)
+    costs = torch.from_numpy(random.uniform(0.5, 3, 30))
+    more = {"costs": costs, "budget": 15.0} if priced else {"k": 12}
+    every, known = (Coarse(share=10**share, monotone=known) for known in (False, True))
+    results = [
+        EVGP(features(pool.x, u), criterion, greedy, 1e-3, torch.float32)(
+            pool, generator=ANY, **more
+        ).indices.tolist()
+        for greedy, criterion in [(Exact(), every), (Exact(), known), (Sharded(shards), known)]
+    ]
+    assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("greedy", [Exact(), Lazy(), Sharded(3)])
+def test_picks_beyond_the_rank_compute_few_rows(greedy, monkeypatch) -> None:
+    pool, counted, gains = Pool(points(400, 4)), [], ExpectedVariance.gains
+
+    def seen(self, posterior, rows):
+        counted.append(len(rows))
+        return gains(self, posterior, rows)
+
+    monkeypatch.setattr(ExpectedVariance, "gains", seen)
+    results = []
+    for monotone in (False, True):
+        counted.clear()
+        criterion = Coarse(share=1e-12, monotone=monotone)
+        strategy = EVGP(features(pool.x, 10), criterion, greedy, 1e-9, torch.float32)
+        results.append((strategy(pool, 40, generator=ANY).indices.tolist(), sum(counted)))
+    (every, many), (few, count) = results
+    assert few == every
+    assert count < 5 * 400 < 20 * 400 < many
 
 
 @dataclass

@@ -125,7 +125,7 @@ class FeaturePosterior:
             return self._sums.f.clamp(min=0)
         phi = self._phi.take(rows)
         inner = phi @ self._state.p
-        exact = ((inner @ self._state.m) * inner).sum(1)
+        exact = ((inner @ self._state.m) * inner).sum(1).clamp(min=0)
         sums = self._sums
         sums.v[rows], sums.f[rows] = (inner * phi).sum(1), exact
         sums.v_slack[rows], sums.f_slack[rows] = 0.0, exact.abs() * EXACT

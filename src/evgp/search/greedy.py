@@ -93,11 +93,25 @@ def winner(
     per: Float[Tensor, " c"] | None = None,
 ) -> tuple[int, float] | None:
     """The best allowed row and its gain, computed in float64; None if no row is allowed."""
-    settled = contenders(posterior, criterion, allowed, per)
+    settled = contenders(posterior, criterion, allowed, per).gains
     if not settled:
         return None
     row = min(settled)
     return row, settled[row] * (1.0 if per is None else float(per[row]))
+
+
+@dataclass(frozen=True)
+class Contenders:
+    """Rows that tie with the best, with their gains, per cost if rows are ranked so.
+
+    `lost` bounds the rounding error of each gain. If rows that tie too were not computed, `most`
+    bounds their gains, and `reach` their gains with rounding.
+    """
+
+    gains: dict[int, float]
+    lost: dict[int, float]
+    most: float = -inf
+    reach: float = -inf
 
 
 def contenders(
@@ -105,20 +119,33 @@ def contenders(
     criterion: Criterion,
     allowed: Bool[Tensor, " c"],
     per: Float[Tensor, " c"] | None = None,
-) -> dict[int, float]:
-    """The rows whose gains (per cost, with `per`) tie with the best, and these gains.
+    *,
+    every: bool = False,
+) -> Contenders:
+    """Find the rows whose gains (per cost, with `per`) tie with the best.
 
     Running sums may be rounded (float32 storage), so ceilings only decide which rows to compute:
     they are computed exactly, a few at a time, until no other row can reach the best. A gain ties
     with the best if it is within 1e-7 of it, or within rounding; the lowest row of these wins, so
-    that storage, threads and chunks make no difference.
+    that storage, threads and chunks make no difference. If no gain can exceed rounding and none is
+    negative, all rows tie, and only the lowest is computed, unless `every` row is asked for.
     """
     if not bool(allowed.any()):
-        return {}
-    lost = rounding(criterion, posterior)
+        return Contenders({}, {})
     count = len(allowed)
-    ceilings = one_each(criterion, "ceiling", criterion.ceilings(posterior), count) + lost
+    lost = posterior.noise().new_tensor(rounding(criterion, posterior))
+    lost = lost.expand(count) if per is None else lost / per
+    ceilings = one_each(criterion, "ceiling", criterion.ceilings(posterior), count)
     ceilings = torch.where(allowed, ceilings if per is None else ceilings / per, -inf)
+    most = float(ceilings.max())
+    if not every and _all_tie(criterion, most, lost[allowed]):
+        row = int(allowed.nonzero()[0])
+        gain = float(gains_of(criterion, posterior, torch.tensor([row])))
+        gain = gain if per is None else gain / float(per[row])
+        return Contenders(
+            {row: gain}, {row: float(lost[row])}, most, float((ceilings + lost).max())
+        )
+    ceilings = ceilings + lost
     settled: dict[int, float] = {}
     look, best, floor = 1, -inf, -inf
     while True:
@@ -136,11 +163,14 @@ def contenders(
         floor = tie_of(best)
         ceilings[rows] = -inf
         look = min(2 * look, 512)
-    return {
-        row: gain
-        for row, gain in settled.items()
-        if gain + (lost if per is None else lost / float(per[row])) >= floor
-    }
+    off = dict(zip(settled, lost[list(settled)].tolist(), strict=True))
+    near = {row: gain for row, gain in settled.items() if gain + off[row] >= floor}
+    return Contenders(near, {row: off[row] for row in near})
+
+
+def _all_tie(criterion: Criterion, most: float, lost: Float[Tensor, " r"]) -> bool:
+    """Whether all gains tie, as none is negative and the largest is at most `most`."""
+    return can(criterion, "monotone") and tie_of(most) <= float(lost.min())
 
 
 def gains_of(
@@ -412,7 +442,11 @@ class Lazy:
         spent = 0.0
         while len(rows) < budget.k:
             fresh: dict[int, float] = {}
-            best = -inf
+            best, rest = -inf, heap[:0]
+            if heap and _all_tie(criterion, -heap[0][0] - float(lost.min()), lost):
+                heap = [entry for entry in heap if budget.affords(entry[1], spent)]
+                heap.sort(key=lambda entry: entry[1])
+                heap, rest = heap[:1], heap[1:]
             while heap and -heap[0][0] >= tie_of(best):
                 # Money only shrinks: a row that is too expensive now stays so.
                 top = [row for row in _top(heap) if budget.affords(row, spent)]
@@ -431,6 +465,9 @@ class Lazy:
             gains.append(fresh.pop(row) * float(scale[row]))
             for other, gain in fresh.items():
                 heapq.heappush(heap, (-gain - float(lost[other]), other))
+            if rest:
+                heap += rest
+                heapq.heapify(heap)
             progress("picking", len(rows), budget.k)
         return selection(candidates, rows, gains, budget)
 

@@ -7,6 +7,7 @@ and is sent the rest.
 
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from threading import Lock
@@ -24,7 +25,7 @@ from evgp.errors import NotFiniteGain
 from evgp.posterior import FeaturePosterior
 from evgp.posterior.feature_rows import FeatureRows, close_mapped, mapped
 from evgp.posterior.feature_sums import Change, FeatureSums, Sums
-from evgp.search.greedy import Budget, contenders, rounding
+from evgp.search.greedy import Budget, contenders
 
 # Runs whose sums a process keeps; those of an older one are computed again if it goes on.
 _RUNS_KEPT = 4
@@ -94,7 +95,7 @@ class Step:
 class Offer:
     """Rows of a shard that may be the best of all, by their numbers in the pool.
 
-    `lost` bounds the rounding error of each gain.
+    `lost`, `most` and `reach` are those of `Contenders`.
     """
 
     rows: list[int]
@@ -103,6 +104,8 @@ class Offer:
     phi: Float[Tensor, "r p"]
     noise: Float[Tensor, " r"]
     costs: Float[Tensor, " r"]
+    most: float = -inf
+    reach: float = -inf
 
 
 @dataclass
@@ -132,31 +135,40 @@ class ShardState:
             self.free[step.row - self.part.first] = False
         self.done += 1
 
-    def best(self, opening: ShardStart, spent: float) -> Offer | None:
-        """The allowed rows with gains above those of all lower rows, near the best gain."""
+    def best(self, opening: ShardStart, spent: float, *, every: bool = False) -> Offer | None:
+        """The allowed rows near the best gain, with gains above those of all lower rows.
+
+        If no gain can exceed rounding, only the lowest row, unless `every` row is asked for.
+        """
         budget = opening.budget
         budget = Budget(budget.k, self.part.prices, budget.money, budget.by_rate)
         allowed = budget.allowed(self.free, spent)
         try:
-            settled = contenders(self.posterior, opening.criterion, allowed, budget.rates())
+            near = contenders(
+                self.posterior, opening.criterion, allowed, budget.rates(), every=every
+            )
         except NotFiniteGain as error:
             row = self.part.first + error.row
             raise replace(error, row=row, step=self.done + 1, in_pool=True) from None
         rows: list[int] = []
-        for row in sorted(settled):
-            if not rows or settled[row] > settled[rows[-1]]:
+        high = reach = -inf
+        for row in sorted(near.gains):
+            gain, lost = near.gains[row], near.lost[row]
+            if gain > high or gain + lost > reach:
                 rows.append(row)
+            high, reach = max(high, gain), max(reach, gain + lost)
         if not rows:
             return None
-        at, prices, rates = torch.tensor(rows), self.part.prices, budget.rates()
-        lost = rounding(opening.criterion, self.posterior)
+        at, prices = torch.tensor(rows), self.part.prices
         return Offer(
             [self.part.first + row for row in rows],
-            [settled[row] for row in rows],
-            [lost if rates is None else lost / float(rates[row]) for row in rows],
+            [near.gains[row] for row in rows],
+            [near.lost[row] for row in rows],
             self.part.rows.take(at),
             self.posterior.noise()[at],
             torch.zeros(len(rows), dtype=torch.float64) if prices is None else prices[at].double(),
+            near.most,
+            near.reach,
         )
 
 
@@ -179,7 +191,8 @@ _GUARD = Lock()
 class ShardUpdate:
     """The picks of a run from number `since` on, for one of its shards.
 
-    `setup` describes the shard to a process that does not know it yet.
+    `setup` describes the shard to a process that does not know it yet; `every` row that may be the
+    best is to be computed.
     """
 
     run: str
@@ -188,6 +201,7 @@ class ShardUpdate:
     steps: tuple[Step, ...]
     spent: float
     setup: tuple[Shard, ShardStart] | None = None
+    every: bool = False
 
 
 def advance(call: ShardUpdate) -> Offer | int | None:
@@ -220,7 +234,7 @@ def advance(call: ShardUpdate) -> Offer | int | None:
             here.done += 1
         for step in steps[state.done - since :]:
             state.follow_(step)
-        return state.best(here.opening, call.spent)
+        return state.best(here.opening, call.spent, every=call.every)
 
 
 def close(run: str) -> None:

@@ -4,8 +4,9 @@ For each pick every shard is sent two vectors of p numbers, and answers with its
 sums follow the same rules as in one place, so the numbers of shards and workers do not matter.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import ClassVar, Protocol, runtime_checkable
 from uuid import uuid4
 
@@ -133,14 +134,14 @@ class Sharded:
     ) -> list[Offer]:
         """The best rows of every shard, once all shards know all picks."""
         answers: dict[int, Offer | None] = {}
-        waiting = list(range(len(parts)))
+        waiting, every = list(range(len(parts))), False
         while waiting:
             calls = []
             for shard in waiting:
                 since = max(0, known[shard])
                 setup = (parts[shard], lead.opening) if known[shard] < 0 else None
                 steps = tuple(lead.steps[since:])
-                calls.append((ShardUpdate(run, shard, since, steps, lead.spent, setup),))
+                calls.append((ShardUpdate(run, shard, since, steps, lead.spent, setup, every),))
             names = [f"{run}-{shard}" for shard in waiting]
             replies = self.executor.run(advance, calls, names)
             again = []
@@ -152,6 +153,8 @@ class Sharded:
                     known[shard] = len(lead.steps)
                     answers[shard] = answer
             waiting = again
+            if not waiting and not every:
+                waiting, every = _unclear(answers), True
         return [offer for offer in answers.values() if offer is not None]
 
 
@@ -224,6 +227,25 @@ def positions(candidates: Int[Tensor, " c"], rows: Sequence[int]) -> list[int]:
     """The positions of pool rows among the candidates."""
     place = {index: at for at, index in enumerate(candidates.tolist())}
     return [place[row] for row in rows]
+
+
+def _unclear(offers: Mapping[int, Offer | None]) -> list[int]:
+    """The shards that must compute every row, as one that they left out might decide the pick."""
+    known = {shard: offer for shard, offer in offers.items() if offer is not None}
+    brief = [shard for shard, offer in known.items() if offer.most > -inf]
+    if not brief:
+        return []
+    best = max(gain for offer in known.values() for gain in offer.gains)
+    low, high = tie_of(best), tie_of(max(best, *(known[shard].most for shard in brief)))
+    ends = [
+        gain + lost
+        for offer in known.values()
+        for gain, lost in zip(offer.gains, offer.lost, strict=True)
+    ]
+    doubt = any(low <= end < high for end in ends) or any(
+        known[shard].gains[0] + known[shard].lost[0] < low <= known[shard].reach for shard in brief
+    )
+    return brief if doubt else []
 
 
 def _best(offers: Sequence[Offer]) -> tuple[Offer, int] | None:
