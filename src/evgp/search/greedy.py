@@ -138,7 +138,7 @@ def contenders(
     ceilings = one_each(criterion, "ceiling", criterion.ceilings(posterior), count)
     ceilings = torch.where(allowed, ceilings if per is None else ceilings / per, -inf)
     most = float(ceilings.max())
-    if not every and _all_tie(criterion, most, lost[allowed]):
+    if not every and _all_tie(criterion, most, float(lost[allowed].min())):
         row = int(allowed.nonzero()[0])
         gain = float(gains_of(criterion, posterior, torch.tensor([row])))
         gain = gain if per is None else gain / float(per[row])
@@ -168,9 +168,9 @@ def contenders(
     return Contenders(near, {row: off[row] for row in near})
 
 
-def _all_tie(criterion: Criterion, most: float, lost: Float[Tensor, " r"]) -> bool:
-    """Whether all gains tie, as none is negative and the largest is at most `most`."""
-    return can(criterion, "monotone") and tie_of(most) <= float(lost.min())
+def _all_tie(criterion: Criterion, most: float, lost: float) -> bool:
+    """Whether gains up to `most` all tie, as none is negative and rounding is at least `lost`."""
+    return can(criterion, "monotone") and tie_of(most) <= lost
 
 
 def gains_of(
@@ -309,6 +309,9 @@ class Lookahead:
         gains = self.criterion.ceilings(posterior)
         per = budget.rates()
         gains = torch.where(allowed, gains if per is None else gains / per, -inf)
+        lost = rounding(self.criterion, posterior) / (1.0 if per is None else float(per.max()))
+        if _all_tie(self.criterion, float(gains.max()), lost):
+            return [int(row) for row in allowed.nonzero()[:size]]
         rows = (
             torch.topk(gains, min(_EACH * size, FINALISTS, int(allowed.sum())))
             .indices.sort()
@@ -434,6 +437,7 @@ class Lazy:
         per = budget.rates()
         scale = torch.ones(len(candidates), dtype=torch.float64) if per is None else per
         lost = rounding(criterion, posterior) / scale
+        least = float(lost.min())
         stale = (_first_gains(posterior, criterion, len(candidates)) / scale + lost).tolist()
         heap = [(-gain, row) for row, gain in enumerate(stale)]
         heapq.heapify(heap)
@@ -443,7 +447,7 @@ class Lazy:
         while len(rows) < budget.k:
             fresh: dict[int, float] = {}
             best, rest = -inf, heap[:0]
-            if heap and _all_tie(criterion, -heap[0][0] - float(lost.min()), lost):
+            if heap and _all_tie(criterion, -heap[0][0] - least, least):
                 heap = [entry for entry in heap if budget.affords(entry[1], spent)]
                 heap.sort(key=lambda entry: entry[1])
                 heap, rest = heap[:1], heap[1:]
