@@ -214,6 +214,23 @@ def test_what_a_criterion_declares_is_checked(claims) -> None:
         check_criterion(Claims(), spread)
 
 
+class Fee(Root):
+    """Less a fee for each label, so that late gains are negative."""
+
+    def gains(self, posterior, rows):
+        return super().gains(posterior, rows) - 0.05
+
+
+def test_gains_that_cannot_be_negative_are_checked() -> None:
+    def value(truth: Truth, picks: list[int]) -> float:
+        return spread(truth, picks) - 0.05 * len(picks)
+
+    check_criterion(Fee(), value)
+    Fee.monotone = True
+    with refused(AssertionError):
+        check_criterion(Fee(), value)
+
+
 @dataclass(frozen=True)
 class OnlyOnce(evgp.ExpectedVariance):
     """Ignores that a label was taken back."""

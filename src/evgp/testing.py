@@ -140,7 +140,7 @@ def check_criterion(
 
     The same object is asked before and after the picks. The attributes that a criterion declares
     are checked too, as far as a few points can show: `certifiable`, `by_features`, `exchangeable`,
-    `ignores_weights`, `degree` and `own_search`.
+    `monotone`, `ignores_weights`, `degree` and `own_search`.
 
     Parameters
     ----------

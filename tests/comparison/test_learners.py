@@ -28,7 +28,7 @@ from evgp.comparison.page import render
 from evgp.comparison.rows import LEARNERS, row_of, write_rows
 from evgp.comparison.run import open_store, play
 from evgp.comparison.statistics import averaged
-from evgp.errors import DataWarning, EvgpError
+from evgp.errors import DataWarning, EvgpError, PoolError, UnknownName
 from evgp.strategies import Setting
 from evgp.training import Recipe
 from tests.comparison.conftest import QUICK
@@ -337,6 +337,23 @@ def test_a_strategy_that_learns_takes_the_scaling_of_its_name(numbers) -> None:
     data = numbers.load(0)
     assert EASY.inputs(data, "badge") is data.x
     assert torch.equal(EASY.inputs(data, "badge@unit"), data.scaled("unit")[0])
+
+
+@pytest.mark.parametrize("first", ["evgp", "evgp@unit", "kmeans@none"])
+def test_each_part_of_a_warm_start_sees_its_own_scaling(numbers, first) -> None:
+    rounds, data = replace(EASY, budget=6, batch=3), numbers.load(0)
+    assert rounds.inputs(data, f"{first}:3+badge") is data.x
+    assert rounds.inputs(data, f"{first}+badge@common") is not data.x
+    alone = play(numbers, first, 0, rounds).picks[:3].tolist()
+    assert play(numbers, f"{first}:3+badge", 0, rounds).picks[:3].tolist() == alone
+    with refused(PoolError):  # a second change within a batch, where rows cannot be matched
+        play(numbers, f"random:1+{first}:2+badge", 0, rounds)
+
+
+def test_an_unknown_scaling_of_a_strategy_is_named(numbers) -> None:
+    with refused(UnknownName) as caught:
+        EASY.inputs(numbers.load(0), "evgp@colums")
+    assert caught.value.suggestion == "columns"
 
 
 def test_picks_of_a_cold_start_are_kept(numbers, tmp_path) -> None:

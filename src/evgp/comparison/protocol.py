@@ -11,17 +11,18 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from evgp._checks import flag, instance, integer, keep, noise_of, number, word, words
+from evgp._checks import flag, instance, integer, keep, noise_of, number, one_of, word, words
 from evgp._defaults import NOISE
 from evgp._reading import opened
 from evgp.comparison.learners import NAMES, check_learner
 from evgp.comparison.rows import NETWORK
 from evgp.datasets import Dataset, load, load_csv, names
-from evgp.datasets.scaling import scale_of
+from evgp.datasets.scaling import SCALES, scale_of
 from evgp.errors import DatasetError, DataWarning, PoolError, UnknownName
 from evgp.nets import Buildable, Network, mlp, network_named
 from evgp.search import greedy_named
-from evgp.strategies import Setting, Strategy, strategy_named
+from evgp.strategies import Hybrid, Setting, Strategy, strategy_named
+from evgp.strategies.named import warm_start
 from evgp.strategies.strategy import learns
 from evgp.training import Recipe, paper_recipe
 
@@ -242,8 +243,11 @@ class Protocol:
         """The pool as a strategy sees it, scaled as in `evgp.pick`.
 
         Strategies that train networks see what the networks see: standardised columns. A name such
-        as "evgp@columns" says which scaling it is to see.
+        as "evgp@columns" says which scaling it is to see. Of a warm start these are the points of
+        the later strategy.
         """
+        if (warm := warm_start(strategy)) is not None:
+            return self.inputs(data, warm.then)
         name, scale = split_scale(strategy, self.scale)
         if self.network != "mlp" or data.raw is None:
             return data.x
@@ -314,9 +318,7 @@ class Protocol:
                 f"expected {data.classes or 1} outputs for {data.name}, got a network with "
                 f"{' x '.join(map(str, shape))}"
             )
-        made = {
-            name: strategy_named(split_scale(name, self.scale)[0], setting) for name in strategies
-        }
+        made = {name: self.strategy(name, data, seed) for name in strategies}
         learning = [name for name, strategy in made.items() if learns(strategy)]
         if learning and self.budgets and not self.start:
             warnings.warn(
@@ -326,7 +328,12 @@ class Protocol:
             )  # fmt: skip
 
     def strategy(self, name: str, data: Dataset, seed: int) -> Strategy:
-        """The strategy with this name, for this data."""
+        """The strategy with this name, for this data; each part of a warm start sees its own."""
+        if (warm := warm_start(name)) is not None:
+            first, then = (self.strategy(part, data, seed) for part in (warm.first, warm.then))
+            x, later = self.inputs(data, warm.first), self.inputs(data, warm.then)
+            after = self.batch if warm.after is None else warm.after
+            return Hybrid(first, then, after, None if torch.equal(x, later) else x)
         setting = self.setting(data, seed, self.inputs(data, name))
         return strategy_named(split_scale(name, self.scale)[0], setting)
 
@@ -340,6 +347,7 @@ def split_scale(name: str, scale: str | None) -> tuple[str, str | None]:
     name, at, own = name.partition("@")
     if not at:
         return name, scale
+    own = one_of(own, f"the scaling of {name}", (*SCALES, "none"))
     return name, scale_of(own)
 
 

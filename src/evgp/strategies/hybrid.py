@@ -1,13 +1,14 @@
 """Warm starts: one strategy for the first labels, then another."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from jaxtyping import Int
-from torch import Generator
+from jaxtyping import Int, Shaped
+from torch import Generator, Tensor
 
 from evgp._checks import integer, keep
+from evgp.errors import PoolError
 from evgp.pool import Pool, Selection
 from evgp.strategies.strategy import (
     Strategy,
@@ -25,13 +26,15 @@ class Hybrid:
     """A warm start: `first` picks until `after` points are labelled, then `then` does.
 
     A batch that spans the change is picked by both. The second cannot learn from labels that
-    are not there yet, so `after` should be a whole number of batches.
+    are not there yet, so `after` should be a whole number of batches. `x_first` are the points of
+    the pool as the first strategy sees them, if it sees another scaling.
 
     Parameters
     ----------
     first, then : Strategy
     after : int
         Number of labels.
+    x_first : tensor, shape (n, ...), optional
 
     Examples
     --------
@@ -46,6 +49,7 @@ class Hybrid:
     first: Strategy
     then: Strategy
     after: int
+    x_first: Shaped[Tensor, " n *d"] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         keep(self, after=integer(self.after, "after", 1, why="a number of labels"))
@@ -72,7 +76,7 @@ class Hybrid:
         early = min(k, max(0, self.after - len(pool.known())))
         if early == 0:
             return picked(self.then(pool, k, generator=generator), "then")
-        selection = picked(self.first(pool, early, generator=generator), "first")
+        selection = picked(self.first(self._seen(pool), early, generator=generator), "first")
         if early == k:
             return selection
         if not learns(self.then):  # points whose labels are not there yet count as known
@@ -90,6 +94,18 @@ class Hybrid:
             np.concatenate([selection.indices, left[rest.indices]]),
             np.concatenate([selection.gains, rest.gains]),
         )
+
+    def _seen(self, pool: Pool) -> Pool:
+        """The pool as the first strategy sees it."""
+        if self.x_first is None:
+            return pool
+        alone = pool.x_test is None and pool.x_labelled is None
+        if not alone or len(self.x_first) != len(pool.x):
+            raise PoolError(
+                "expected the pool whose points are x_first, without points from outside; let "
+                "strategies change after a whole number of batches"
+            )
+        return replace(pool, x=self.x_first)
 
     def _rest(self, pool: Pool, left: Int[np.ndarray, " c"]) -> Pool:
         """The remaining rows as a separate pool, for the second strategy."""

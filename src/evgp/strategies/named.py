@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from types import FunctionType
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Shaped
@@ -43,7 +44,7 @@ from evgp.training import Recipe
 _LARGE, _THIN = 25_000, 10_000
 # Inducing points of a sparse posterior, by k-means, as in the paper.
 _INDUCING = 200
-_WARM = re.compile(r"(?P<first>kmeans\+\+|[^+]+?)(?::(?P<after>\d+))?\+(?P<then>.+)")
+_WARM = re.compile(r"(kmeans\+\+(?:[-@][a-z-]+)?|[^+]+?)(?::(\d+))?\+([^+].*)")
 _POSTERIORS = ("sparse", "linear")
 _CRITERIA = [name for name in CRITERIA if name != "ev"]
 _GREEDIES = [name for name in GREEDIES if "-" not in name]
@@ -127,6 +128,27 @@ _GRADIENTS = 512
 NAMES = ("evgp", *_SIMPLE, *_EMBEDDED)
 
 
+class WarmStart(NamedTuple):
+    """The parts of a name such as "evgp:40+badge"; without a number, `after` is None."""
+
+    first: str
+    after: int | None
+    then: str
+
+
+def warm_start(name: str) -> WarmStart | None:
+    """Split the name of a warm start; None if the name is not one.
+
+    >>> warm_start("evgp@unit:40+badge"), warm_start("kmeans++")
+    (WarmStart(first='evgp@unit', after=40, then='badge'), None)
+    """
+    parts = _WARM.fullmatch(name)
+    if parts is None:
+        return None
+    first, after, then = parts.groups()
+    return WarmStart(first, None if after is None else int(after), then)
+
+
 def strategy_named(name: str, setting: Setting) -> Strategy:
     """Make the strategy with this name for a setting.
 
@@ -156,10 +178,9 @@ def strategy_named(name: str, setting: Setting) -> Strategy:
         plain, part = name, "grad" if name.startswith("bait") else "linear"
     if plain in _EMBEDDED and part in _EMBEDS:
         return _EMBEDDED[plain](setting, _embed(part, setting))
-    if warm := _WARM.fullmatch(name):
-        after = setting.batch if warm["after"] is None else int(warm["after"])
-        first, then = (strategy_named(warm[part], setting) for part in ("first", "then"))
-        return Hybrid(first, then, after)
+    if (warm := warm_start(name)) is not None:
+        first, then = (strategy_named(part, setting) for part in (warm.first, warm.then))
+        return Hybrid(first, then, setting.batch if warm.after is None else warm.after)
     head, *parts = name.split("-")
     if head == "evgp":
         return _evgp(name, parts, setting)
