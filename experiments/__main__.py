@@ -122,8 +122,8 @@ def reproduce(
     if name is None:
         known = ", ".join((*NAMES, worth.NAME))
         raise DatasetError(f"expected a study among {known}; got none")
-    wanted = next((one for one in SCALES if one == scale), None)
-    if wanted is None:
+    chosen_scale = next((item for item in SCALES if item == scale), None)
+    if chosen_scale is None:
         raise DatasetError(f"expected --scale among {', '.join(SCALES)}; got {scale!r}")
     begun = perf_counter()
     try:
@@ -132,7 +132,7 @@ def reproduce(
             warnings.simplefilter("default", EvgpWarning)
             result = run(
                 name,
-                scale=wanted,
+                scale=chosen_scale,
                 out=out,
                 jobs=jobs,
                 draw_only=draw,
@@ -141,7 +141,7 @@ def reproduce(
             )
     except KeyboardInterrupt:
         fail(f"stopped; finished cells in {out} are kept; run the same command to resume", code=130)
-    note(list(dict.fromkeys(str(one.message) for one in caught)), quiet=quiet)
+    note(list(dict.fromkeys(str(warning.message) for warning in caught)), quiet=quiet)
     record = read_record(result.folder) or {}
     _show(result, record, json)
     if not quiet:
@@ -164,11 +164,11 @@ def _worth(tables: Path | None, seeds: int, jobs: int | None, pack: bool) -> Non
 
 
 def _list(json: bool) -> None:
-    studies = [study_named(one) for one in NAMES]
+    studies = [study_named(name) for name in NAMES]
     table = {
-        "study": [*(one.name for one in studies), worth.NAME],
-        "paper": [*(one.paper for one in studies), "ours"],
-        "shows": [*(one.title for one in studies), worth.TITLE],
+        "study": [*(study.name for study in studies), worth.NAME],
+        "paper": [*(study.paper for study in studies), "ours"],
+        "shows": [*(study.title for study in studies), worth.TITLE],
     }
     if json:
         show_json({"studies": lines(table)})
@@ -183,15 +183,15 @@ def _show(result: Reproduced, record: Mapping[str, Any], json: bool) -> None:
         show_json(
             {
                 "study": result.study.name, **facts, "caution": caution,
-                "claims": [vars(one) for one in claims],
+                "claims": [vars(claim) for claim in claims],
             }
         )  # fmt: skip
         return
     show(
         {
-            "claim": [one.paper for one in claims],
-            "ours": [one.ours for one in claims],
-            "verdict": ["; ".join(filter(None, [one.verdict, caution])) for one in claims],
+            "claim": [claim.paper for claim in claims],
+            "ours": [claim.ours for claim in claims],
+            "verdict": ["; ".join(filter(None, [claim.verdict, caution])) for claim in claims],
         }
     )
 

@@ -21,9 +21,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=folders()[0])
     parser.add_argument("--describe", action="store_true", help="only describe what is there")
-    given = parser.parse_args()
-    if given.describe:
-        for path in sorted(given.folder.glob("*.parquet")):
+    arguments = parser.parse_args()
+    if arguments.describe:
+        for path in sorted(arguments.folder.glob("*.parquet")):
             about = pq.read_metadata(path)
             print(
                 path.stem,
@@ -33,7 +33,7 @@ if __name__ == "__main__":
                 fingerprint(path, ["label"]),
             )
     else:
-        for path in (*tables.fetch(given.folder), *vectors.write(given.folder)):
+        for path in (*tables.fetch(arguments.folder), *vectors.write(arguments.folder)):
             copy = path.with_stem(f"{path.stem}-efficientnet")
             # The study of text and images calls these vectors by the names of their datasets.
             if path.stem in ("svhn", "cifar100") and not copy.exists():

@@ -134,7 +134,7 @@ def _publish(study: Study, scale: Scale, store: Store, cells: list[Cell], comman
     former = read_record(folder) or {}
     if former.get("scale") != scale:
         former = {}
-    finished = [found for found in map(store.found, cells) if found is not None]
+    finished = [values for values in map(store.found, cells) if values is not None]
     rows = store.rows(cells)
     document = {
         "study": study.name,
@@ -163,20 +163,20 @@ def how_made(finished: Sequence[Finished], former: Mapping[str, Any]) -> dict[st
     Seconds on the clock are those in which a cell was running, so runs that were resumed add up.
     """
     every = [cell.made for cell in finished]
-    runs = [made for made in every if "versions" in made]
-    commands = [made["by"] for made in every if "by" in made]
+    runs = [result for result in every if "versions" in result]
+    commands = [result["by"] for result in every if "by" in result]
     complete = len(runs) == len(finished)
     known = [*([former] if former and not complete else []), *runs]
-    packages = {name: None for made in known for name in made["versions"]}
-    cores = _all([made["cores"] for made in known]) or "unknown"
+    packages = {name: None for result in known for name in result["versions"]}
+    cores = _all([result["cores"] for result in known]) or "unknown"
     return {
         "cell_seconds": round(sum(cell.seconds for cell in finished)),
-        "cpu_seconds": round(sum(made["cpu_seconds"] for made in runs)) if complete else None,
+        "cpu_seconds": round(sum(run["cpu_seconds"] for run in runs)) if complete else None,
         "clock_seconds": round(_covered(finished)) if complete else None,
-        "jobs": max(made["jobs"] for made in runs) if complete else None,
+        "jobs": max(run["jobs"] for run in runs) if complete else None,
         "cores": int(cores) if cores.isdecimal() else cores,
         "versions": {
-            name: _all([made["versions"].get(name, "") for made in known]) for name in packages
+            name: _all([result["versions"].get(name, "") for result in known]) for name in packages
         },
         "taken_over": {name: commands.count(name) for name in dict.fromkeys(commands)} or None,
     }

@@ -133,7 +133,7 @@ def version(cell: Cell) -> int:
     >>> version(Cell("a:b", {"seed": 0}))
     1
     """
-    return 1 + sum(one.concerns(cell) for one in CHANGES)
+    return 1 + sum(change.concerns(cell) for change in CHANGES)
 
 
 def store_in(folder: Path) -> Store:

@@ -66,5 +66,5 @@ if __name__ == "__main__":
     parser.add_argument("names", nargs="*", help="only these datasets", default=tuple(POOLS))
     parser.add_argument("--seeds", type=int, default=SPLITS)
     parser.add_argument("--jobs", type=int, default=1)
-    given = parser.parse_args()
-    run(given.folder, tuple(given.names), given.seeds, given.jobs)
+    arguments = parser.parse_args()
+    run(arguments.folder, tuple(arguments.names), arguments.seeds, arguments.jobs)

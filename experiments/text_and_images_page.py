@@ -110,17 +110,22 @@ def labels_for(budgets: Sequence[int], accuracy: Float[np.ndarray, " b"], target
 
 def _losses(curves: Iterable[Curves], base: str) -> str:
     """Return where EV-GP is worse than another strategy."""
-    found = [one for own in curves for one in own.differences("evgp", base)]
-    below, kept = losses(found)
+    differences = [difference for own in curves for difference in own.differences("evgp", base)]
+    below, kept = losses(differences)
     text = (
-        f"**Against {NAMES[base]}**: worse in {len(below)} of {len(found)} comparisons at the "
-        f"level of 5 %, each taken alone; {len(kept)} remain with Holm's correction."
+        f"**Against {NAMES[base]}**: worse in {len(below)} of {len(differences)} comparisons at "
+        f"the level of 5 %, each taken alone; {len(kept)} remain with Holm's correction."
     )
     if not below:
         return text
     rows = [
-        (TITLES[one.dataset], str(one.labels), str(one), "worse" if one in kept else "not clear")
-        for one in sorted(below, key=lambda one: one.mean)
+        (
+            TITLES[item.dataset],
+            str(item.labels),
+            str(item),
+            "worse" if item in kept else "not clear",
+        )
+        for item in sorted(below, key=lambda value: value.mean)
     ]
     head = ("dataset", "labels", "difference", "with Holm's correction")
     return f"{text}\n\n{table(head, rows)}"
@@ -152,9 +157,9 @@ def _section(own: Curves) -> str:
 def _times() -> str:
     times = json.loads(TIMES.read_text(encoding="utf-8"))
     rows = [
-        (one["embedder"], f"{one['first']:.0f} s", one["first_goal"],
-         f"{one['second']:.1f} s", one["second_goal"])
-        for one in times["runs"]
+        (run["embedder"], f"{run['first']:.0f} s", run["first_goal"],
+         f"{run['second']:.1f} s", run["second_goal"])
+        for run in times["runs"]
     ]  # fmt: skip
     head = ("embedder", "first time", "goal", "second time", "goal")
     return f"{times['machine']}\n\n{table(head, rows)}"

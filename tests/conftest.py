@@ -114,10 +114,10 @@ def missing(what: str) -> NoReturn:
 
 def chromium() -> str:
     """The system's browser."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
+    actual = shutil.which("chromium") or shutil.which("chromium-browser")
+    if actual is None:
         absent("no chromium on this machine; make browser installs it")
-    return found
+    return actual
 
 
 @pytest.fixture
@@ -127,12 +127,12 @@ def opened(tmp_path):
     def show(html: str) -> tuple[str, str]:
         file = tmp_path / "shown.html"
         file.write_text(html, encoding="utf-8")
-        made = subprocess.run(
+        process = subprocess.run(
             [chromium(), *QUIET.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
              file.as_uri()],
             capture_output=True, text=True, timeout=120, check=True,
         )  # fmt: skip
-        return made.stdout, made.stderr
+        return process.stdout, process.stderr
 
     return show
 

@@ -200,8 +200,8 @@ def test_a_kernel_by_name_is_that_of_its_place(installed) -> None:
 
 
 def test_nngp_is_a_kernel_by_name() -> None:
-    one, other = evgp.pick(X, 4, kernel="nngp"), evgp.pick(X, 4, kernel=evgp.NNGP(evgp.mlp()))
-    assert one.variance_left.tolist() == other.variance_left.tolist()
+    first, other = evgp.pick(X, 4, kernel="nngp"), evgp.pick(X, 4, kernel=evgp.NNGP(evgp.mlp()))
+    assert first.variance_left.tolist() == other.variance_left.tolist()
     with refused(NetworkError):
         evgp.pick(X, 4, kernel="nngp", network=torch.nn.Linear(2, 1))
 

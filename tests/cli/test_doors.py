@@ -46,8 +46,8 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for line in ("new camp pool.csv --id id --drop b --number", "next camp -k 3"):
-            made = CliRunner().invoke(app, ["campaign", *line.split()], prog_name="evgp")
-            assert made.exit_code == 0, made.output
+            result = CliRunner().invoke(app, ["campaign", *line.split()], prog_name="evgp")
+            assert result.exit_code == 0, result.output
     return folder
 
 
@@ -103,7 +103,7 @@ def test_pipes_and_devices_are_refused_by_every_command(
     else:
         path.symlink_to("/dev/zero")
     before = sorted(here.rglob("*"))
-    refused(run(*(path if one == FILE else one for one in arguments)), str(path))
+    refused(run(*(path if argument == FILE else argument for argument in arguments)), str(path))
     assert sorted(here.rglob("*")) == before
 
 
@@ -243,11 +243,11 @@ def forged(name: str, event: int, change: dict[str, object]) -> str:
     Path(f"{name}.evgp-arrays").symlink_to("camp.evgp-arrays")
     digest = "0" * 64
     with edited(path) as connection:
-        found = connection.execute("SELECT * FROM event ORDER BY number").fetchall()
+        actual = connection.execute("SELECT * FROM event ORDER BY number").fetchall()
         connection.execute("DELETE FROM event")
-        for number, key, at, kind, text, _ in found:
-            made = {**json.loads(text), **(change if number == event else {})}
-            body = json.dumps(made, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        for number, key, at, kind, text, _ in actual:
+            document = {**json.loads(text), **(change if number == event else {})}
+            body = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
             parts = (digest, str(number), key, at, kind, body)
             digest = sha256("\n".join(parts).encode()).hexdigest()
             row = (number, key, at, kind, body, digest)

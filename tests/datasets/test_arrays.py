@@ -201,6 +201,6 @@ def test_axes_and_types_can_be_kept(tmp_path) -> None:
     np.save(tmp_path / "x.npy", np.asfortranarray(images))
     np.savez_compressed(tmp_path / "x.npz", y=np.arange(2), x=images)
     for name in ("x.npy", "x.npz"):
-        found = read_array(tmp_path / name)
-        assert found.dtype == np.uint8
-        np.testing.assert_array_equal(found, images)
+        actual = read_array(tmp_path / name)
+        assert actual.dtype == np.uint8
+        np.testing.assert_array_equal(actual, images)

@@ -86,8 +86,8 @@ def test_a_table_as_excel_saves_it_in_europe(tmp_path: Path) -> None:
         {"Größe": 2.5, "Preis": 3.0, "Menge": 5678.0},
     ]
     words = " ".join(pool.notes)
-    for said in ("cp1252", "';'", "decimal commas", "'€'", "thousands points", "day.month.year"):
-        assert said in words
+    for message in ("cp1252", "';'", "decimal commas", "'€'", "thousands points", "day.month.year"):
+        assert message in words
     assert pool.features[0] == "Größe"
     # Test points are read as the pool was, though '1.500' alone could be another number.
     other = saved(tmp_path, "Größe;Preis;Menge;Tag\n1,5;3;1.234;02.01.2024\n", "test.csv")
@@ -154,8 +154,8 @@ def test_the_first_line_that_is_not_utf8_is_named(tmp_path: Path, both: bool) ->
     assert "cp1252 (line 3 is the first not in UTF-8" in str(caught[0].message)
     assert ("though others with accents are" in str(caught[0].message)) is both
     assert table.column("b").to_pylist() == ["Ã©" if both else "e", "éèé", "x"]
-    given = read_table(saved(tmp_path, content), encoding="cp1250")
-    assert given.column("b").to_pylist()[1] == "éčé"
+    inputs = read_table(saved(tmp_path, content), encoding="cp1250")
+    assert inputs.column("b").to_pylist()[1] == "éčé"
 
 
 def test_a_text_file_has_one_text_per_line_and_no_header(tmp_path: Path) -> None:

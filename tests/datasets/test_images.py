@@ -356,14 +356,14 @@ def test_many_files_keep_their_order_and_progress_is_reported(tmp_path: Path) ->
     for j in range(300):
         save(tmp_path / f"{j:03d}.png", j % 256, mode="L")
     (tmp_path / "007.png").write_bytes(cut("PNG", 8, "L"))
-    told: list[tuple[str, int, int]] = []
-    images = read_images(tmp_path, progress=lambda *step: told.append(step))
+    calls: list[tuple[str, int, int]] = []
+    images = read_images(tmp_path, progress=lambda *step: calls.append(step))
     expected = [j % 256 for j in range(300) if j != 7]
     assert images.x[:, 0, 0, 0].tolist() == expected
     assert images.names[7] == "008.png"
-    assert told[0] == ("looking", 128, 300)
-    assert ("looking", 300, 300) in told
-    assert told[-1] == ("reading", 300, 300)
+    assert calls[0] == ("looking", 128, 300)
+    assert ("looking", 300, 300) in calls
+    assert calls[-1] == ("reading", 300, 300)
 
 
 def test_pillow_stays_as_it_was(folder: Path) -> None:

@@ -113,5 +113,7 @@ def test_numbers_that_are_missing_are_left_out() -> None:
 
 def test_the_layout_in_memory_changes_no_bit() -> None:
     x = np.random.default_rng(0).normal(size=(1000, 5))
-    one = ColumnMoments.of(np.ascontiguousarray(x.T))
-    assert same(one, ColumnMoments.of(x.T)) and same(one, ColumnMoments.of(np.asfortranarray(x).T))
+    first = ColumnMoments.of(np.ascontiguousarray(x.T))
+    assert same(first, ColumnMoments.of(x.T)) and same(
+        first, ColumnMoments.of(np.asfortranarray(x).T)
+    )

@@ -168,8 +168,8 @@ def test_a_loader_with_a_batch_sampler_keeps_its_own_way_to_make_batches() -> No
 def test_a_loader_of_some_rows_is_refused() -> None:
     """Picks would come from rows that were held back."""
     whole = TensorDataset(X)
-    some = DataLoader(whole, sampler=SubsetRandomSampler([3, 1, 4, 1]))
+    data_loader = DataLoader(whole, sampler=SubsetRandomSampler([3, 1, 4, 1]))
     with refused(DatasetError):
-        stack(some)
+        stack(data_loader)
     every = DataLoader(whole, sampler=SubsetRandomSampler(range(len(X))))
     assert torch.equal(stack(every), X)

@@ -61,11 +61,11 @@ def test_the_size_of_parquet_is_bounded_from_above(
     with path.open("rb") as stream, pq.ParquetFile(path) as file:
         known = decoded(stream, file)
         whole = file.read()
-        some = decoded(stream, file, ["a", "kind"])
+        subset = decoded(stream, file, ["a", "kind"])
     assert whole.nbytes <= known.sure + known.words
     assert known.sure <= 4 * whole.nbytes
     assert known.pages < known.sure
-    assert some.sure < known.sure and some.pages < known.pages
+    assert subset.sure < known.sure and subset.pages < known.pages
     assert read_table(path).data.equals(whole)
 
 

@@ -215,9 +215,9 @@ def test_counting_stops_at_too_many_words(tmp_path: Path) -> None:
     # Few in each range, too many in both.
     words = [f"w{row // 300}" for row in range(20_000)]
     pool = open_pool(write(pa.table({"b": words}), tmp_path / "a.parquet"))
-    one, other = pool.survey(0, 8_192, NONE), pool.survey(8_192, 20_000, NONE)
+    first, other = pool.survey(0, 8_192, NONE), pool.survey(8_192, 20_000, NONE)
     with refused(DatasetError):
-        one.merge(other)
+        first.merge(other)
     pool = open_pool(
         write(pa.table({"b": [f"w{row}" for row in range(999)]}), tmp_path / "a.parquet")
     )

@@ -160,8 +160,8 @@ def test_a_wrong_choice_of_delimiter_gets_a_suggestion(tmp_path: Path) -> None:
     for content in ("a,b\n1,2\n3,4\n", "a,b\n1,2\n3;4\n"):
         with refused(DatasetError):
             read_table(written(tmp_path, content), delimiter=";")
-    one = read_table(written(tmp_path, "height, cm\n1\n2\n"), delimiter=";")
-    assert one.names == ("height, cm",)
+    first = read_table(written(tmp_path, "height, cm\n1\n2\n"), delimiter=";")
+    assert first.names == ("height, cm",)
 
 
 def test_an_array_is_named_only_in_an_archive(tmp_path: Path) -> None:
@@ -229,13 +229,13 @@ def test_every_format_gives_the_same_matrix(tmp_path: Path, x: np.ndarray) -> No
         stream.write_table(table)
     np.save(tmp_path / "t.npy", x)
     np.savez(tmp_path / "t.npz", x=x)
-    made = []
+    results = []
     for kind in ("csv", "parquet", "feather", "arrow", "npy", "npz"):
         read = read_table(tmp_path / f"t.{kind}")
         assert read.names == tuple(table.column_names)
-        made.append(Encoder.fit(read).transform(read))
-    for other in made[1:]:
-        np.testing.assert_array_equal(made[0], other)
+        results.append(Encoder.fit(read).transform(read))
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
 
 
 def test_a_gzip_bomb_is_refused_at_once(tmp_path) -> None:

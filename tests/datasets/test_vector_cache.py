@@ -115,8 +115,8 @@ def test_many_small_files_become_one(folder: Path) -> None:
         cache.add([key], np.array([at % 2 == 0]), np.full((1, 3), at, np.float32))
     cache.tidy()
     assert len(list(folder.rglob("*.npy"))) == 1
-    found = VectorCache("ab").find(keys)
-    assert [(cut, vector[0]) for cut, vector in map(found.get, keys)] == [
+    vector_cache = VectorCache("ab").find(keys)
+    assert [(cut, vector[0]) for cut, vector in map(vector_cache.get, keys)] == [
         (at % 2 == 0, at) for at in range(40)
     ]
 

@@ -60,10 +60,10 @@ def test_a_terminal_counts_down(monkeypatch) -> None:
 
 @pytest.mark.slow
 def test_a_run_in_a_pipe_tells_how_far_it_is(tmp_path) -> None:
-    made = subprocess.run(
+    process = subprocess.run(
         [*CALL, "--out", str(tmp_path)], capture_output=True, text=True, check=True
     )
-    assert made.stderr.splitlines()[:2] == ["0 of 1 cells", "1 of 1 cells"]
+    assert process.stderr.splitlines()[:2] == ["0 of 1 cells", "1 of 1 cells"]
     quiet = subprocess.run(
         [*CALL, "--out", str(tmp_path), "--quiet"], capture_output=True, check=True
     )

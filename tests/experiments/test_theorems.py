@@ -71,9 +71,9 @@ def test_the_interval_is_close(depth) -> None:
     network = mlp(depth)
     angle = torch.linspace(0, math.pi, 400, dtype=torch.float64)
     x = math.sqrt(2) * torch.stack([angle.cos(), angle.sin()], 1)
-    found, bound = measured_ratio(network, x), ratio_bound(network)
-    assert found.low == pytest.approx(bound.low, rel=0.01)
-    assert found.high == pytest.approx(bound.high, rel=0.01)
+    actual, bound = measured_ratio(network, x), ratio_bound(network)
+    assert actual.low == pytest.approx(bound.low, rel=0.01)
+    assert actual.high == pytest.approx(bound.high, rel=0.01)
 
 
 def test_the_printed_lower_bound_with_bias_fails_at_two_layers() -> None:

@@ -69,6 +69,6 @@ def table(counts: Sequence[Count]) -> str:
 
 def shown() -> str:
     """The table as it stands on the page."""
-    found = _TABLE.search(PAGE.read_text(encoding="utf-8"))
-    assert found is not None, f"{PAGE.name} has no place for the counts"
-    return found[0].removeprefix(found[1]).removesuffix(found[2]).strip()
+    text = _TABLE.search(PAGE.read_text(encoding="utf-8"))
+    assert text is not None, f"{PAGE.name} has no place for the counts"
+    return text[0].removeprefix(text[1]).removesuffix(text[2]).strip()

@@ -52,8 +52,8 @@ def runs(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
         os.mkfifo(folder / "pipe.csv")
         (folder / "folder.csv").mkdir()
 
-    with crew(tmp_path_factory.mktemp("crew"), prepare) as made:
-        yield made
+    with crew(tmp_path_factory.mktemp("crew"), prepare) as result:
+        yield result
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_campaigns(
     with listen("127.0.0.1", 0) as listening:
         taken = listening.getsockname()[1]
         tried = [list(of_campaign(name, path, taken)) for name, path in cases.items()]
-        hold(f"campaigns, {kind}", (run for some in zip(*tried, strict=True) for run in some))
+        hold(f"campaigns, {kind}", (run for subset in zip(*tried, strict=True) for run in subset))
 
 
 def test_images(hold: Hold, rng: np.random.Generator, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_not_files(suffix: str, hold: Hold, tmp_path: Path) -> None:
             if suffix not in PLACES:
                 yield from (replace(run, fails=True) for run in of_table(name, path))
             for arguments in PLACES.get(suffix, ()):
-                here = tuple(path if one == "FILE" else one for one in arguments)
+                here = tuple(path if argument == "FILE" else argument for argument in arguments)
                 yield Run(name, here, fails=True)
 
     hold("pipes, devices, sockets, folders and link loops", wanted())

@@ -43,11 +43,11 @@ def test_no_acknowledged_answer_is_lost(tmp_path, tally: Tally) -> None:
     """Three processes write to a campaign at once; all are killed, sixteen times."""
     pool = tmp_path / "pool.csv"
     pool.write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(30)))
-    made = Campaign.create(tmp_path / "c", pool, classes=["spam", "ham"])
-    made.close()
-    acknowledged = writers_killed(made.path, 16)
+    campaign = Campaign.create(tmp_path / "c", pool, classes=["spam", "ham"])
+    campaign.close()
+    acknowledged = writers_killed(campaign.path, 16)
     assert acknowledged > 16
-    with_answers = len(Campaign.open(made.path).log()) - 1
+    with_answers = len(Campaign.open(campaign.path).log()) - 1
     tally("kills", "processes that write to one campaign", 3 * 16, 3 * 16)
     tally(
         "kills", "answers acknowledged before a kill", acknowledged, min(acknowledged, with_answers)

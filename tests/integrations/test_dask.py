@@ -77,14 +77,14 @@ def cluster() -> Iterator:
     """Grows to as many workers as a test needs; a nanny starts those anew that are killed."""
     with distributed.LocalCluster(
         n_workers=0, processes=True, threads_per_worker=1, host=HOST, dashboard_address=f"{HOST}:0"
-    ) as made:
-        yield made
+    ) as result:
+        yield result
 
 
 @pytest.fixture(scope="module")
 def client(cluster) -> Iterator:
-    with distributed.Client(cluster, set_as_default=False) as made:
-        yield made
+    with distributed.Client(cluster, set_as_default=False) as result:
+        yield result
 
 
 def grow(cluster, client, workers: int) -> None:
@@ -193,8 +193,8 @@ def test_answers_come_in_the_order_of_the_calls(cluster, client) -> None:
     seen: list[int] = []
     executor = ours.executor(client)
     calls = [(10 - i, 2) for i in range(10)]
-    made = executor.run(pow, calls, [str(i) for i in range(10)], lambda: seen.append(1))
-    assert made == [(10 - i) ** 2 for i in range(10)]
+    result = executor.run(pow, calls, [str(i) for i in range(10)], lambda: seen.append(1))
+    assert result == [(10 - i) ** 2 for i in range(10)]
     assert len(seen) == 10
     assert executor.run(pow, [], []) == []
 
@@ -225,11 +225,11 @@ def nap_or_end(seconds: float | str) -> None:
 def process(command: str, *args: str) -> Iterator[subprocess.Popen]:
     """A scheduler or worker of its own, as a user starts it."""
     words = [sys.executable, "-m", f"distributed.cli.dask_{command}", *args]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as made:
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as result:
         try:
-            yield made
+            yield result
         finally:
-            made.kill()
+            result.kill()
 
 
 @contextmanager
@@ -237,13 +237,13 @@ def scheduler(folder: Path) -> Iterator[tuple[subprocess.Popen, str]]:
     """A scheduler and its address."""
     file = folder / "scheduler.json"
     more = ("--host", HOST, "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
-    with process("scheduler", *more) as made:
+    with process("scheduler", *more) as result:
         end = time.monotonic() + 60
         while not file.exists():
             assert time.monotonic() < end
             time.sleep(0.05)
         time.sleep(0.1)
-        yield made, json.loads(file.read_text())["address"]
+        yield result, json.loads(file.read_text())["address"]
 
 
 def worker(address: str):

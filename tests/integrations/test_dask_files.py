@@ -55,7 +55,7 @@ def pids(client) -> list[int]:
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_the_number_of_workers_changes_no_pick(folder, workers) -> None:
     here = evgp.pick(folder, 9, **RULES)
-    with cluster(workers) as made, distributed.Client(made, set_as_default=False) as client:
+    with cluster(workers) as result, distributed.Client(result, set_as_default=False) as client:
         there = evgp.pick(folder, 9, **RULES, executor=ours.executor(client))
     assert there.indices.tolist() == here.indices.tolist()
     assert there.gains.tolist() == here.gains.tolist()
@@ -65,7 +65,7 @@ def test_the_number_of_workers_changes_no_pick(folder, workers) -> None:
 @pytest.mark.parametrize("stage", ["features", "picking"])
 def test_a_worker_that_is_killed_changes_no_pick(folder, stage) -> None:
     here = evgp.pick(folder, 9, **RULES)
-    with cluster(2) as made, distributed.Client(made, set_as_default=False) as client:
+    with cluster(2) as result, distributed.Client(result, set_as_default=False) as client:
         victim = pids(client)[0]
 
         def kill(what: str, done: int, of: int) -> None:
@@ -82,8 +82,8 @@ def test_a_worker_that_is_killed_changes_no_pick(folder, stage) -> None:
 
 def test_losing_all_workers_is_an_error_and_a_rerun_resumes(folder, tmp_path) -> None:
     here, kept = evgp.pick(folder, 9, **RULES), tmp_path / "kept"
-    made = cluster(2)
-    with made, distributed.Client(made, set_as_default=False) as client:
+    result = cluster(2)
+    with result, distributed.Client(result, set_as_default=False) as client:
 
         def kill(what: str, done: int, of: int) -> None:
             until = time.monotonic() + 60
@@ -111,7 +111,7 @@ def test_losing_all_workers_is_an_error_and_a_rerun_resumes(folder, tmp_path) ->
 def test_a_pool_that_was_replaced_is_another_for_the_workers_too(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "cache"))
     random, file = np.random.default_rng(0), tmp_path / "x.npy"
-    with cluster(1) as made, distributed.Client(made, set_as_default=False) as client:
+    with cluster(1) as result, distributed.Client(result, set_as_default=False) as client:
         for _ in range(2):
             np.save(tmp_path / "new.npy", random.normal(size=(5000, 6)).astype(np.float32))
             os.replace(tmp_path / "new.npy", file)
@@ -126,7 +126,7 @@ def test_a_poisoned_file_is_named(folder) -> None:
     pool = evgp.open_pool(folder)
     file = folder / "part-09001.parquet"
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with cluster(1) as made, distributed.Client(made, set_as_default=False) as client:
+    with cluster(1) as result, distributed.Client(result, set_as_default=False) as client:
         for where in (folder, pool):
             with refused(DatasetError):
                 evgp.pick(where, 4, **RULES, executor=ours.executor(client))
@@ -134,7 +134,7 @@ def test_a_poisoned_file_is_named(folder) -> None:
 
 def test_a_damaged_cache_is_rebuilt_by_the_workers(folder, tmp_path) -> None:
     here, kept = evgp.pick(folder, 9, **RULES), tmp_path / "kept"
-    with cluster(2) as made, distributed.Client(made, set_as_default=False) as client:
+    with cluster(2) as result, distributed.Client(result, set_as_default=False) as client:
         rules = {**RULES, "executor": ours.executor(client), "cache": kept}
         evgp.pick(folder, 9, **rules)
         for kind in ("features-1-000002", "rest-1-000005", "sums-of-1", "start-"):
@@ -158,7 +158,7 @@ def test_a_start_that_is_damaged_on_its_way_to_a_worker_is_refused(folder, tmp_p
             np.load(path, mmap_mode="r+")[:] = 0
         return real(self, *args, **options)
 
-    with cluster(1) as made, distributed.Client(made, set_as_default=False) as client:
+    with cluster(1) as result, distributed.Client(result, set_as_default=False) as client:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Sharded, "take", late)
             with refused(DamagedFile):

@@ -257,8 +257,8 @@ def test_tiles_cover_more_than_one_block() -> None:
     x = torch.randn(1100, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     matrix = NTK(mlp(1))(x)
     assert torch.equal(matrix, matrix.T)
-    some = torch.tensor([0, 511, 512, 1023, 1024, 1099])
-    assert torch.allclose(matrix[some][:, some], NTK(mlp(1))(x[some]), rtol=1e-9)
+    subset = torch.tensor([0, 511, 512, 1023, 1024, 1099])
+    assert torch.allclose(matrix[subset][:, subset], NTK(mlp(1))(x[subset]), rtol=1e-9)
 
 
 def test_changed_inputs_are_noticed(x) -> None:

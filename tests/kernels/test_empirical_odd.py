@@ -152,9 +152,9 @@ def test_a_fresh_kernel_of_a_module_is_another() -> None:
     before = [param.clone() for param in module.parameters()]
     x = torch.randn(5, 6)
     kernel = EmpiricalNTK(module)
-    one, two = kernel.fresh(1)(x), kernel.fresh(2)(x)
-    assert not torch.allclose(one, kernel(x)) and not torch.allclose(one, two)
-    assert torch.equal(kernel.fresh(1)(x), one)
+    first, two = kernel.fresh(1)(x), kernel.fresh(2)(x)
+    assert not torch.allclose(first, kernel(x)) and not torch.allclose(first, two)
+    assert torch.equal(kernel.fresh(1)(x), first)
     assert all(torch.equal(a, b) for a, b in zip(before, module.parameters(), strict=True))
 
 

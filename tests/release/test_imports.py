@@ -20,8 +20,8 @@ main()
 
 def imported(*arguments: str) -> set[str]:
     command = [sys.executable, "-c", CODE, *arguments]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    first, *names = made.stdout.splitlines()[-1].split()
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    first, *names = process.stdout.splitlines()[-1].split()
     assert first == "imported"
     return set(names)
 
@@ -39,5 +39,7 @@ def test_the_package_loads_its_names_when_they_are_asked_for() -> None:
         "before = 'torch' in sys.modules; evgp.pick; "
         "print(before, 'torch' in sys.modules, 'sklearn' in sys.modules)"
     )
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout == "False True False\n"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout == "False True False\n"

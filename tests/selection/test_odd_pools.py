@@ -61,9 +61,9 @@ def test_the_scale_of_all_columns_together_changes_no_pick() -> None:
 @pytest.mark.parametrize("rows", [60, 600])
 def test_a_row_that_makes_all_others_look_equal_is_named(rows, frame) -> None:
     x = frame(np.vstack([_normal(rows - 1, 4), np.full((1, 4), 1e12)]))
-    with pytest.warns(DataWarning) as said:
+    with pytest.warns(DataWarning) as caught:
         evgp.pick(x, 8)
-    assert any(f"row {rows - 1}: 1e+12" in str(one.message) for one in said)
+    assert any(f"row {rows - 1}: 1e+12" in str(warning.message) for warning in caught)
 
 
 def test_a_rare_flag_is_no_outlier() -> None:

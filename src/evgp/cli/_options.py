@@ -507,8 +507,8 @@ def with_options(
 def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with the shared options of a pick in place of its `**options`."""
     own = inspect.signature(command, eval_str=True).parameters.values()
-    named = [one for one in own if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    shared = [one for one in _parameters(PickOptions) if one.name in SHARED]
+    named = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+    shared = [parameter for parameter in _parameters(PickOptions) if parameter.name in SHARED]
     return _with(command, [*named, *shared])
 
 
@@ -536,6 +536,8 @@ def _with(
     command: Callable[..., None], parameters: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
     """Return a command with these parameters, as typer reads them."""
-    command.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {
+        "return": None
+    }
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return command

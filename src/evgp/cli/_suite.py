@@ -59,7 +59,7 @@ def run_and_show(call: "CompareOptions") -> None:
 def _record(part: "Part") -> dict[str, object]:
     return {
         "ranks": dict(part.judgement.ranks),
-        "savings": {name: asdict(one) for name, one in part.judgement.savings.items()},
+        "savings": {name: asdict(saving) for name, saving in part.judgement.savings.items()},
         "pairs": [asdict(duel) for duel in part.judgement.duels],
     }
 

@@ -139,8 +139,10 @@ def audit(options: AuditOptions) -> None:
             recipe = _recipe(mlp(outputs=tables.data.classes or 1), options.lr, options.steps)
             trained = _trained(recipe, prediction, tables, options, bar)
             settings |= {name: getattr(options, name) for name in ("members", "steps", "lr")}
-    said = (*tables.notes, *notes)
-    result = _audit_io.AuditResult(prediction, tables, label, options.k, trained, settings, said)
+    all_notes = (*tables.notes, *notes)
+    result = _audit_io.AuditResult(
+        prediction, tables, label, options.k, trained, settings, all_notes
+    )
     _write(result, str(network), notes, options)
 
 

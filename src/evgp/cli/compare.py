@@ -237,8 +237,10 @@ def _publish(out: Path, protocol: "Protocol", begun: float, *, json: bool, quiet
     from evgp.datasets.scaling import described
 
     with _without_quotes():
-        made = publish(out, command=called(), version=__version__, settings=_settings(protocol))
-    _show(made, json=json, quiet=quiet)
+        comparison = publish(
+            out, command=called(), version=__version__, settings=_settings(protocol)
+        )
+    _show(comparison, json=json, quiet=quiet)
     if not quiet:
         tell(f"Scale: {described(protocol.scale)}.")
         tell(f"wrote {out / 'rows.csv'}, plots and {out / PAGE} in {perf_counter() - begun:,.0f} s")
@@ -374,11 +376,11 @@ def _narrow(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequence[ob
 
 def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:
     """Warnings as notes, damage first; only a few, as seeds warn of the same."""
-    ours = [one for one in caught if issubclass(one.category, EvgpWarning)]
-    ours.sort(key=lambda one: not issubclass(one.category, DamageWarning))
-    made = list(dict.fromkeys(in_flags(str(one.message)) for one in ours))
-    more = len(made) - _NOTES
-    return [*made[:_NOTES], f"{more} more like these, for other seeds"] if more > 0 else made
+    ours = [warning for warning in caught if issubclass(warning.category, EvgpWarning)]
+    ours.sort(key=lambda warning: not issubclass(warning.category, DamageWarning))
+    shown = list(dict.fromkeys(in_flags(str(warning.message)) for warning in ours))
+    more = len(shown) - _NOTES
+    return [*shown[:_NOTES], f"{more} more like these, for other seeds"] if more > 0 else shown
 
 
 def _or_dash(value: float | None) -> object:

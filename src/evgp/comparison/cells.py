@@ -253,11 +253,13 @@ def _plain_name(value: object) -> str:
 
 def _finished(document: Mapping[str, Any]) -> Finished:
     rows = [dict(row) for row in document["rows"]]
-    made = document.get("made", {})
-    kept = {name: made[name] for name in (_RUN if "versions" in made else ("by",)) if name in made}
+    origin = document.get("made", {})
+    kept = {
+        name: origin[name] for name in (_RUN if "versions" in origin else ("by",)) if name in origin
+    }
     run = {name: _RUN[name](kept[name]) for name in (_RUN if "versions" in kept else ())}
-    made = {**{name: str(value) for name, value in kept.items()}, **run}
-    return Finished(rows, float(document["seconds"]), made, dict(document.get("extra", {})))
+    origin = {**{name: str(value) for name, value in kept.items()}, **run}
+    return Finished(rows, float(document["seconds"]), origin, dict(document.get("extra", {})))
 
 
 def _problem(cell: Cell, finished: Finished, document: Mapping[str, Any]) -> str:
@@ -268,9 +270,9 @@ def _problem(cell: Cell, finished: Finished, document: Mapping[str, Any]) -> str
     if not (isfinite(finished.seconds) and finished.seconds >= 0):
         return f"it took {finished.seconds} s"
     settings = {"dataset": cell.settings.get("dataset_name"), **cell.settings}
-    for key, wanted in ((key, settings.get(key)) for key in _NAMED_BY):
-        other = next((row[key] for row in rows if row.get(key, wanted) != wanted), None)
-        if wanted is not None and other is not None:
+    for key, setting in ((key, settings.get(key)) for key in _NAMED_BY):
+        other = next((row[key] for row in rows if row.get(key, setting) != setting), None)
+        if setting is not None and other is not None:
             return f"it has rows whose {key} is {other!r}"
     strange = [v for row in rows for v in row.values() if not isinstance(v, str | int | float)]
     if strange:
@@ -401,14 +403,14 @@ def _work(
     finally:
         _HEARD.reset(token)
     outcome = result if isinstance(result, Outcome) else Outcome(result)
-    made = {
+    origin = {
         "ended": round(time(), 2),
         "cpu_seconds": round(process_time() - busy, 2),
         "jobs": count,
         "cores": cores(),
         "versions": versions(),
     }
-    store.add(cell, outcome.rows, perf_counter() - begun, made, outcome.extra)
+    store.add(cell, outcome.rows, perf_counter() - begun, origin, outcome.extra)
     heard(0)
 
 

@@ -138,7 +138,7 @@ def ridge(gram: Float[Tensor, "l l"], y: Float[Tensor, "l o"]) -> Solved:
         return Solved(torch.zeros_like(y), y.mean(0), np.inf, float(y.var(0, correction=0).sum()))
     values, vectors = torch.linalg.eigh(gram)
     ones, turned = vectors.sum(0), vectors.T @ y
-    made = []
+    solutions = []
     for share in sorted(RIDGES, key=lambda share: abs(np.log(share / USUAL_RIDGE))):
         inverse = 1 / (values.clamp(min=0) + share * scale)
         total = inverse @ ones.square()
@@ -148,9 +148,9 @@ def ridge(gram: Float[Tensor, "l l"], y: Float[Tensor, "l o"]) -> Solved:
         diagonal = whole - (vectors @ (inverse * ones)).square() / total
         if bool((diagonal > 1e-12 * whole).all()):
             error = float((weights / diagonal[:, None]).square().sum(1).mean())
-            made.append(Solved(weights, constant, share * scale, error))
-    least = min(one.left_out for one in made)
-    return next(one for one in made if one.left_out <= least * (1 + 1e-6))
+            solutions.append(Solved(weights, constant, share * scale, error))
+    least = min(solution.left_out for solution in solutions)
+    return next(solution for solution in solutions if solution.left_out <= least * (1 + 1e-6))
 
 
 def _logistic(
@@ -180,8 +180,8 @@ def _penalty(x: Float[np.ndarray, "l p"], y: Int[np.ndarray, " l"], seed: int) -
     fold = np.empty(len(y), dtype=np.int64)
     fold[order[np.argsort(y[order], kind="stable")]] = np.arange(len(y)) % FOLDS
     scores = dict.fromkeys(sorted(PENALTIES, key=lambda c: abs(np.log(c / USUAL_PENALTY))), 0.0)
-    for one in range(FOLDS):
-        rest = fold != one
+    for left_out in range(FOLDS):
+        rest = fold != left_out
         known = np.unique(y[rest])
         held = ~rest & np.isin(y, known)
         if len(known) < 2 or not held.any():

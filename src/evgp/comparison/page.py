@@ -56,8 +56,8 @@ def _answers(comparison: Comparison) -> list[tuple[str, str, str, str]]:
         asked = central(contest)[: 1 if len(comparison.main) > _MANY else None]
         for score in [entrant.score(metric) for metric in asked] if entrant is not None else []:
             if score.saved is not None:
-                wanted = "better" if _saves(score) else "worse"
-                sure = score.paired is not None and score.paired.verdict == wanted
+                better = "better" if _saves(score) else "worse"
+                sure = score.paired is not None and score.paired.verdict == better
                 answer = words.answer(score.saved, mine, contest.labels[-1], sure=sure)
                 answers.append((contest.dataset, MEASURES[score.metric].words, *answer))
     return answers
@@ -111,7 +111,9 @@ def _by_learner(
     columns = []
     for contest in every:
         entrants = [contest.entrant(name) for name in names]
-        scores = [Score(metric) if one is None else one.score(metric) for one in entrants]
+        scores = [
+            Score(metric) if entrant is None else entrant.score(metric) for entrant in entrants
+        ]
         areas = words.aligned([score.mean for score in scores])
         best = _best([score.mean for score in scores], MEASURES[metric].lower)
         tests = [score.paired.verdict if score.paired else "unclear" for score in scores]
@@ -127,7 +129,7 @@ def _by_learner(
 def _ranks(comparison: Comparison, strategy: str) -> list[str]:
     """The mean rank of a strategy with each learner."""
     ranks = [
-        next((one.rank for one in standings if one.strategy == strategy), None)
+        next((standing.rank for standing in standings if standing.strategy == strategy), None)
         for _, standings in comparison.by_learner
     ]
     return ["–" if rank is None else f"{rank:.2f}" for rank in ranks]

@@ -99,10 +99,10 @@ class DatasetSource:
         """The pool and the test set for one seed."""
         if self.source in names():
             own = ("label", "id", "drop", "impute", "text", *_READING)
-            if given := ", ".join(f"{name}=" for name in own if getattr(self, name)):
+            if options := ", ".join(f"{name}=" for name in own if getattr(self, name)):
                 raise DatasetError(
                     f"{self.source} is a dataset of the paper and knows its labels; leave out "
-                    f"{given}, or give a path such as ./{self.source}.csv"
+                    f"{options}, or give a path such as ./{self.source}.csv"
                 )
             return load(self.source, seed=seed, task=self.task, pool=self.pool, test=self.test)
         if self.label is None:
@@ -188,10 +188,10 @@ class Protocol:
     scale: str | None = "auto"
 
     def __post_init__(self) -> None:
-        given = [check_learner(name) for name in words(self.learners, "learners")]
-        if not given:
+        learners = [check_learner(name) for name in words(self.learners, "learners")]
+        if not learners:
             raise PoolError(f"expected learners, such as {NAMES[1]}, got none")
-        keep(self, learners=tuple(name for name in NAMES if name in given))
+        keep(self, learners=tuple(name for name in NAMES if name in learners))
         self._check_budgets()
         least = {"budget": 1, "batch": 1, "start": 0, "members": 2, "depth": 0, "width": 1}
         for name, bound in least.items():
@@ -216,7 +216,7 @@ class Protocol:
         instance(self.budgets, "budgets", Sequence, "a list of numbers of labels")
         start = integer(self.start, "start", 0)
         why, least = f"each more than the {start} labels of the start" if start else "", 1 + start
-        every = {integer(one, "each of budgets", least, why=why) for one in self.budgets}
+        every = {integer(budget, "each of budgets", least, why=why) for budget in self.budgets}
         keep(self, budgets=tuple(sorted(every)))
         if not every:
             return
@@ -314,10 +314,10 @@ class Protocol:
                 f"expected {data.classes or 1} outputs for {data.name}, got a network with "
                 f"{' x '.join(map(str, shape))}"
             )
-        made = {
+        named = {
             name: strategy_named(split_scale(name, self.scale)[0], setting) for name in strategies
         }
-        learning = [name for name, strategy in made.items() if learns(strategy)]
+        learning = [name for name, strategy in named.items() if learns(strategy)]
         if learning and self.budgets and not self.start:
             warnings.warn(
                 f"{', '.join(learning)}: with budgets there are no labels to learn from, and picks "

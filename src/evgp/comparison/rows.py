@@ -112,8 +112,8 @@ def where(records: Records, **values: object) -> list[Record]:
     """
     rows = list(records)
     for name, want in values.items():
-        wanted = want if isinstance(want, tuple) else (want,)
-        rows = [row for row in rows if row.get(name) in wanted]
+        accepted = want if isinstance(want, tuple) else (want,)
+        rows = [row for row in rows if row.get(name) in accepted]
     return rows
 
 

@@ -193,10 +193,10 @@ def cell_of(source: DatasetSource, strategy: str, seed: int, protocol: Protocol)
     'scale': 'auto'}
     """
     changed = {
-        one.name: getattr(part, one.name)
+        field.name: getattr(part, field.name)
         for part in (source, protocol)
-        for one in fields(part)
-        if getattr(part, one.name) != one.default
+        for field in fields(part)
+        if getattr(part, field.name) != field.default
     }
     if protocol.scale != "columns":
         changed["scale"] = protocol.scale
@@ -423,17 +423,17 @@ def _check_same_protocol(
     store: Store, sources: Sequence[DatasetSource], protocol: Protocol
 ) -> None:
     """Raise if the folder has results for the same data with another protocol."""
-    wanted = {source.name: _shared(cell_of(source, "", 0, protocol)) for source in sources}
+    settings_of = {source.name: _shared(cell_of(source, "", 0, protocol)) for source in sources}
     for cell, _ in store.every():
-        there, asked = _shared(cell), wanted.get(str(cell.settings.get("dataset")))
+        there, asked = _shared(cell), settings_of.get(str(cell.settings.get("dataset")))
         if asked is None or asked == there:
             continue
         named = ("budgets", *there, *asked)  # which decide the budget and the batch
         name = next(name for name in named if asked.get(name) != there.get(name))
-        made, now = _setting(name, there), _setting(name, asked)
-        again = f"pass {made}" if name in there or name in _UNSAID else f"leave out {name}="
+        before, now = _setting(name, there), _setting(name, asked)
+        again = f"pass {before}" if name in there or name in _UNSAID else f"leave out {name}="
         raise DatasetError(
-            f"{store.folder}: the rows of {there['dataset']} here were made with {made}, not "
+            f"{store.folder}: the rows of {there['dataset']} here were made with {before}, not "
             f"{now}; {again}, or choose another out="
         )
 

@@ -244,27 +244,27 @@ def summarise(rows: Sequence[Row]) -> Comparison:
     contests = [
         contest for own in by_dataset.values() for contest in _contests(own, not only_networks)
     ]
-    made = Comparison(tuple(contests), ())
+    comparison = Comparison(tuple(contests), ())
     groups: dict[str, list[Contest]] = {}
-    for one in contests:
-        groups.setdefault(one.learner, []).append(one)
+    for result in contests:
+        groups.setdefault(result.learner, []).append(result)
     by_learner = tuple((name, _standings(group)) for name, group in groups.items() if name != MEAN)
     several_learners = by_learner if len(by_learner) > 1 else ()
-    return replace(made, standings=_standings(made.main), by_learner=several_learners)
+    return replace(comparison, standings=_standings(comparison.main), by_learner=several_learners)
 
 
 def _contests(rows: list[Row], named: bool) -> list[Contest]:
     """The contest of each learner on one dataset, after that of their mean if there are several."""
     order = [*LEARNERS, *sorted({row.learner for row in rows} - set(LEARNERS))]
     learners = [name for name in order if any(row.learner == name for row in rows)]
-    made = []
+    contests = []
     for name in learners:
         shown = LEARNERS.get(name, name) if named else ""
-        made.append(_contest([row for row in rows if row.learner == name], shown))
+        contests.append(_contest([row for row in rows if row.learner == name], shown))
     if len(learners) < 2:
-        return made
+        return contests
     every = averaged(rows)
-    return [_contest(every, f"mean of {len(learners)} learners"), *made] if every else made
+    return [_contest(every, f"mean of {len(learners)} learners"), *contests] if every else contests
 
 
 def averaged(rows: Sequence[Row]) -> list[Row]:

@@ -92,8 +92,12 @@ class SuitePool:
     def budgets(self) -> tuple[int, ...]:
         """1 to 20 labels per class, or 10 to 160 labels; at most half the pool, or 400 labels."""
         each = (1, 2, 4, 10, 20)
-        wanted = [self.classes * one for one in each] if self.classes else [10, 20, 40, 80, 160]
-        return tuple(n for n in wanted if 2 <= n <= min(self.pool_size // 2, _MOST))
+        sizes = (
+            [self.classes * per_class for per_class in each]
+            if self.classes
+            else [10, 20, 40, 80, 160]
+        )
+        return tuple(n for n in sizes if 2 <= n <= min(self.pool_size // 2, _MOST))
 
     @property
     def pool_size(self) -> int:
@@ -119,8 +123,8 @@ class SuitePool:
     @property
     def path(self) -> Path | None:
         """The file of a pool that is not a named dataset; None if it is not on this machine."""
-        found = (folder / f"{self.name}.parquet" for folder in folders())
-        return next((path for path in found if path.exists()), None)
+        paths = (folder / f"{self.name}.parquet" for folder in folders())
+        return next((path for path in paths if path.exists()), None)
 
     def check(self) -> None:
         """Refuse a file whose contents are not those that the recorded rows were made with."""
@@ -137,15 +141,15 @@ class SuitePool:
         cold = Protocol(
             budgets=self.budgets, learners=LEARNERS, search="exact", noise=1e-6, scale="auto"
         )
-        made: list[tuple[Protocol, tuple[str, ...]]] = [(cold, COLD)]
+        pairs: list[tuple[Protocol, tuple[str, ...]]] = [(cold, COLD)]
         if self.rounds:
             batch = 2 * self.classes or 20
             networks = Protocol(
                 budget=(_ROUNDS + 1) * batch, batch=batch, start=batch, members=_MEMBERS,
                 learners=(NETWORK, *LEARNERS), search="exact", noise=1e-6, scale="auto",
             )  # fmt: skip
-            made.append((networks, ROUNDS[self.kind]))
-        return made
+            pairs.append((networks, ROUNDS[self.kind]))
+        return pairs
 
 
 @cache

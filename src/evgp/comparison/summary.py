@@ -208,7 +208,9 @@ class Comparison:
     def parts(self, dataset: str) -> tuple[Contest, ...]:
         """The contests of single learners behind the mean of a dataset; empty for one learner."""
         return tuple(
-            one for one in self.contests if one.dataset == dataset and one not in self.main
+            contest
+            for contest in self.contests
+            if contest.dataset == dataset and contest not in self.main
         )
 
     @property

@@ -77,10 +77,10 @@ def in_lists(column: str, values: Float[np.ndarray, "d n"], first: int = 0) -> l
     if good.all():
         return []
     none = np.isnan(values).all(axis=0)
-    found = _missing_cells(column, "missing", none, first)
+    holes = _missing_cells(column, "missing", none, first)
     for place in np.flatnonzero(~(good | none).all(axis=1)).tolist():
-        found += in_numbers(member(column, place), np.where(none, 0.0, values[place]), first)
-    return found
+        holes += in_numbers(member(column, place), np.where(none, 0.0, values[place]), first)
+    return holes
 
 
 def in_cells(column: str, cells: pa.ChunkedArray, first: int = 0) -> list[MissingCells]:

@@ -171,9 +171,9 @@ def read_texts(path: Path, dialect: Dialect, content: pa.Buffer | None) -> Recog
 def read_separated(file: TextFile, dialect: Dialect, text: Sequence[str]) -> Recognised:
     """Read one file, with its numbers and dates; the columns in `text` stay text."""
     data = _checked(file, dialect, text)
-    found = recognise(data, dialect.decimal, text, dialect.dates)
+    recognised = recognise(data, dialect.decimal, text, dialect.dates)
     floats = [field.name for field in data.schema if pa.types.is_floating(field.type)]
-    if dialect.decimal is None and found.decimal == "," and floats:
+    if dialect.decimal is None and recognised.decimal == "," and floats:
         # Arrow took '1.234' for a number below two, but where commas are decimals it is not.
         again = recognise(_checked(file, dialect, (*text, *floats)), None, text, dialect.dates)
         if again.decimal == ",":
@@ -181,8 +181,8 @@ def read_separated(file: TextFile, dialect: Dialect, text: Sequence[str]) -> Rec
             table = again.data
             for name in rest:
                 table = table.set_column(table.schema.get_field_index(name), name, data[name])
-            found = replace(again, data=table)
-    return replace(found, notes=(*file.notes, *found.notes))
+            recognised = replace(again, data=table)
+    return replace(recognised, notes=(*file.notes, *recognised.notes))
 
 
 def _checked(file: TextFile, dialect: Dialect, text: Sequence[str]) -> pa.Table:

@@ -151,15 +151,17 @@ def scaled_images(
     count = x.size // x.shape[1]
     mean = torch.tensor([int(s) / count for s in total], dtype=torch.float64)
     spread = [count * int(q) - int(s) ** 2 for s, q in zip(total, squares, strict=True)]
-    std = torch.tensor([max(one, 0) ** 0.5 / count or 1.0 for one in spread], dtype=torch.float64)
+    std = torch.tensor(
+        [max(square, 0) ** 0.5 / count or 1.0 for square in spread], dtype=torch.float64
+    )
     return _shifted(x, mean, std), _shifted(x_test, mean, std)
 
 
 def _shifted(
     x: UInt8[np.ndarray, "n c h w"], mean: Float[Tensor, " c"], std: Float[Tensor, " c"]
 ) -> Float[Tensor, "n c h w"]:
-    made = torch.from_numpy(x).to(torch.float64)
-    return made.sub_(mean[:, None, None]).div_(std[:, None, None])
+    scaled = torch.from_numpy(x).to(torch.float64)
+    return scaled.sub_(mean[:, None, None]).div_(std[:, None, None])
 
 
 def scaled_targets(
@@ -177,5 +179,5 @@ def scaled_targets(
             f"{source}: expected targets that differ in the pool, got only {y[0]:g} there; use "
             "another seed or a larger pool"
         )
-    made = torch.from_numpy(column.encode(y)), torch.from_numpy(column.encode(y_test))
-    return *made, column.scale * column.mean, column.scale * column.std
+    targets = torch.from_numpy(column.encode(y)), torch.from_numpy(column.encode(y_test))
+    return *targets, column.scale * column.mean, column.scale * column.std

@@ -92,8 +92,11 @@ def write_patches(path: str | Path, part: int = 0, of: int = 1) -> int:
     names = [f"pixel_{y}_{x}" for y in range(8) for x in range(8)]
     rows = _share(len(keys), part, of)
     Path(path).mkdir(parents=True, exist_ok=True)
-    for i, some in enumerate(np.array_split(rows, 4)):
-        columns = {"key": [keys[row] for row in some], **_columns(names, cells[some])}
+    for i, rows_of_part in enumerate(np.array_split(rows, 4)):
+        columns = {
+            "key": [keys[row] for row in rows_of_part],
+            **_columns(names, cells[rows_of_part]),
+        }
         write_rows(Path(path, f"part-{i}.parquet"), columns)
     return len(rows)
 

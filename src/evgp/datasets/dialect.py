@@ -40,8 +40,8 @@ def encoding_of(path: Path, content: pa.Buffer | None) -> tuple[str, str]:
     decoder = codecs.getincrementaldecoder("utf-8")()
     line, wide, chunk = 1, 0, b""
     for number, chunk in enumerate(chunks(path, content)):
-        if number == 0 and (found := _utf16(chunk[:_HEAD])):
-            return found, ""
+        if number == 0 and (encoding := _utf16(chunk[:_HEAD])):
+            return encoding, ""
         try:
             text = decoder.decode(chunk)
         except UnicodeDecodeError:
@@ -96,13 +96,13 @@ def checked_encoding(name: str) -> str:
     ('utf-8', 'iso8859-1')
     """
     try:
-        found = codecs.lookup(name)
-        "".encode(found.name)  # some codecs are not for text
+        codec = codecs.lookup(name)
+        "".encode(codec.name)  # some codecs are not for text
     except (LookupError, ValueError) as error:
         raise DatasetError(
             f"expected an encoding such as 'utf-8', 'utf-16' or 'cp1252', got {name!r}"
         ) from error
-    return "utf-8" if found.name == "utf-8-sig" else found.name
+    return "utf-8" if codec.name == "utf-8-sig" else codec.name
 
 
 def recoded(path: Path, content: pa.Buffer | None, encoding: str) -> pa.Buffer:

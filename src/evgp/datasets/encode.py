@@ -678,13 +678,13 @@ def _missing(table: Table, column: Column, first: int = 0) -> list[MissingCells]
     cells = table.column(column.name)
     if not isinstance(column, Vector) or not is_vector(cells.type):
         return checks.in_cells(column.name, cells, first)
-    found: tuple[MissingCells, ...] = ()
+    missing: tuple[MissingCells, ...] = ()
     step = step_of(column.length)
     for row in range(0, len(table), step):
         part = cells.slice(row, step)
         values = matrix_of(part, column.length, column.name, table.source, first + row)
-        found = checks.joined(found, checks.in_lists(column.name, values.T, first + row))
-    return list(found)
+        missing = checks.joined(missing, checks.in_lists(column.name, values.T, first + row))
+    return list(missing)
 
 
 def _refuse_missing(table: Table, columns: Sequence[Column], impute: bool) -> list[str]:
@@ -946,8 +946,8 @@ class TableLayout:
                 continue
             if name in lists:
                 places = self.numeric[name]
-                found = [at for at in range(places.start, places.stop) if far[at]]
-                looks += [checks.ColumnLook(self.members[at], wild=far[at]) for at in found]
+                places_far = [at for at in range(places.start, places.stop) if far[at]]
+                looks += [checks.ColumnLook(self.members[at], wild=far[at]) for at in places_far]
                 continue
             at = self.numeric[name].start
             whole = pa.types.is_integer(self.schema.field(name).type)

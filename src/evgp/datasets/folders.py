@@ -73,13 +73,13 @@ def from_images(images: Images, options: ReadOptions, progress: Progress = silen
         data = from_array(torch.from_numpy(images.x).double(), options, str(path))
         # A network of its own looks at pixels as it was made to.
         raw = [] if options.fixed else photographs_noted(images)
-        said, embedder = (*images.notes, *raw), None
+        notes_of_folder, embedder = (*images.notes, *raw), None
     else:
         embedder = image_embedder(options)
         vectors = embedded_images(images, embedder, progress)
         data = from_array(vectors_as_points(vectors), options, str(path))
-        said = (*images.notes, _embedding_noted(embedder, vectors))
-    notes = tuple(f"{path}: {note}" for note in said)
+        notes_of_folder = (*images.notes, _embedding_noted(embedder, vectors))
+    notes = tuple(f"{path}: {note}" for note in notes_of_folder)
     return ImageData(
         str(path), data.x, options, images.names, None, notes, code=data.code, pictures=images,
         given=data.given, embedder=embedder,

@@ -257,20 +257,20 @@ def _numbers(cells: pa.ChunkedArray) -> dict[str, NumberFormat]:
     first = cells.drop_null()[:_FIRST].to_pylist()
     match = _SIGN.search(first[0])
     sign = (match[1] or match[2]) if match else ""
-    found: dict[str, NumberFormat] = {}
+    formats: dict[str, NumberFormat] = {}
     for decimal in _DECIMALS:
         for mark in _THOUSANDS:
             way = NumberFormat(decimal, mark, sign)
             if mark == decimal or not all(re.match(way.pattern, cell) for cell in first):
                 continue
             if _all(cells, way.pattern):
-                found[decimal] = way
+                formats[decimal] = way
                 break
-    if not found:
+    if not formats:
         return {}
     if not _all(cells, r"^[^.,]*$"):
-        return found
-    way = next(iter(found.values()))
+        return formats
+    way = next(iter(formats.values()))
     # Digits alone may be a code; whoever writes text for them has a reason.
     return {"": way} if sign or way.thousands else {}
 

@@ -114,9 +114,9 @@ def check_order(selection: Selection, pool: Any, at: Int[np.ndarray, " k"] | Non
         return
     first = {name: cells[0] for name, cells in known.items()}
     rows = enumerate(zip(*(_cells_of(pool)[name] for name in first), strict=True))
-    found = [row for row, cells in rows if cells == tuple(first.values())]
-    if found and at[0] not in found:
-        raise _other_order(f"row {selection.indices[0]} as row {found[0]}")
+    matches = [row for row, cells in rows if cells == tuple(first.values())]
+    if matches and at[0] not in matches:
+        raise _other_order(f"row {selection.indices[0]} as row {matches[0]}")
 
 
 def _cells_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> dict[str, list[Any]]:

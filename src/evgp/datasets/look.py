@@ -65,17 +65,19 @@ class TableReport:
 
 def problems_of(table: Table, names: Sequence[str], max_categories: int) -> list[ColumnProblem]:
     """Return all that keeps some columns of a table from being used."""
-    found = []
+    problems = []
     for name in names:
         cells, kind = table.column(name), table.data.schema.field(name).type
         try:
             usable(table.source, name, kind)
         except DatasetError as error:
-            found.append(ColumnProblem(name, _bare(error, table.source), "drop"))
+            problems.append(ColumnProblem(name, _bare(error, table.source), "drop"))
             continue
         if is_vector(kind):
             continue
-        found += [ColumnProblem(name, str(part), "impute") for part in checks.in_cells(name, cells)]
+        problems += [
+            ColumnProblem(name, str(part), "impute") for part in checks.in_cells(name, cells)
+        ]
         if is_number(kind) or is_time(kind):
             continue
         counts = checks.counts_of(to_text(cells))
@@ -88,10 +90,10 @@ def problems_of(table: Table, names: Sequence[str], max_categories: int) -> list
         except DatasetError as error:
             words = all(len(word) <= _WORD and " " not in word for word in counts)
             naming = words and len(counts) == len(table)
-            found.append(
+            problems.append(
                 ColumnProblem(name, _bare(error, table.source), "id" if naming else "drop")
             )
-    return found
+    return problems
 
 
 def several_texts(names: Sequence[str]) -> list[ColumnProblem]:
@@ -216,7 +218,7 @@ def _about(note: str, name: str) -> str:
     >>> _about("column 'a': named like an id", "a"), _about("column 'ab' holds times", "a")
     ('named like an id', '')
     """
-    before, found, rest = note.partition(f"column {name!r}")
-    if not found or (before and not before.endswith(": ")):
+    before, separator, rest = note.partition(f"column {name!r}")
+    if not separator or (before and not before.endswith(": ")):
         return ""
     return rest.lstrip(": ") if rest.startswith((" ", ":")) else ""

@@ -251,7 +251,7 @@ _LISTED = (
         source="torchvision.datasets.CIFAR100",
     ),
 )
-KNOWN = {one.name: one for one in _LISTED}
+KNOWN = {known.name: known for known in _LISTED}
 
 
 _PARTS = ("train", "test")
@@ -283,13 +283,13 @@ def read_known(known: Known, *, verify: bool) -> dict[str, Shaped[np.ndarray, ".
 
 def find(known: Known) -> Path:
     """Its file in `$EVGP_DATA`, or else in the user's cache."""
-    given = os.environ.get("EVGP_DATA")
-    places = [Path(given)] if given else []
+    folder = os.environ.get("EVGP_DATA")
+    places = [Path(folder)] if folder else []
     places.append(cache_folder() / "data")
     for place in places:
         if (place / known.file).exists():
             return place / known.file
-    shown = " or ".join(map(str, places)) + ("" if given else " ($EVGP_DATA is not set)")
+    shown = " or ".join(map(str, places)) + ("" if folder else " ($EVGP_DATA is not set)")
     raise DatasetError(
         f"{known.name}: expected {known.file} in {shown}, got no such file; put it there, or make "
         f"one with numpy.savez from {known.source}, with {known.layout}, and load it with "
@@ -298,12 +298,12 @@ def find(known: Known) -> Path:
 
 
 def _verify(stream: BufferedReader, known: Known, path: Path) -> None:
-    found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != known.sha256:
+    digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != known.sha256:
         raise WrongFormat.of(DatasetError)(
             str(path),
             f"SHA-256 {known.sha256[:12]}...",
-            f"{found[:12]}...",
+            f"{digest[:12]}...",
             "copy the file again, or load it with verify=False if you made it yourself",
         )
     stream.seek(0)
@@ -314,13 +314,13 @@ def _read(
 ) -> dict[str, Shaped[np.ndarray, "..."]]:
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     suffixes = [f"_{part}" for part in _PARTS] if known.classes else [""]
-    wanted = [f"{letter}{suffix}" for letter in "Xy" for suffix in suffixes]
-    if absent := [name for name in wanted if name not in members]:
+    expected = [f"{letter}{suffix}" for letter in "Xy" for suffix in suffixes]
+    if absent := [name for name in expected if name not in members]:
         raise _foreign(path, known, f"none named {', '.join(absent)}")
     if known.classes and "class_names" in members:
-        wanted.append("class_names")
+        expected.append("class_names")
     arrays = {}
-    for name in wanted:
+    for name in expected:
         with opened(archive, members[name], str(path)) as stream:
             header = read_header(stream, f"{path}[{name}]")
             _check_header(header, name, known, path)

@@ -93,10 +93,10 @@ class ReadOptions:
         more = ("delimiter", "decimal", "encoding", "dates", "array")
         values = {name: getattr(self, name) for name in (*names, *more)}
         unset = (None, (), False)
-        given = {name: value for name, value in values.items() if value not in unset}
-        if given["max_categories"] == MAX_CATEGORIES:
-            del given["max_categories"]
-        return given | ({"drop": [*self.drop]} if self.drop else {})
+        arguments = {name: value for name, value in values.items() if value not in unset}
+        if arguments["max_categories"] == MAX_CATEGORIES:
+            del arguments["max_categories"]
+        return arguments | ({"drop": [*self.drop]} if self.drop else {})
 
     def of_columns(self) -> list[str]:
         """Return the options in use that apply to columns only."""

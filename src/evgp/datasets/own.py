@@ -95,7 +95,7 @@ def load_csv(
     rows, rows_test = _split(len(table), test, seed, table.source)
     _warn(table.source, notes)
     x, x_test, raw = _features(table, rows, rows_test, out=out, options=options)
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": Path(table.source).name.split(".")[0],
         "kind": kind,
         "x": x,
@@ -108,14 +108,14 @@ def load_csv(
     if kind == "regression":
         numbers = values.astype(np.float64)
         y, y_test, mean, std = scaled_targets(numbers[rows], numbers[rows_test], table.source)
-        made["about"] = f"numbers in column {label!r}, as targets"
-        return Dataset(**made, y=y, y_test=y_test, y_mean=mean, y_std=std)
+        fields["about"] = f"numbers in column {label!r}, as targets"
+        return Dataset(**fields, y=y, y_test=y_test, y_mean=mean, y_std=std)
     classes, codes = np.unique(values, return_inverse=True)
     names = tuple(class_name(value) for value in classes)
     _check_classes(table.source, names, codes[rows], codes[rows_test])
     y, y_test = (torch.from_numpy(codes[part]) for part in (rows, rows_test))
-    made |= {"about": f"{len(names)} classes in column {label!r}", "class_names": names}
-    return Dataset(**made, y=y, y_test=y_test, classes=len(names))
+    fields |= {"about": f"{len(names)} classes in column {label!r}", "class_names": names}
+    return Dataset(**fields, y=y, y_test=y_test, classes=len(names))
 
 
 def _not_inputs(label: str, options: ReadOptions, names: Sequence[str]) -> tuple[str, ...]:
@@ -150,8 +150,8 @@ def _read_once(
     table = read_table(
         path, delimiter=delimiter, decimal=decimal, encoding=encoding, dates=dates, text=text
     )
-    found = recognise(table.data, decimal, text, dates)
-    return Table(found.data, table.source), () if table.noted else found.notes
+    recognised = recognise(table.data, decimal, text, dates)
+    return Table(recognised.data, table.source), () if table.noted else recognised.notes
 
 
 def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarray, " n"]:
@@ -161,9 +161,9 @@ def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarra
             f"{source}: expected numbers or words in label column {label!r}, got {cells.type}; "
             "name another column"
         )
-    if found := checks.in_cells(label, cells):
+    if missing := checks.in_cells(label, cells):
         advice = "fill them in, or leave those rows out"
-        raise checks.missing_values(source, found, advice, "a label in each row")
+        raise checks.missing_values(source, missing, advice, "a label in each row")
     if pa.types.is_integer(cells.type):
         values = np.asarray(cells.to_numpy())
     elif is_number(cells.type):
@@ -230,8 +230,8 @@ def _features(
     data = table.data.drop_columns(list(dict.fromkeys(out)))
     used = data.column_names if options.column is None else [options.column]
     others = [name for name in data.column_names if name not in used]
-    wanted, most = split(options.text, data.column_names), options.max_categories
-    texts = text_columns(Table(data, table.source), wanted, others, most, options.embed)
+    text_names, most = split(options.text, data.column_names), options.max_categories
+    texts = text_columns(Table(data, table.source), text_names, others, most, options.embed)
     for name in used:
         usable(table.source, name, table.column(name).type)
     if not options.impute:
@@ -242,13 +242,13 @@ def _features(
     if not data.column_names:
         raise DatasetError(f"{table.source}: the table has no columns other than the label")
     pool = Table(data.take(rows), f"{table.source} (pool)")
-    made = read_for_network(pool, replace(options, id=None, drop=()))
-    _warn(pool.source, made.notes)
+    prepared = read_for_network(pool, replace(options, id=None, drop=()))
+    _warn(pool.source, prepared.notes)
     test = data.take(rows_test)
-    raw = RawParts(pool.data, test, made.options)
+    raw = RawParts(pool.data, test, prepared.options)
     if not len(rows_test):
-        return made.in_memory, made.in_memory[:0], raw
-    return made.in_memory, made.tensor_like(Table(test, f"{table.source} (test)")), raw
+        return prepared.in_memory, prepared.in_memory[:0], raw
+    return prepared.in_memory, prepared.tensor_like(Table(test, f"{table.source} (test)")), raw
 
 
 def _warn(source: str, notes: Sequence[str]) -> None:

@@ -291,8 +291,8 @@ class ArrayData(PoolData):
             raise PoolError(
                 f"{self.source} was read without this embed=; give it to evgp.read_pool"
             )
-        given = self.original if self.given is None else self.given
-        read = from_array(as_points(given, self.source, options), options, self.source)
+        points = self.original if self.given is None else self.given
+        read = from_array(as_points(points, self.source, options), options, self.source)
         return replace(read, ids=self.ids, notes=self.notes, pictures=self.pictures)
 
     def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
@@ -486,16 +486,19 @@ def recognised(
 ) -> tuple[Table, list[str]]:
     """Return a table with numbers and dates in place of text, and notes."""
     skip = () if options.id is None else (options.id,)
-    found = recognise(table.data, options.decimal, skip, options.dates)
-    formats, raw = {**table.formats, **found.formats}, {**table.raw, **found.raw}
-    new = () if table.noted else found.notes
-    return Table(found.data, table.source, formats, raw, True), [*notes, *new]
+    recognised_table = recognise(table.data, options.decimal, skip, options.dates)
+    formats, raw = (
+        {**table.formats, **recognised_table.formats},
+        {**table.raw, **recognised_table.raw},
+    )
+    new = () if table.noted else recognised_table.notes
+    return Table(recognised_table.data, table.source, formats, raw, True), [*notes, *new]
 
 
 def from_table(table: Table, options: ReadOptions, progress: Progress = silent) -> TableData:
     """Encode a table as numbers."""
     id, costs = options.id, options.costs
-    table, found = recognised(table, options)
+    table, new_notes = recognised(table, options)
     names = None if id is None else ids(table, id)
     prices = None if costs is None else table.numbers(costs)
     dropped = split(options.drop, table.names) if options.drop else ()
@@ -531,7 +534,7 @@ def from_table(table: Table, options: ReadOptions, progress: Progress = silent) 
         names,
         prices,
         (
-            *found,
+            *new_notes,
             *texts.notes,
             *(checks.left_out(name) for name in naming),
             *encoder.notes,

@@ -203,11 +203,15 @@ def _read_again(pool: PoolData, options: ReadOptions) -> PoolData:
     }
     if options.fixed and former.scale == "auto":
         kept.pop("scale", None)  # a network of its own decides
-    wanted = replace(options, **kept)
-    wanted = replace(wanted, drop=split(wanted.drop, pool.features)) if wanted.drop else wanted
-    same = all(getattr(wanted, name) == getattr(former, name) for name in (*_READING, "fixed"))
-    shapes = wanted.channels_first == former.channels_first or len(pool.shape) == 1
-    return pool if same and shapes and not pool.in_files else pool.again(wanted)
+    requested = replace(options, **kept)
+    requested = (
+        replace(requested, drop=split(requested.drop, pool.features))
+        if requested.drop
+        else requested
+    )
+    same = all(getattr(requested, name) == getattr(former, name) for name in (*_READING, "fixed"))
+    shapes = requested.channels_first == former.channels_first or len(pool.shape) == 1
+    return pool if same and shapes and not pool.in_files else pool.again(requested)
 
 
 def _as_opened(pool: Streamed, options: ReadOptions) -> ReadOptions:

@@ -999,8 +999,8 @@ def _length(pool: StreamedTable, name: str) -> int:
     kind = pool.layout.schema.field(name).type
     none = pa.chunked_array([], kind)
     parts = (table.column(name) for _, table in pool.raw(0, len(pool), _AT_LEAST, [name]))
-    found = (length_of(cells) for cells in chain([none], parts))
-    if (length := next((length for length in found if length), None)) is None:
+    lengths = (length_of(cells) for cells in chain([none], parts))
+    if (length := next((length for length in lengths if length), None)) is None:
         raise empty(pool.name, name)
     return length
 

@@ -196,8 +196,8 @@ def read_table(
             f"array={array!r}"
         )
     try:
-        found = _read(path, suffix, content, dialect, array=array, text=(*text, *(formats or ())))
-        found.data.column_names  # noqa: B018  raises if a name is not valid UTF-8
+        table = _read(path, suffix, content, dialect, array=array, text=(*text, *(formats or ())))
+        table.data.column_names  # noqa: B018  raises if a name is not valid UTF-8
     except UnicodeDecodeError as error:
         raise damaged(path, suffix) from error
     except OSError as error:
@@ -208,12 +208,12 @@ def read_table(
         raise UnreadableFile.of(DatasetError)(str(path), why) from error
     except pa.ArrowException as error:
         raise damaged(path, suffix) from error
-    if found.data.num_rows == 0:
+    if table.data.num_rows == 0:
         raise EmptyFile(str(path), "rows of data", "column names only")
-    for note in (*notes, *found.notes):
+    for note in (*notes, *table.notes):
         warnings.warn(f"{path}: {note}", DataWarning, stacklevel=2)
-    data = found.data if formats is None else apply(found.data, formats, str(path))
-    return Table(data, str(path), found.formats, found.raw, suffix in _SEPARATED)
+    data = table.data if formats is None else apply(table.data, formats, str(path))
+    return Table(data, str(path), table.formats, table.raw, suffix in _SEPARATED)
 
 
 def _read(

@@ -220,9 +220,9 @@ class TextPart:
         cls, table: Table, options: ReadOptions, left_out: Sequence[str], progress: Progress
     ) -> "TextPart":
         """Embed the columns that were named, or the only column of free text."""
-        wanted = split(options.text, table.names)
+        names_given = split(options.text, table.names)
         most, embed = options.max_categories, options.embed
-        names = text_columns(table, wanted, left_out, most, embed)
+        names = text_columns(table, names_given, left_out, most, embed)
         if not names:
             return cls(table)
         different = set(texts_of(table, names))
@@ -234,5 +234,5 @@ class TextPart:
         columns = TextColumns.learn(table, names, embed)
         vectors, notes, empty = columns.replaced(table, progress)
         width = vectors.column(names[0]).type.list_size
-        note = columns.described(width, bool(wanted))
+        note = columns.described(width, bool(names_given))
         return cls(vectors, columns, notes=(note, *notes), empty=tuple(empty))

@@ -50,7 +50,7 @@ class VectorCache:
 
         Damaged files are deleted with a `DamageWarning`; their vectors are computed again.
         """
-        wanted, found = set(keys), {}
+        missing, stored = set(keys), {}
         for path in self._files():
             rows = self._read(path)
             if rows is None:
@@ -59,10 +59,10 @@ class VectorCache:
             vectors = rows[:, _KEY + 1 :]
             for row in range(len(rows)):
                 key = hashes[_KEY * row : _KEY * (row + 1)]
-                if key in wanted:
+                if key in missing:
                     vector = np.frombuffer(vectors[row].tobytes(), dtype="<f4")
-                    found[key] = (bool(rows[row, _KEY]), vector)
-        return found
+                    stored[key] = (bool(rows[row, _KEY]), vector)
+        return stored
 
     def add(
         self, keys: Sequence[bytes], cut: Bool[np.ndarray, " n"], vectors: Float[np.ndarray, "n d"]

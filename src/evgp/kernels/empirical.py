@@ -116,7 +116,7 @@ class Tapped:
         tapped._tap(few)
         factors = tapped.factors(few, 0)
         tapped.kept = sum(map(_bytes, factors)) // len(few)
-        tapped.saved = saved_bytes(lambda some: called(module, some), few)
+        tapped.saved = saved_bytes(lambda samples: called(module, samples), few)
         return tapped
 
     def cast(self, x: Tensor) -> Tensor:

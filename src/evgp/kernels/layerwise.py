@@ -178,8 +178,8 @@ class Positions:
         for rows, columns in _upper(len(a), other is self, step):
             shared = a[rows].flatten(0, 1) @ a2[columns].flatten(0, 1).T
             shared *= g[rows].flatten(0, 1) @ g2[columns].flatten(0, 1).T
-            one = shared.view(-1, t, shared.shape[1]).sum(1)
-            out[rows, columns] += one.view(len(one), -1, t).sum(2)
+            total = shared.view(-1, t, shared.shape[1]).sum(1)
+            out[rows, columns] += total.view(len(total), -1, t).sum(2)
 
     def _listed(self) -> tuple[Float[Tensor, "b t k"], Float[Tensor, "b t c"]]:
         """Inputs and gradients, position by position, over all calls."""

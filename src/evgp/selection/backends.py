@@ -258,8 +258,8 @@ class DenseBackend(InMemoryBackend):
         kernel: Any = request.kernel
         tests = 0 if request.x_test is None else sizes.tests
         count = sizes.rows + sizes.labelled + tests
-        found: tuple[int, float] = kernel.cost(_samples(kernel, sizes.shape), count)
-        return found
+        cost: tuple[int, float] = kernel.cost(_samples(kernel, sizes.shape), count)
+        return cost
 
     def memory(self, storage: str) -> int:
         """Estimate the memory of the matrix, the picks' columns, the inputs and the criterion."""
@@ -361,8 +361,8 @@ class _ByFeatures:
 
     def features(self, x: Tensor) -> Features:
         """Return the features; inducing points are chosen from these points."""
-        given, request = self.request.features, self.request
-        name = self.kind if given is None or isinstance(given, str) else given
+        chosen, request = self.request.features, self.request
+        name = self.kind if chosen is None or isinstance(chosen, str) else chosen
         return features_named(name, request.kernel, x, request.seed)
 
     def seconds(self, storage: str, search: Greedy, speeds: Speeds | None = None) -> float:

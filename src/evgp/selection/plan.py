@@ -188,15 +188,15 @@ class Plan:
             warnings.warn(warning.message, stacklevel=3)
         texts = (str(item.message) for item in caught if issubclass(item.category, EvgpWarning))
         data: Any = self.request.data
-        said = tuple(dict.fromkeys((*data.notes, *texts)))
+        messages = tuple(dict.fromkeys((*data.notes, *texts)))
         names = picks.settings.pop("names", data.features)
         ids, source = data.ids_of(picks.indices), self.request.source
-        given: Any = source() if isinstance(source, ReferenceType) else None
+        frame: Any = source() if isinstance(source, ReferenceType) else None
         # A pandas frame keeps its index.
-        in_frame = hasattr(given, "iloc") and len(given) == len(data)
-        rows = given.iloc[picks.indices] if in_frame else data.kept_of(picks.indices)
-        made = replace(picks, ids=ids, settings=self._settings(picks), warnings=said)
-        return made.picked_from(source, rows, names)
+        in_frame = hasattr(frame, "iloc") and len(frame) == len(data)
+        rows = frame.iloc[picks.indices] if in_frame else data.kept_of(picks.indices)
+        selection = replace(picks, ids=ids, settings=self._settings(picks), warnings=messages)
+        return selection.picked_from(source, rows, names)
 
     def _settings(self, picks: Selection) -> dict[str, object]:
         """Return the settings that are needed to repeat the run."""
@@ -245,8 +245,8 @@ class Plan:
     def _what(self) -> str:
         rows, request = f"{len(self.request.x):,} rows", self.request
         if self.method == "dense":
-            given = request.candidates is not None
-            rows = f"{request.sizes.candidates:,} candidates" if given else rows
+            restricted = request.candidates is not None
+            rows = f"{request.sizes.candidates:,} candidates" if restricted else rows
             return f"{rows} x {request.sizes.tests:,} test points in {self.storage}"
         where = "on the disk" if self.backend.disk else f"in {self.storage}"
         return (

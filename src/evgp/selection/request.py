@@ -664,7 +664,7 @@ def affordable(
     if candidates is not None or len(known) == n:
         rows = _free_rows(candidates, known, n)
     costs, budget = None, inf
-    if any(given is not None for given in costs_and_budget):
+    if any(value is not None for value in costs_and_budget):
         costs, budget = _money(*costs_and_budget, n)
     free = n - len(known) if rows is None else len(rows)
     if k is not None:

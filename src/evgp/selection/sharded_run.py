@@ -256,8 +256,8 @@ class _ShardedRun:
 
     def _width(self) -> int:
         """Return the number of features."""
-        one = torch.from_numpy(self.points.take(np.zeros(1, dtype=np.int64)))
-        return int(self.features.phi(one).shape[1])
+        first = torch.from_numpy(self.points.take(np.zeros(1, dtype=np.int64)))
+        return int(self.features.phi(first).shape[1])
 
     def _whole_file(self) -> str | None:
         """Return the input file that already is the feature matrix; None if there is none."""

@@ -54,8 +54,8 @@ def clustered(
     more = {"batch_size": BLOCK} if len(rows) > LARGE else {}
     with warnings.catch_warnings():  # on copies: fewer cells than asked for
         warnings.simplefilter("ignore", ConvergenceWarning)
-        made = kind(count, n_init=STARTS, random_state=seed, **more).fit(rows)
-    return made.labels_.astype(np.int64), made.cluster_centers_
+        clustering = kind(count, n_init=STARTS, random_state=seed, **more).fit(rows)
+    return clustering.labels_.astype(np.int64), clustering.cluster_centers_
 
 
 def lowest(scores: Float[np.ndarray, " n"]) -> int:

@@ -68,8 +68,8 @@ class Joint:
         share = self.weights @ posterior
         step = max(1, _TILE // (len(posterior) * logs.shape[2]))
         parts = []
-        for some in torch.split(logs, step, dim=1):
-            p = some.exp()
+        for block in torch.split(logs, step, dim=1):
+            p = block.exp()
             mixed = posterior @ p.flatten(1)
             part = mixed.clamp(min=_LEAST).log_().mul_(mixed)
             whole = -(self.weights @ part).view(p.shape[1:]).sum(1)

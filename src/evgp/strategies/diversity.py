@@ -132,8 +132,8 @@ class CoreSet:
         unit = unit_for(x, known)
         x, known = x / unit, known / unit
         nearest = torch.full((len(x),), torch.inf, dtype=torch.float64)
-        for some in torch.split(known, BLOCK) if len(known) else ():
-            nearest = torch.minimum(nearest, torch.cdist(x, some).amin(1))
+        for block in torch.split(known, BLOCK) if len(known) else ():
+            nearest = torch.minimum(nearest, torch.cdist(x, block).amin(1))
         taken = torch.ones(len(x), dtype=torch.bool)
         taken[free] = False
         rows: list[int] = []

@@ -70,11 +70,11 @@ class MaxHerding:
         x = self._scaled(x, len(pool))
         inside = x[: len(pool)]
         best = torch.zeros(len(pool), dtype=torch.float64)
-        for some in torch.split(known, self._step(pool)) if len(known) else ():
-            best = torch.maximum(best, self._kernel(x[some], inside).amax(0))
+        for block in torch.split(known, self._step(pool)) if len(known) else ():
+            best = torch.maximum(best, self._kernel(x[block], inside).amax(0))
         ceiling = torch.full((len(pool),), -torch.inf, dtype=torch.float64)
-        for some in torch.split(free, self._step(pool)):
-            ceiling[some] = self._gains(x[some], inside, best)
+        for block in torch.split(free, self._step(pool)):
+            ceiling[block] = self._gains(x[block], inside, best)
         rows: list[int] = []
         gains: list[float] = []
         for number_ in range(k):

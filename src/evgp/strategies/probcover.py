@@ -81,8 +81,8 @@ class ProbCover:
         may[free] = True
         uncovered = torch.ones(len(pool), dtype=torch.bool)
         count = torch.zeros(len(pool), dtype=torch.int64)
-        for some in torch.split(known, _rows(inside)) if len(known) else ():
-            uncovered &= ~(distances(x[some], inside) <= radius).any(0)
+        for block in torch.split(known, _rows(inside)) if len(known) else ():
+            uncovered &= ~(distances(x[block], inside) <= radius).any(0)
         _cover_(count, inside, uncovered.nonzero()[:, 0], radius, 1)
         rows: list[int] = []
         gains: list[float] = []
@@ -138,9 +138,9 @@ def _cover_(
     by: int,
 ) -> None:
     """Add `by` to the counts of the rows whose balls hold these rows, for each of them."""
-    for some in torch.split(rows, _rows(x)) if len(rows) else ():
-        near = distances(x[some], x) <= radius
-        near[torch.arange(len(some)), some] = True
+    for block in torch.split(rows, _rows(x)) if len(rows) else ():
+        near = distances(x[block], x) <= radius
+        near[torch.arange(len(block)), block] = True
         count += by * near.sum(0)
 
 

@@ -156,7 +156,7 @@ def _most(
     if strategy.recipe.settings.get("stop") is None:
         other["stop"] = partial(accurate, strategy.accuracy)
     seed = seed_from(generator)
-    made = strategy.recipe(pool.known(), y, members=strategy.members, seed=seed, **other)
-    scores = score(torch.softmax(made.predict(pool.x[free]).double(), dim=2).mean(0))
+    ensemble = strategy.recipe(pool.known(), y, members=strategy.members, seed=seed, **other)
+    scores = score(torch.softmax(ensemble.predict(pool.x[free]).double(), dim=2).mean(0))
     best = scores.argsort(descending=True, stable=True)[:k]
     return Selection(free[best].numpy(), scores[best].numpy())

@@ -116,8 +116,8 @@ class Stack:
                 if not torch.equal(value, usual[name]):
                     odd.setdefault(name, {})[member] = value
         fixed = {
-            name: torch.stack([some.get(member, usual[name]) for member in range(members)])
-            for name, some in odd.items()
+            name: torch.stack([values.get(member, usual[name]) for member in range(members)])
+            for name, values in odd.items()
         }
         return cls(stack.flat, stack.shapes, members, fixed)
 

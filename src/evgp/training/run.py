@@ -135,7 +135,7 @@ class Run:
 
         A member that is done is written back at once, and leaves the stack together with others.
         """
-        some = ids  # the members that are in the stack
+        members = ids  # the members that are in the stack
         done = torch.zeros(len(ids), dtype=torch.bool)
         taken = torch.full((kept.members,), self.steps)
         stack = kept.take(ids)
@@ -148,28 +148,28 @@ class Run:
             values = outputs = None
             if look and chosen is None:
                 values, outputs = self._gradient(gradient, stack, None)
-                most = self._check(values, done, some, step, most)
+                most = self._check(values, done, members, step, most)
             if look and (new := self._finished(stack, values, outputs) & ~done).any():
                 at = new.nonzero()[:, 0]
-                kept.put_(some[at], stack, at)
-                taken[some[at]] = step
+                kept.put_(members[at], stack, at)
+                taken[members[at]] = step
                 done |= new
                 if bool(done.all()):
                     break
                 if int(done.sum()) * _CROWDED >= len(done):
                     rest = (~done).nonzero()[:, 0]
                     stack, gradient = stack.take(rest), gradient.take(rest)
-                    some, done = some[rest], done[rest]
+                    members, done = members[rest], done[rest]
                     optimiser.keep_(rest)
             if values is not None:
                 self._step(optimiser, stack, gradient)
             else:
                 values = self._whole_step(optimiser, stack, gradient, chosen)
-                most = self._check(values, done, some, step, most)
+                most = self._check(values, done, members, step, most)
             if not report(step + 1):
                 break
         at = (~done).nonzero()[:, 0]
-        kept.put_(some[at], stack, at)
+        kept.put_(members[at], stack, at)
         report(self.steps)
         return taken[ids]
 

@@ -20,14 +20,16 @@ class Person(TestClient):
     csrf = ""
 
     def enter(self, name="ann", token=None):
-        given = {"name": name} | ({} if token is None else {"token": token})
-        answer = self.post("/api/session", json=given)
+        credentials = {"name": name} | ({} if token is None else {"token": token})
+        answer = self.post("/api/session", json=credentials)
         if answer.status_code == 200:
             self.headers["x-csrf-token"] = answer.json()["csrf"]
         return answer
 
     def rows(self, count=3):
-        return [one["row"] for one in self.post("/api/next", json={"count": count}).json()["items"]]
+        return [
+            item["row"] for item in self.post("/api/next", json={"count": count}).json()["items"]
+        ]
 
     def says(self, row, value="spam", key=None, **more):
         key = key or os.urandom(8).hex()
@@ -35,10 +37,10 @@ class Person(TestClient):
 
 
 def person_of(app, name="ann", **more):
-    made = Person(app, base_url=HERE, headers={"origin": HERE}, raise_server_exceptions=False)
+    person = Person(app, base_url=HERE, headers={"origin": HERE}, raise_server_exceptions=False)
     if name is not None:
-        assert made.enter(name, **more).status_code == 200
-    return made
+        assert person.enter(name, **more).status_code == 200
+    return person
 
 
 @pytest.fixture
@@ -78,8 +80,8 @@ def service(spam):
 
 @pytest.fixture
 def app(service):
-    with running(service) as made:
-        yield made
+    with running(service) as result:
+        yield result
 
 
 @pytest.fixture

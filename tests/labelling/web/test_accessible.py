@@ -14,8 +14,8 @@ DESK = {"width": 1280, "height": 800}
 
 def wrong(page) -> list[str]:
     """Every rule that a page breaks, with the first element that does."""
-    found = Axe().run(page).response["violations"]
-    return [f"{one['id']}: {one['help']}; {one['nodes'][0]['html'][:200]}" for one in found]
+    axe = Axe().run(page).response["violations"]
+    return [f"{item['id']}: {item['help']}; {item['nodes'][0]['html'][:200]}" for item in axe]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -45,9 +45,9 @@ def reports(tmp_path_factory):
     """Every page that is written to a file."""
     folder = tmp_path_factory.mktemp("reports")
     x = np.random.default_rng(0).normal(size=(90, 3))
-    for name, some in (("train", x[:40]), ("test", x[40:])):
+    for name, subset in (("train", x[:40]), ("test", x[40:])):
         lines = [f"r{i}," + ",".join(f"{v:.4f}" for v in (*row, row.sum()))
-                 for i, row in enumerate(some)]  # fmt: skip
+                 for i, row in enumerate(subset)]  # fmt: skip
         (folder / f"{name}.csv").write_text("\n".join(["id,a,b,c,y", *lines]) + "\n")
     runs = [
         "pick train.csv -k 8 --id id --drop y -o picks.csv --report pick.html",
