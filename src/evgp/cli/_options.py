@@ -68,8 +68,8 @@ OnlyColumn = Annotated[
     option(
         "--column",
         "NAME",
-        "The only column to use as features, such as one of embeddings; the only column of lists "
-        "of numbers is found without it.",
+        "The only column to use as features, such as one of embeddings; by default, a single "
+        "column of lists of numbers is found by itself.",
     ),
 ]
 Drop = Annotated[
@@ -114,8 +114,8 @@ TextColumn = Annotated[
     option(
         "--text",
         "COLUMN",
-        "Column of text to embed; several, by commas or by repeating the option, are joined. "
-        "The only column of free text is found without it.",
+        "Column of text to embed; several names, separated by commas or given by repeating the "
+        "option, are joined. By default, a single column of free text is found by itself.",
     ),
 ]
 EmbedderName = Annotated[
@@ -276,7 +276,9 @@ GreedyName = Annotated[
 ]
 Noise = Annotated[
     float,
-    option("--noise", "X", "Label noise, as a fraction of the mean prior variance."),
+    option(
+        "--noise", "X", "Variance of the label noise, as a fraction of the mean prior variance."
+    ),
 ]
 Seed = Annotated[
     int,

@@ -169,7 +169,7 @@ def _write(result: "AuditResult", network: str, notes: list[str], options: Audit
 
 
 def _settings(how: "ReadOptions") -> dict[str, object]:
-    """How the tables were read, as the page of the audit shows it."""
+    """Describe how the tables were read, for the page of the audit."""
     return {
         "id": how.id, "column": how.column, "drop": ", ".join(how.drop) or None,
         "text": ", ".join(how.text) or None, "embed": how.embed, "impute": how.impute or None,

@@ -2,7 +2,8 @@
 
 A cell is a function and its settings. While a study runs, each finished cell is one JSON file, so
 an interrupted run can resume. `Store.pack` moves the files of a finished study into one compressed
-table of JSON lines, each with the name of its file; if a cell is in both, the file counts.
+table of JSON lines, each with the name of its file; if a cell is in both, the file takes
+precedence.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ from evgp.errors import DamagedFile, DatasetError
 CELLS = "cells"
 Settings: TypeAlias = Mapping[str, Any]
 Watch: TypeAlias = Callable[[int, int, float | None], object]
-"""Called with the number of finished cells, the number of all, and the seconds left if known."""
+"""Called with the number of finished cells, the total number, and the seconds left if known."""
 
 _KEYS = ("work", "settings", "seconds", "made", "checksum", "rows", "extra")
 _NAMED_BY = ("dataset", "strategy", "seed")
@@ -87,8 +88,7 @@ class Store:
     """A folder of finished cells, each written completely or not at all, named by its settings.
 
     `version` counts how often the rows of a cell have changed; it is part of the name from the
-    second version on. `check` raises a `ValueError` or `TypeError` for rows that do not belong
-    here.
+    second version on. `check` raises a `ValueError` or `TypeError` for invalid rows.
 
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()))

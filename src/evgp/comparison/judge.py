@@ -2,13 +2,13 @@ r"""Which strategy needs fewer labels, over many pools: savings, ranks and tests
 
 Pools are the unit of every test and interval, with seeds within them: a strategy that wins on
 thirty splits of one pool has won once. A pool's score is in points of accuracy, or in percent of
-the RMSE on a logarithmic scale, so that a gain and an equal loss cancel; higher is better, and the
-mean over learners counts.
+the RMSE on a logarithmic scale, so that a gain and an equal loss cancel; higher is better. With
+several learners, it is the mean over them.
 
 Labels saved are read off the two mean curves of a pool. With $\log l_a(y)$ the labels at which the
-curve of a strategy first reaches the score $y$, interpolated between budgets, the saving is
-$\exp \mathrm{mean}_y [\log l_a(y) - \log l_b(y)]$ over the scores that both curves reach, so that
-nothing is read off beyond the labels that were tried. A ratio of 0.6 means: 60 % of the labels.
+curve of a strategy first reaches the score $y$, interpolated between budgets, the saving is $\exp
+\mathrm{mean}_y [\log l_a(y) - \log l_b(y)]$ over the scores that both curves reach, so nothing is
+extrapolated beyond the numbers of labels that were tried. A ratio of 0.6 means 60 % of the labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from evgp.errors import DatasetError
 
 DRAWS = 2_000  # of the bootstrap
 _LEVELS = 25  # scores at which two curves are compared
-_FEWEST_POOLS = 6  # fewer cannot reject anything at 5 % by Wilcoxon's test
+_FEWEST_POOLS = 6  # with fewer pools, Wilcoxon's test can never reject at 5 %
 _FEWEST_SEEDS = 3
 
 
@@ -69,11 +69,11 @@ class PoolScores:
 
 @dataclass(frozen=True)
 class Savings:
-    """The share of the labels of another strategy that one needs, over all pools.
+    """The labels that one strategy needs, as a share of another's, over all pools.
 
     `ratio` is the geometric mean over pools, `low` to `high` its 95 % interval by bootstrap over
-    pools and seeds. `p` is that of Wilcoxon's signed-rank test over pools, and `holm` the same
-    adjusted for all strategies that are compared; NaN where the pools are too few.
+    pools and seeds. `p` is that of Wilcoxon's signed-rank test over pools, and `holm` is the same
+    adjusted for all compared strategies; NaN with too few pools.
     """
 
     strategy: str
@@ -93,7 +93,7 @@ class Savings:
         return "fewer" if self.ratio < 1 else "more"
 
     def sentence(self) -> str:
-        """In words, as a headline may say it.
+        """The result as a headline.
 
         >>> Savings("evgp", "random", 0.62, 0.55, 0.7, 0.01, 0.02, {"a": 0.62}).sentence()
         'evgp needs 62 % of the labels of random (95 % interval 55 to 70)'
@@ -227,7 +227,7 @@ def _means(rows: Sequence[Row]) -> dict[tuple[str, int, int], float]:
 
 
 def score_of(row: Row) -> float:
-    """Points of accuracy, or percent of the RMSE on a logarithmic scale; more is better."""
+    """Points of accuracy, or percent of the RMSE on a logarithmic scale; higher is better."""
     return 100 * row.accuracy if row.kind == "classification" else -50 * log(row.mse)
 
 
@@ -248,7 +248,7 @@ def log_ratio(
     steps = (np.arange(_LEVELS) + 0.5) / _LEVELS
     levels = low[:, None] + (high - low)[:, None] * steps
     gaps = (_reached(x, a, levels) - _reached(x, b, levels)).mean(1)
-    # The curves share no level: all that is known is which one is above.
+    # The curves share no level, so it is only known which one is higher.
     apart = np.where(a[:, 0] > b[:, 0], x[0] - x[-1], np.where(a[:, 0] < b[:, 0], x[-1] - x[0], 0))
     return np.where(high > low, gaps, apart)
 
@@ -412,10 +412,9 @@ def _duel(pools: Sequence[PoolScores], first: str, second: str) -> Duel:
 
 
 def _cliques(names: Sequence[str], pools: Sequence[PoolScores]) -> tuple[tuple[str, ...], ...]:
-    """Runs of strategies, in the order of their ranks, of which no two are clearly different.
-
-    Two strategies are different if Wilcoxon's test of their labels, pool by pool, says so after
-    Holm's correction for all pairs.
+    """Groups of strategies, consecutive in rank, of which no two are clearly different. Two
+    strategies differ if Wilcoxon's test of their labels, pool by pool, is significant after Holm's
+    correction for all pairs.
     """
     pairs = list(combinations(names, 2))
     gaps = [[_gap(pool, first, second) for pool in pools] for first, second in pairs]

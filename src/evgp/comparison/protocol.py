@@ -83,7 +83,7 @@ class DatasetSource:
 
     @property
     def name(self) -> str:
-        """Its name in the rows; bytes of a file name that are not UTF-8 become question marks."""
+        """Name of the dataset in the rows, in which invalid UTF-8 becomes question marks."""
         if self.source in names():
             return self.source
         return Path(self.source).name.split(".")[0].encode("utf-8", "replace").decode()
@@ -136,7 +136,7 @@ class DatasetSource:
 
 @dataclass(frozen=True)
 class Protocol:
-    """The budget, how it is spent, and how networks are made of the labels.
+    """The budget, how it is spent, and how networks are trained on the labels.
 
     Parameters
     ----------
@@ -207,8 +207,8 @@ class Protocol:
         batches = max(1, spent // self.batch)
         if spent != batches * self.batch:
             raise PoolError(
-                f"expected a budget of whole batches, got {self.budget} labels"
-                + (f" of which {self.start} are there at the start" if self.start else "")
+                f"expected a budget that is a multiple of the batch size, got {self.budget} labels"
+                + (f", {self.start} of them at the start," if self.start else "")
                 + f" in batches of {self.batch}; take {self.budget - spent + self.batch * batches}"
             )
 
@@ -235,7 +235,7 @@ class Protocol:
 
     @property
     def rounds(self) -> int:
-        """How many batches are picked, or budgets."""
+        """Number of batches, or of budgets."""
         return len(self.budgets) or (self.budget - self.start) // self.batch
 
     def inputs(self, data: Dataset, strategy: str) -> Shaped[Tensor, " n *d"]:
@@ -258,7 +258,7 @@ class Protocol:
             if self.network == "mlp"
             else network_named(self.network, outputs)
         )
-        # The authors trained in torch's own parametrisation, whose steps are as large as it takes.
+        # The authors trained in torch's own parametrisation, with correspondingly large steps.
         trained = kernel.standard("xavier") if isinstance(kernel, Network) else kernel
         return Setting(
             data.x if x is None else x,
@@ -273,7 +273,7 @@ class Protocol:
         )
 
     def recipe(self, network: Buildable | Callable[..., Any], classes: int) -> Recipe:
-        """The training of the paper, with the options that were set."""
+        """Return the training of the paper, with the options that were set."""
         paper = paper_recipe(network, classes=classes, resnet=self.network == "resnet18")
         settings = dict(paper.settings)
         epochs = paper.epochs

@@ -165,7 +165,7 @@ def tidy(rows: Sequence[Row]) -> Tidy:
     """The runs of one dataset; of a run with several numbers of members, the largest.
 
     The label axis is the one that most runs have (the longest, if several), so that an unfinished
-    run neither shortens the others nor counts for more than it is.
+    run neither shortens the others nor counts for too much.
     """
     for name in ("kind", "batch"):
         values = sorted({getattr(row, name) for row in rows})
@@ -254,7 +254,7 @@ def summarise(rows: Sequence[Row]) -> Comparison:
 
 
 def _contests(rows: list[Row], named: bool) -> list[Contest]:
-    """The contest of each learner on one dataset, after that of their mean if there are several."""
+    """Return the contest of the mean over learners, if there are several, then that of each."""
     order = [*LEARNERS, *sorted({row.learner for row in rows} - set(LEARNERS))]
     learners = [name for name in order if any(row.learner == name for row in rows)]
     contests = []
@@ -376,7 +376,7 @@ def _score(metric: str, runs: Sequence[ComparisonRun], labels: tuple[int, ...]) 
 def _curve(runs: Sequence[Sequence[float]]) -> Curve:
     points = list(zip(*runs, strict=True))
     mean = tuple(fmean(point) for point in points)
-    if len(runs) < words.FEW:  # an interval of so few would be wider than the figure
+    if len(runs) < words.FEW:  # an interval of so few seeds would be wider than the figure
         low, high = tuple(map(min, points)), tuple(map(max, points))
         return Curve(mean, low, high, "range" if len(runs) > 1 else "none")
     bands = [interval(point) for point in points]
@@ -429,7 +429,7 @@ def _saved(curve: Curve, random: Curve, labels: tuple[int, ...], lower: bool) ->
 def _reach(
     labels: Sequence[int], heights: Sequence[float], target: float, lower: bool
 ) -> float | None:
-    """Where a piecewise linear curve first is as good as the target."""
+    """Return where a piecewise linear curve first reaches the target."""
     short = [height - target if lower else target - height for height in heights]
     for i, gap in enumerate(short):
         if gap <= 0:

@@ -107,7 +107,7 @@ def parts_of(rows: Sequence[Row]) -> list[Part]:
 def render_suite(
     suite: str, parts: Sequence[Part], *, command: str = "", version: str = "", rows: str = ""
 ) -> str:
-    """One self-contained page; tables can be sorted, and curves say their values on hover."""
+    """Return one self-contained page with sortable tables, and curves with values on hover."""
     names = [name for part in parts for name in part.judgement.strategies]
     known = {
         "LEARNERS": LEARNERS, "RANDOM": RANDOM, "chance": chance, "several": several,
@@ -167,7 +167,7 @@ def _number(value: float) -> str:
 
 
 def rivalries(part: Part) -> list[Rivalry]:
-    """Random picks first, then the rivals to which most is lost."""
+    """Return random picks first, then the rivals with the most losses to them."""
     mine, whole = part.mine, part.judgement
     if mine is None:
         return []
@@ -251,7 +251,7 @@ def ranks(judgement: Judgement, styles: Mapping[str, Look]) -> Markup:
 
 
 def differences(pool: PoolScores, styles: Mapping[str, Look]) -> Markup:
-    """The difference to random picks by number of labels; a point says its value on hover."""
+    """Draw the difference to random picks by number of labels; points show their value on hover."""
     if RANDOM not in pool.scores or len(pool.labels) < 2:
         return Markup("")
     lines = {}

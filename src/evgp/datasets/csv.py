@@ -100,7 +100,7 @@ _BLOCK = 2**23
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is written; what is None is recognised, and said in a `DataWarning`."""
+    """How a text file is written; what is None is recognised, with a `DataWarning`."""
 
     delimiter: str | None = None
     decimal: str | None = None
@@ -137,7 +137,7 @@ class TextFile:
     ) -> "TextFile":
         """Recognise the encoding and the delimiter; `usual` is the delimiter of this kind."""
         if content is None:
-            check_memory(path.stat().st_size, str(path))  # the text alone
+            check_memory(path.stat().st_size, str(path))  # without the byte order mark
         notes = []
         encoding, why = (dialect.encoding, "") if dialect.encoding else encoding_of(path, content)
         if encoding not in UTF8:
@@ -186,7 +186,7 @@ def read_separated(file: TextFile, dialect: Dialect, text: Sequence[str]) -> Rec
 
 
 def _checked(file: TextFile, dialect: Dialect, text: Sequence[str]) -> pa.Table:
-    """Parse a file, and refuse one whose quotes, header or delimiter are not right."""
+    """Parse a file, and refuse one whose quotes, header or delimiter are wrong."""
     path, content, delimiter = file.path, file.content, file.delimiter
     guessed = dialect.delimiter is None
     lines, need = _measured(path, content, delimiter)

@@ -127,7 +127,7 @@ def _cells_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> dict[str,
 
 
 def _other_order(got: str) -> PoolError:
-    return PoolError(f"expected the rows in the order in which they were picked from, got {got}")
+    return PoolError(f"expected the rows of the pool in their original order, got {got}")
 
 
 def opened(pool: Any, text: Sequence[str] = ()) -> Any:
@@ -161,9 +161,7 @@ def check_same_rows(selection: Selection, rows: int, what: str = "the pool") -> 
     highest = int(selection.indices.max()) if len(selection) else -1
     if (isinstance(known, int) and known != rows) or highest >= rows:
         had = f"{known:,}" if isinstance(known, int) else f"at least {highest + 1:,}"
-        raise PoolError(
-            f"expected {what} with the rows that were picked from, {had} in number; got {rows:,}"
-        )
+        raise PoolError(f"expected {what} that was picked from, with {had} rows; got {rows:,} rows")
 
 
 def table_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> Table:
@@ -215,8 +213,8 @@ def _named(x: Shaped[np.ndarray, " n *d"], rows: Int[np.ndarray, " r"] | None = 
     if x.ndim > 2:
         shape = " x ".join(map(str, x.shape))
         raise DatasetError(
-            f"expected an array with rows and columns, got {shape}; give a table of what is known "
-            "of each row, such as file names, or leave the pool out"
+            f"expected an array with rows and columns, got {shape}; pass a table that describes "
+            "each row, for example by file names, or leave the pool out"
         )
     x = np.asfortranarray(x if rows is None else x[rows])
     if x.ndim == 1:
@@ -235,7 +233,7 @@ def _cells(column: Any) -> pa.Array | pa.ChunkedArray:
         with suppress(OverflowError, TypeError, ValueError):
             floats = [None if value is None else float(value) for value in column]
             if len(set(floats)) == len(set(column)):
-                return pa.array(floats)  # otherwise they are names, which must stay apart
+                return pa.array(floats)  # otherwise they are names, which must stay distinct
     except (pa.ArrowException, TypeError, ValueError):
         if getattr(getattr(column, "dtype", None), "kind", "O") in "fiu":  # sparse, big-endian
             return pa.array(np.asarray(column).astype(np.float64))

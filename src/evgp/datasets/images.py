@@ -39,7 +39,7 @@ DAMAGED = "damaged or cut short"
 TOO_LARGE = f"of more than {MOST_PIXELS // 1_000_000} megapixels"
 UNREADABLE = "not readable"
 NOT_PLAIN = "not plain files"
-DEEP = "of 32-bit greys, whose white is unknown"
+DEEP = "of 32-bit greys, where the value of white is unknown"
 
 _ORIENTATION = 0x0112
 _TURNS = {
@@ -588,7 +588,7 @@ def _resized(headers: Collection[ImageHeader], shape: Shape, size: int | None) -
     yield (
         f"{len(sizes):,} images of {were} pixels were resized to {width} x {height}"
         + (", stretched where they are not square" if odd else "")
-        + ("" if size else "; another size may be asked for")
+        + ("" if size else "; pass image_size= for another size")
     )
 
 

@@ -1,4 +1,4 @@
-"""A table of the user's own, with a column of labels, as a pool and a test part."""
+"""A user's table with a column of labels, as a pool and a test set."""
 
 import warnings
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from evgp.datasets.text import text_columns
 from evgp.datasets.vectors import is_vector
 from evgp.errors import DatasetError, DataWarning, TooFewRows, quoted
 
-# Whole numbers are classes if there are so few of them, and each stands for so many rows.
+# Integers are classes if there are at most this many distinct ones, each in at least so many rows.
 _FEW = 20
 _EACH = 5
 
@@ -61,15 +61,13 @@ def load_csv(
     encoding: str | None = None,
     dates: str | None = None,
 ) -> Dataset:
-    """Any table with a column of labels (CSV, Parquet, ...), split by the seed.
-
-    `test` is a share of the rows, or their number, which may be 0. Columns are scaled and words
-    encoded as the pool has them; the test part follows. Vectors, which `text` and `embed` may make,
-    are scaled as in `evgp.pick`, other columns each by itself, unless `scale` says otherwise. The
-    other options are those of `evgp.read_pool`. Labels that are words, or whole numbers of
-    which there are at most 20 with five rows each, are classes; other numbers are targets, with
-    mean 0 and standard deviation 1 over the pool. `task` overrides this; `about` records the
-    choice.
+    """Load any table with a column of labels (CSV, Parquet, ...), split by the seed. `test` is a
+    share of the rows, or their number, which may be 0. Scaling and categories are learnt on the
+    pool and applied to the test set. Vectors, such as those of `text` and `embed`, are scaled as in
+    `evgp.pick`, other columns each by itself, unless `scale` is given. The other options are those
+    of `evgp.read_pool`. Labels that are words, or at most 20 distinct integers with five rows each,
+    are classes; other numbers are targets, with mean 0 and standard deviation 1 over the pool.
+    `task` overrides this; `about` records the choice.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -131,11 +129,11 @@ def _not_inputs(label: str, options: ReadOptions, names: Sequence[str]) -> tuple
 
 
 def _table(path: Path, options: ReadOptions) -> tuple[Table, tuple[str, ...]]:
-    """The table, which is read again only if the file has changed: seeds share it."""
+    """Return the table, which all seeds share; it is read again only if the file has changed."""
     try:
         state = path.stat()
     except OSError:
-        read_table(path)  # says what is wrong
+        read_table(path)  # raises the right error
         raise
     names = (*(() if options.id is None else (options.id,)), *split_all(options.text))
     written = tuple(options.dialect.values())
@@ -155,7 +153,7 @@ def _read_once(
 
 
 def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarray, " n"]:
-    """Numbers or words, all there and not all the same."""
+    """Return the labels, checked: numbers or words, none missing and not all equal."""
     if not (is_number(cells.type) or is_category(cells.type)):
         raise DatasetError(
             f"{source}: expected numbers or words in label column {label!r}, got {cells.type}; "
@@ -204,12 +202,12 @@ def _kind(source: str, label: str, values: Shaped[np.ndarray, " n"], task: str) 
 def _split(
     n: int, test: float | int, seed: int, source: str
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
-    """Rows of the pool and of the test; a half of an odd number leaves the pool one less."""
+    """Return the rows of the pool and of the test set; the test set gets an odd row."""
     share = isinstance(test, float | np.floating) and 0 < test < 1
     if not share:
         why = "the number of rows, or as a share between 0 and 1"
         integer(test, "test", 0, why=why, error=DatasetError)
-    # What rounding adds to a share is no row.
+    # Rounding errors of a share must not add a row.
     count = ceil(n * test - 1e-9) if share else int(test)
     if n - count < 2:
         advice = f"take a smaller test part than test={test}, or more rows"
@@ -235,10 +233,10 @@ def _features(
     for name in used:
         usable(table.source, name, table.column(name).type)
     if not options.impute:
-        # Before the split, so that rows have the numbers they have in the file.
+        # Checked before the split, so that errors have the row numbers of the file.
         plain = [name for name in used if name not in texts and not is_vector(data[name].type)]
         holes = [hole for name in plain for hole in checks.in_cells(name, data[name])]
-        checks.refuse(holes, table.source, "correct them, or have them filled with impute=True")
+        checks.refuse(holes, table.source, "correct them, or pass impute=True to fill them in")
     if not data.column_names:
         raise DatasetError(f"{table.source}: the table has no columns other than the label")
     pool = Table(data.take(rows), f"{table.source} (pool)")
@@ -271,7 +269,7 @@ def _check_classes(
 
 
 def class_name(value: object) -> str:
-    """A class as people write it.
+    """Return the name of a class as people write it.
 
     >>> class_name(3.0), class_name(0.5), class_name(True), class_name("a")
     ('3', '0.5', 'true', 'a')

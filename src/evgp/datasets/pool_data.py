@@ -1,4 +1,4 @@
-"""A pool that was read, whatever it was: rows of numbers, or the files that they stay in."""
+"""A pool that was read: rows of numbers, or the files that they stay in."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -306,7 +306,7 @@ class ArrayData(PoolData):
         shape = self.row
         if tuple(x.shape[1:]) != shape:
             raise BadArgument.of(PoolError)(
-                name, f"with features of shape {shape}, as in x", str(tuple(x.shape[1:]))
+                name, f"with features of shape {shape}, like x", str(tuple(x.shape[1:]))
             )
         return self.coded(x, name)
 
@@ -349,9 +349,7 @@ class FileData(PoolData):
         if can(other, "in_files"):
             return with_columns(other, self.options)
         if not isinstance(other, str | Path):
-            raise BadArgument.of(PoolError)(
-                name, "as a path, as x is one", str(type(other).__name__)
-            )
+            raise BadArgument.of(PoolError)(name, "as a path, like x", str(type(other).__name__))
         how = self.options
         other = open_like(
             address(other) or other,
@@ -406,7 +404,7 @@ class FileData(PoolData):
         """Return nothing: the files stay, and reading them takes time."""
 
     def part(self, rows: Int[np.ndarray, " r"]) -> PoolData:
-        """Read a few rows to show them; they are scaled on their own, not as in the pool."""
+        """Read a few rows to show them; they are scaled by themselves, not as in the pool."""
         raw, how = self.x.raw_at(rows, self.x.columns), self.options
         if self.x.columns and not isinstance(raw, np.ndarray):
             how = replace(how, max_categories=len(rows) + 1)
@@ -423,7 +421,7 @@ def is_table(pool: object) -> bool:
 
 def as_table(pool: Any, name: str) -> Table:
     """Return a pool as a table; the columns of an array are named x0, x1, ..."""
-    if are_texts(pool):  # as an array of NumPy, each would take the space of the longest
+    if are_texts(pool):  # in a NumPy array, each would take as much memory as the longest
         return Table(pa.table({"text": pa.array(list(pool), pa.large_string())}), name)
     table = table_of(opened(pool))
     return Table(table.data, name) if table.source == "the pool" else table
@@ -551,14 +549,14 @@ def vectors_as_points(x: Float[np.ndarray, "n d"]) -> Float[Tensor, "n d"]:
 
 
 def with_columns(pool: Streamed, options: ReadOptions) -> Streamed:
-    """Return a pool in files with its further axes flattened, if the network needs none."""
+    """Return a pool in files, with its further axes flattened unless the network needs them."""
     flat = getattr(pool, "flat", None)
     return pool if flat is None or not options.flattens(pool.shape) else cast(Streamed, flat())
 
 
 def array_at(path: Path, options: ReadOptions, other: str | None) -> Any:
     if path.suffix.lower() not in ARRAYS:
-        raise DatasetError(f"{path}: expected an .npy or .npz file, as the pool is one")
+        raise DatasetError(f"{path}: expected an .npy or .npz file, like the pool")
     if path.is_dir() or not path.exists():
         read_table(path)  # raises the right error
     return read_array(path, options.array_of(path, None if other is None else Path(other)))

@@ -84,10 +84,10 @@ def read_pool(
     impute, max_categories, scale, text, embed
         As in `evgp.pick`: how columns become numbers.
     delimiter, decimal, encoding : str, optional
-        Sign between columns, decimal sign ("." or ",") and encoding of CSV files; recognised by
-        default, and said in a note if they are not the usual ones.
+        Delimiter, decimal sign ("." or ",") and encoding of CSV files; recognised by default, with
+        a note if they are unusual.
     dates : {"day-first", "month-first"}, optional
-        How to read dates such as 3/4/2021 where no cell of the column shows it.
+        How to read dates such as 3/4/2021 if no cell of the column shows the order.
     array, image_size : str, int
         Array of an .npz file to read, and size to resize images to.
     standardise : bool, optional
@@ -122,7 +122,7 @@ def read_with(
     memory: int | None = None,
     progress: Progress = silent,
 ) -> PoolData:
-    """Read a pool with these options; one that is too large for memory stays in its files.
+    """Read a pool with these options; a pool that is too large for memory stays in its files.
 
     With `in_files` it always stays there; `memory` is the number of bytes that may be used.
     """
@@ -142,7 +142,7 @@ def read_with(
         path_of(pool, "the pool", error=DatasetError)
         return _from_path(pool, options, in_files, memory, progress)
     of_columns = options.of_columns()
-    # Numbers are neither a table nor texts.
+    # Plain numbers are neither a table nor texts.
     array = (
         isinstance(pool, np.ndarray | torch.Tensor) and getattr(pool.dtype, "kind", "f") in "biuf"
     )
@@ -183,7 +183,7 @@ def _is_plain(pool: Columned) -> bool:
     return all(np.ndim(cell) == 0 and not hasattr(cell, "size") for cell in pool[0].values())
 
 
-# Options of a pool that was read before that may be given again.
+# Options that may be passed again for a pool that was read before.
 _READING = (
     "id", "column", "drop", "costs", "impute", "max_categories", "scale", "delimiter", "decimal",
     "encoding", "dates", "array", "image_size", "text", "embed",
@@ -193,7 +193,7 @@ _READING = (
 def _read_again(pool: PoolData, options: ReadOptions) -> PoolData:
     """Return a pool that was read before; read its table or array again if options differ.
 
-    Options that are not given stay as they were.
+    Options that are not passed stay as they were.
     """
     former, usual = pool.options, ReadOptions(fixed=options.fixed)
     kept = {
@@ -202,7 +202,7 @@ def _read_again(pool: PoolData, options: ReadOptions) -> PoolData:
         if getattr(options, name) == getattr(usual, name)
     }
     if options.fixed and former.scale == "auto":
-        kept.pop("scale", None)  # a network of its own decides
+        kept.pop("scale", None)  # a user's network decides
     requested = replace(options, **kept)
     requested = (
         replace(requested, drop=split(requested.drop, pool.features))
@@ -215,7 +215,7 @@ def _read_again(pool: PoolData, options: ReadOptions) -> PoolData:
 
 
 def _as_opened(pool: Streamed, options: ReadOptions) -> ReadOptions:
-    """Return the options of a pool that `open_pool` opened; others must be given there."""
+    """Return the options of a pool that `open_pool` opened; all others must be passed there."""
     layout = getattr(pool, "layout", None)
     usual = ReadOptions(fixed=options.fixed)
     changed: dict[str, Any] = {}
@@ -255,7 +255,7 @@ def look(
     encoding: str | None = None,
     dates: str | None = None,
 ) -> TableReport:
-    """Look at a table: each column, how it would be used, what is odd, and all problems.
+    """Examine a table: each column, how it would be used, what looks suspicious, and all problems.
 
     Takes the options of `evgp.read_pool`. Of a pool in files, the first rows are read.
 
@@ -291,7 +291,7 @@ def look(
     named = [name for name in rest if name not in {*uses, *texts}]
     problems += problems_of(table, named, max_categories)
     helps = remedies(problems, id, dropped)
-    with suppress(DatasetError):  # free text is embedded, or left out next to what describes rows
+    with suppress(DatasetError):  # free text is embedded, or left out next to a column of lists
         data = from_table(table, replace(options, impute=True))
         problems = [problem for problem in problems if problem.remedy in ("impute", "text")]
         helps = remedies(problems, id, dropped) | (
@@ -382,7 +382,7 @@ def _has_axes(path: Path, options: ReadOptions) -> bool:
 def _from_array_file(path: Path, options: ReadOptions) -> PoolData:
     """Read an array with the axes that a network needs, and its pictures if it contains images."""
     if of_columns := options.of_columns():
-        raise no_columns(f"{path}: an array for a network of its own", of_columns)
+        raise no_columns(f"{path}: an array for a user's network", of_columns)
     raw = array_at(path, options, None)
     x = as_points(raw, str(path), options)
     data = from_array(x, options, str(path))

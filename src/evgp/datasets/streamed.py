@@ -123,7 +123,7 @@ def kind_of(file: str | Path) -> str:
     if suffix not in KINDS:
         raise DatasetError(
             f"{file}: expected a name that ends in {_ENDS}, which can be read in parts; save it "
-            "once as Parquet, as by pandas.read_csv(path).to_parquet('pool.parquet')"
+            "once as Parquet, for example with pandas.read_csv(path).to_parquet('pool.parquet')"
         )
     return KINDS[suffix]
 
@@ -244,7 +244,7 @@ def readable(file: str) -> Iterator[None]:
         raise damaged(file, PurePosixPath(file).suffix.lower()) from error
     except EvgpError:
         raise
-    except Exception as error:  # the packages behind fsspec may raise anything
+    except Exception as error:  # packages used by fsspec may raise anything
         if not is_address(file):
             raise
         raise _closed(file, error) from error
@@ -265,7 +265,7 @@ def _filesystem(where: str) -> tuple[Any, str]:
         ) from error
     try:
         fs, path = fsspec.core.url_to_fs(where)
-    except Exception as error:  # the packages behind fsspec may raise anything
+    except Exception as error:  # packages used by fsspec may raise anything
         raise _closed(where, error) from error
     return fs, path
 

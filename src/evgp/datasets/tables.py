@@ -59,8 +59,10 @@ class Table:
 
     data: pa.Table
     source: str
-    formats: Mapping[str, Format] = field(default_factory=dict)  # of numbers that were text
-    raw: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)  # these, as they were
+    formats: Mapping[str, Format] = field(
+        default_factory=dict
+    )  # formats of numbers and dates that were text
+    raw: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)  # the same columns as text
     noted: bool = False  # whether notes on formats were given
 
     def __post_init__(self) -> None:
@@ -176,7 +178,7 @@ def read_table(
     `delimiter`, `decimal`, `encoding` and `dates` are for CSV files, and recognised by default;
     `array` names an array of an npz archive, and the columns in `text` are read from a CSV file as
     text, so that ids keep their leading zeros. A `DataWarning` reports what was recognised.
-    `formats` are those of another table, whose columns are written alike.
+    `formats` are those of another table whose columns have the same formats.
     """
     dialect, path = Dialect(delimiter, decimal, encoding, dates), Path(path)
     notes: tuple[str, ...] = ()
@@ -309,7 +311,7 @@ def piped() -> tuple[Path, str, pa.Buffer]:
     codec = next((name for mark, name in _MAGIC.items() if _starts(table, mark)), "")
     table = unpacked(path, codec, table) if codec else table
     if _starts(table, b"PAR1") or _starts(table, b"ARROW1"):
-        got, advice = "a file that is read from its end", "save it, and give its name"
+        got, advice = "a format that is read from its end", "save it, and give its name"
         raise WrongFormat.of(DatasetError)(str(path), "CSV, JSON lines or Arrow", got, advice)
     if _starts(table, b"\xff\xff\xff\xff"):
         return path, ".arrow", table

@@ -148,7 +148,7 @@ class TextColumns:
         """Return the note on how the texts are used; `chosen` says that the user named them."""
         what = f"column {self._all}" if len(self.names) == 1 else f"columns {self._all}, joined"
         free = "" if chosen else " of free text"
-        more = "" if chosen else "; text= names the columns of text, embed= another embedder"
+        more = "" if chosen else "; pass text= for other columns, embed= for another embedder"
         return f"{what}{free}: embedded by {self.embedder.name} ({width:,} numbers each){more}"
 
     def _with(self, table: Table, x: Float[np.ndarray, "n d"]) -> Table:
@@ -195,7 +195,7 @@ def texts_of(table: Table, names: Sequence[str]) -> list[str]:
     for name in names:
         cells = table.column(name)
         if not is_category(cells.type):
-            # A column without any text is read from a CSV file as numbers or nothing.
+            # In a CSV file, a column without any text is read as numbers or nulls.
             if not pa.types.is_null(cells.type):
                 raise UnusableColumn(table.source, name, "text", str(cells.type), "check text=")
             columns.append([""] * len(cells))
@@ -207,7 +207,7 @@ def texts_of(table: Table, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class TextPart:
-    """A table whose texts, if it has any, were replaced by vectors, and what to say about them."""
+    """A table whose texts, if it has any, were replaced by vectors, with notes about them."""
 
     table: Table
     columns: TextColumns | None = None

@@ -1,4 +1,4 @@
-"""Embedders by name, from objects, and with weights that are on this machine."""
+"""Embedders by name, from objects, and with weights on this machine."""
 
 import re
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class _Needs:
 
 
 def embedder_of(embed: object, reads: Kind, side: int | None = None) -> Embedder | Tfidf:
-    """Return the embedder that a name or an object stands for.
+    """Return the embedder for a name or an object.
 
     A string is a name (`FORMS`). An object is an `Embedder`, a `SentenceTransformer`, a torch
     module for images, a path, or a function that takes a batch and returns vectors.
@@ -99,7 +99,7 @@ def _folder(folder: Path, name: str) -> SentenceEmbedder:
             f"{folder}: expected a model of sentence-transformers, a folder with modules.json or "
             "config.json; got one without"
         )
-    # Many folders of models are named "model".
+    # Many model folders are called "model".
     short = name if name != str(folder) else "/".join(folder.absolute().parts[-2:])
     return SentenceEmbedder(folder, short)
 
@@ -209,7 +209,7 @@ def _timm(name: str, weights: Path | None) -> nn.Module:
     try:
         with offline():
             module: nn.Module = timm.create_model(name, pretrained=True)
-    except Exception as error:  # whatever the cache of Hugging Face lacks
+    except Exception as error:  # whatever is missing in the cache of Hugging Face
         raise EmbedderError(
             f"the weights of timm:{name} are not on this machine, and nothing is downloaded here; "
             f'give a file with timm:{name}@FILE, or fetch them once with python -c "import timm; '

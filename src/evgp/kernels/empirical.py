@@ -423,7 +423,7 @@ class EmpiricalNTK:
         step, keep = blocks.size(n)
         count = -(-n // step)
         passes = n if keep and not tapped.rest else step * count * (count + 1) / 2
-        passes *= 2 if tapped.rest else 1  # the slow path keeps nothing of either block
+        passes *= 2 if tapped.rest else 1  # the slow path stores nothing for either block
         sample = seconds(lambda: blocks.diag(few), times=1) / len(few)
         size = tapped.zeros(1).element_size()
         flops = speed()[0] * (2 if size == 4 else 1)

@@ -254,8 +254,8 @@ class Rows:
         if self.weights is not None:
             if bool((self.weights < 0).any()):
                 raise NetworkError(
-                    "expected no weight norm that lengthens its directions for a sketch; take it "
-                    "out with torch.nn.utils.parametrize.remove_parametrizations"
+                    "a sketch does not support weight norm whose lengths exceed those of its "
+                    "directions; remove it with torch.nn.utils.parametrize.remove_parametrizations"
                 )
             j = j * self.weights.sqrt()
         if not projection.count:

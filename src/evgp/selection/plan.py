@@ -39,7 +39,7 @@ _SHARE = 0.8
 # two cores, with these speeds in operations and bytes read per second.
 _LONG, _TIMES = 120.0, 8.0
 _SPEEDS = (4e10, 1e10)
-_SMALL = 1_000  # rows, and test points, with which no run takes that long
+_SMALL = 1_000  # numbers of rows and test points below which no run takes that long
 _BLOCK = 512  # rows whose gains are computed at once
 # A relative reduction of the variance below this is rounding error.
 _NOTHING = 1e-9
@@ -394,7 +394,7 @@ def _faster(dense: Backend, room: int) -> tuple[Backend, float]:
     if (exact := dense.seconds("float32", search, _SPEEDS)) <= _LONG:
         return dense, 0.0
     features = FeaturesBackend(request)
-    # Features know little of what is left after half as many picks and labels.
+    # Features represent the remaining variance badly after half as many picks and labels.
     few = 2 * (request.k + request.sizes.labelled) > features.width
     few = few or features.width >= len(request.x)
     storage = "float32" if request.storage == "auto" else request.storage
@@ -430,8 +430,8 @@ def _remark_picks(picks: Selection, noise: float) -> None:
     start, left = picks.start_variance, picks.variance_left
     if len(left) and 0 < start and not start - left[-1] > _NOTHING * start:
         warnings.warn(
-            f"the {len(picks)} picks lower the variance by less than {_NOTHING:g} of it, so that "
-            "others would do as well: the test points may be far from the pool, or on another "
+            f"the {len(picks)} picks reduce the variance by less than a share of {_NOTHING:g}, so "
+            "other rows would do as well: the test points may be far from the pool, or on another "
             "scale",
             DataWarning,
             stacklevel=3,
@@ -486,9 +486,8 @@ def pick(request: Request) -> Selection:
         The picks in order, with their gains, the variance left after each, and a certificate of
         how good they are. Picks are row numbers of the pool, from 0.
 
-    See Also
-    --------
-    evgp.plan : estimates what a run costs. One that would not fit is refused before it starts.
+    See Also -------- evgp.plan : estimates what a run costs. A run that would not fit in memory is
+    refused before it starts.
 
     Examples
     --------

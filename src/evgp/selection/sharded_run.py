@@ -37,9 +37,9 @@ from evgp.selection.run import (
 from evgp.selection.shards import (
     Readable,
     ShardRecipe,
+    evenly_spaced_of,
     probe,
     rebuilt,
-    some_of,
     total,
 )
 
@@ -60,7 +60,7 @@ def sharded_picks(
     cache; without one, they are removed from the user's cache once the picks are made. A run that
     was interrupted resumes from these files.
     """
-    features, unit = scaled_features(features, some_of(points))
+    features, unit = scaled_features(features, evenly_spaced_of(points))
     check_degree(request.criterion, unit)
     key = blake2b(digest_size=16)
     key.update(points.content(_maker(points, request)).encode())

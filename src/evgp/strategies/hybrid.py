@@ -25,7 +25,7 @@ class Hybrid:
     """A warm start: `first` picks until `after` points are labelled, then `then` does.
 
     A batch that spans the change is picked by both. The second cannot learn from labels that
-    are not there yet, so `after` should be a whole number of batches.
+    are not there yet, so `after` should be a multiple of the batch size.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Hybrid:
         return replace(self, first=renewed(self.first, seed), then=renewed(self.then, seed))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks by the first strategy, the second, or both."""
+        """Return k picks by the first strategy, the second, or both."""
         free = unlabelled(pool, k, generator)
         early = min(k, max(0, self.after - len(pool.known())))
         if early == 0:

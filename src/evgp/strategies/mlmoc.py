@@ -175,7 +175,7 @@ class MLMOC:
         recipe_of(self.recipe)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the mean change by each."""
+        """Return k picks, each with the mean change that it causes."""
         free = unlabelled(pool, k, generator)
         y = self._targets(pool)
         early = min(k, max(0, self.first - len(pool.known())))

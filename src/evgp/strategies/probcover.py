@@ -71,7 +71,7 @@ class ProbCover:
             keep(self, radius=number(self.radius, "radius", 0, above=True))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the share of rows that each newly covers."""
+        """Return k picks, each with the share of rows that it newly covers."""
         free = unlabelled(pool, k, generator)
         x, known, unit = points_of(self.embed, pool)
         x = x - x[: len(pool)].mean(0)
@@ -95,7 +95,7 @@ class ProbCover:
             gains.append(float(count[row]) / len(pool))
             may[row] = False
             new = uncovered & (distances(inside[row : row + 1], inside)[0] <= radius)
-            new[row] = uncovered[row]  # whatever rounding says
+            new[row] = uncovered[row]  # despite rounding
             uncovered &= ~new
             _cover_(count, inside, new.nonzero()[:, 0], radius, -1)
         return Selection(np.array(rows), np.array(gains))
@@ -116,7 +116,9 @@ def pure_radius(x: Float[Tensor, "n p"], cell: Int[Tensor, " n"], purity: float)
     for rows in torch.split(torch.arange(len(x)), _rows(x)):
         apart = distances(x[rows], x)
         nearest.append(apart.masked_fill_(cell[rows, None] == cell, torch.inf).amin(1))
-    spoilt = int((1 - purity) * len(x) + 1e-9)  # so many balls may hold a stranger
+    spoilt = int(
+        (1 - purity) * len(x) + 1e-9
+    )  # number of balls that may hold a row of another cluster
     return float(torch.cat(nearest).sort().values[min(spoilt, len(x) - 1)]) * _BELOW
 
 

@@ -17,7 +17,9 @@ from evgp.training.gradients import Batched, Evaluator, OneByOne
 from evgp.training.members import Stack, seed_of
 from evgp.training.optimisers import GradientDescent, Loss, Optimiser, clip_
 
-Report = Callable[[int], bool]  # takes the steps of a group so far; returns whether to go on
+Report = Callable[
+    [int], bool
+]  # called with the number of steps so far; returns whether to continue
 
 # Operations in a step of all members below which a second thread does not pay.
 _HEAVY = 2e8
@@ -95,7 +97,7 @@ class Groups:
 
 Stop = Callable[[Tensor, Tensor], Tensor]  # outputs (e n o) and targets to who is done (e)
 
-_CROWDED = 8  # the stack is made smaller once one in so many of its members is done
+_CROWDED = 8  # the stack shrinks once one in this many members is done
 _FAR = 1e3  # times the first loss
 _ORDER = 2**32 - 1  # the "member" whose seed orders the batches
 
@@ -220,7 +222,7 @@ class Run:
     ) -> float:
         """Raise if a loss is NaN, infinite or far above the first; returns that limit.
 
-        A ReLU network that went so far is dead: its loss stays constant from then on.
+        A ReLU network that diverged this far is dead: its loss stays constant.
         """
         high = float(values.max())  # NaN if there is one
         if most is None:

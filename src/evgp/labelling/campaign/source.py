@@ -129,7 +129,7 @@ def encoded_test(data: ImageData | TableData, path: Path) -> Shaped[np.ndarray, 
     if isinstance(data, TableData):
         return data.tensor_like(path).numpy()
     if not path.is_dir():
-        raise DatasetError(f"{path}: expected a folder of images, as the pool is one")
+        raise DatasetError(f"{path}: expected a folder of images, like the pool")
     images = read_images(path, like=data.pictures)
     return images.x if data.embedder is None else embedded_images(images, data.embedder)
 
