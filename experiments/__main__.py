@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Annotated, Any
 
-# Before torch is loaded: threads that wait by spinning keep each other from what they wait for.
+# Set before torch is loaded: threads that wait by spinning keep each other from working.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import typer
@@ -54,8 +54,8 @@ Out = Annotated[
     typer.Option(
         "--out",
         metavar="FOLDER",
-        help="Rows and figures go to a folder of the study's name in here; what is finished here "
-        "is not run again.",
+        help="Rows and figures go to a subfolder with the study's name; finished cells are not run "
+        "again.",
     ),
 ]
 DrawOnly = Annotated[bool, typer.Option("--draw", help="Run nothing; draw what is finished.")]
@@ -151,7 +151,7 @@ def reproduce(
 
 
 def _worth(tables: Path | None, seeds: int, jobs: int | None, pack: bool) -> None:
-    """The study of what picks are worth, which is ours and has no figure in the paper."""
+    """Run the study of what picks are worth, which is ours and has no figure in the paper."""
     if pack:
         tell(f"{worth.pack()} cells packed into tables in {worth.RESULTS}")
         return
@@ -197,7 +197,7 @@ def _show(result: Reproduced, record: Mapping[str, Any], json: bool) -> None:
 
 
 def _caution(record: Mapping[str, Any]) -> str:
-    """Why verdicts mean little here: not everything has run, or it was a smoke run."""
+    """Return a caution if verdicts mean little: unfinished cells, or a smoke run."""
     done, cells = record.get("finished"), record.get("cells")
     part = f"{done} of {cells} cells" if done != cells else ""
     smoke = (
@@ -220,7 +220,7 @@ def watched(quiet: bool) -> Iterator[Callable[[int, int, float | None], object]]
     from rich.progress import Progress as Bar
     from rich.text import Text
 
-    # Cells take minutes, longer than the window in which the bar's own column looks for a pace.
+    # Cells take minutes, longer than the window from which the bar's own column estimates the pace.
     class Left(ProgressColumn):
         max_refresh = 0.5
 
@@ -240,7 +240,7 @@ def watched(quiet: bool) -> Iterator[Callable[[int, int, float | None], object]]
 
 
 def counted(done: int, total: int, left: float | None) -> str:
-    """How far a run is.
+    """Describe how far a run is.
 
     >>> counted(12, 36, 1440.0), counted(0, 36, None), counted(36, 36, 0.0)
     ('12 of 36 cells, about 24 min left', '0 of 36 cells', '36 of 36 cells')
@@ -250,7 +250,7 @@ def counted(done: int, total: int, left: float | None) -> str:
 
 
 def ahead(seconds: float) -> str:
-    """What is left, in few words.
+    """Describe the time left, in few words.
 
     >>> ahead(90.0), ahead(0.0)
     ('about 90 s left', 'nearly done')

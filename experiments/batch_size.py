@@ -1,4 +1,4 @@
-"""The same budget in batches of different sizes: who suffers from large ones?"""
+"""The same budget in batches of different sizes: which strategies suffer from large ones?"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

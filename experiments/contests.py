@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MLMOC = "random:100+mlmoc"  # as the authors ran it on classes; a larger batch begins at random
+MLMOC = (
+    "random:100+mlmoc"  # as the authors ran it for classification; a larger batch begins at random
+)
 NAMES = {
     "evgp": "EV-GP",
     "evgp-emp": "EV-GP-Emp",
@@ -52,7 +54,7 @@ _SHORT = {
 def play(*, dataset: str, strategy: str, seed: int, **settings: Any) -> list[Record]:
     """Run one strategy through all rounds; `settings` are those of the protocol and the sizes.
 
-    With `last_only` among them, only what the whole budget leads to is measured.
+    With `last_only` among them, only the result of the whole budget is measured.
     """
     parts = {name: settings.pop(name) for name in ("pool", "test", "task") if name in settings}
     last_only = bool(settings.pop("last_only", False))

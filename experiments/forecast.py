@@ -6,7 +6,7 @@ For each pool: what EV-GP promises, by the variance that its picks and random pi
 sizes of the pool. Each is compared with the labels that were really saved, by Spearman's rank
 correlation over pools, and models of all of them are fitted while each pool is left out, together
 with the others that are made of the same data. Writes `experiments/results/suites/forecast.csv`;
-the page of the suites says what came of it.
+the page of the suites reports the result.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ _DRAWS = 5  # of random picks
 
 
 def features(pool: SuitePool) -> dict[str, float]:
-    """What a pool alone says, on the first split."""
+    """Compute the features of a pool, on the first split."""
     x = pool.data().load(0).scaled("auto")[0].double().flatten(1)
     kernel = NTK(evgp.mlp())(x).double().numpy()
     budgets = np.array(pool.budgets)

@@ -62,7 +62,7 @@ def claims(rows: Records) -> Sequence[Claim]:
         Claim(
             "Ours: a first batch by EV-GP is a better start for both.",
             f"It changes the accuracy of BADGE by {_listed(gains['badge', 'evgp'])}, that of MLMOC "
-            f"by {_listed(gains['mlmoc', 'evgp'])}; beside a random first batch by "
+            f"by {_listed(gains['mlmoc', 'evgp'])}; compared with a random first batch by "
             f"{_listed(instead['badge'])} and {_listed(instead['mlmoc'])}. "
             + rule("accuracy is higher with it for both than with either other start", rows),
             graded([values[title] for values in warm] for title in panels(rows)),

@@ -1,4 +1,4 @@
-"""Which network? EV-GP+MS beside a fixed network and NASWOT, and its score beside real errors."""
+"""Which network? EV-GP+MS against a fixed network and NASWOT, and its score against real errors."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

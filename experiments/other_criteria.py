@@ -197,7 +197,7 @@ def _claim_of_instability(paths: Records) -> Claim:
     }
     return Claim(
         "Some training sets of 100V are unstable in training.",
-        "Share of sets, one by one, with which training diverged and began anew with a smaller "
+        "Share of sets, one by one, with which training diverged and was restarted with a smaller "
         "step: "
         + ", ".join(f"{words} {100 * share:.0f} %" for words, share in diverged.items())
         + ". Of batches it is not recorded. Holds if it is above zero and above that of the "

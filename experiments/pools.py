@@ -2,8 +2,8 @@
 
     python -m experiments.pools [FOLDER]
 
-writes what is not in the folder yet, by default where `evgp compare --suite` looks for pools:
-`$EVGP_DATA/suites`, or the user's cache. Tables come from packages of PyPI and Debian
+writes the pools that are not in the folder yet, by default where `evgp compare --suite` looks for
+them: `$EVGP_DATA/suites`, or the user's cache. Tables come from packages of PyPI and Debian
 (`experiments.tables`), texts and images as vectors of pretrained models (`experiments.vectors`).
 With `--describe` the size and the checksum of each pool are printed, for `pools.toml`.
 """
@@ -20,7 +20,9 @@ from experiments import tables, vectors
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=folders()[0])
-    parser.add_argument("--describe", action="store_true", help="only describe what is there")
+    parser.add_argument(
+        "--describe", action="store_true", help="only describe the pools that are there"
+    )
     arguments = parser.parse_args()
     if arguments.describe:
         for path in sorted(arguments.folder.glob("*.parquet")):

@@ -93,8 +93,8 @@ def sketched(
 def cells(settings: Settings) -> Sequence[Cell]:
     """Cells of all strategies of all groups, seed by seed.
 
-    EV-GP picks for all rounds at once where they make no difference, so that it is asked for each
-    number of picks `apart`.
+    EV-GP picks for all rounds at once if they make no difference, so it is timed for each number of
+    picks separately (`apart`).
     """
     return [
         Cell(f"evgp.studies.running_time:{timing.get('work', 'timed')}", options | sizes)
@@ -275,7 +275,7 @@ _UNLIKE = (
     "EV-GP with ResNet18 draws a network anew for every batch, as the authors do; sketched EV-GP, "
     "which is ours, draws one and picks all n points from its features at once, and how good these "
     "picks are is not measured here. The first 100 points of MLMOC are random and take no time "
-    "here; whether the paper's n counts them is not told."
+    "here; whether the paper's n includes them is not stated."
 )
 _SKETCH = {**_SVHN, "strategies": ["evgp-sketch"], "work": "sketched", "features": 512}
 
@@ -284,7 +284,7 @@ STUDY = Study(
     title="Seconds to pick",
     paper="tables time1, time2",
     shows="Seconds to n picks of BADGE, BatchBALD, MLMOC and EV-GP on MNIST, and with ResNet18 on "
-    "SVHN, beside the paper's.",
+    "SVHN, next to the paper's.",
     scales={
         "paper": {
             "timings": [

@@ -60,7 +60,7 @@ def draw(rows: Records) -> "dict[str, Figure]":
     return figures
 
 
-# Trainings that were tried to find out why the criterion is not seen in the variance.
+# Trainings that were tried to find out why the criterion does not show in the variance.
 _WHY = {
     "small-step": "a quarter of the step",
     "ntk-descent": "NTK parametrisation",
@@ -259,7 +259,8 @@ SMOKE: dict[str, Any] = {
     "datasets": ["random-model"], "seeds": 1, "random": {"sizes": [3, 6], "draws": 2},
     "sizes": [3, 6], "pool": 30, "test": 20, "width": 8, "members": 2, "steps": 5,
 }  # fmt: skip
-# Beside what the paper did: networks as the kernel has them; and to find out why it is not seen.
+# Besides the paper's training: networks as the kernel assumes, and some to find out why the
+# criterion does not show.
 _ALSO = {
     "adam": _DATA,
     "small-step": ["naval"],
@@ -275,8 +276,7 @@ LESS = (
 )
 MORE = (
     "Sets are measured at nine sizes up to 100, where the paper picks one by one; 20 random sets "
-    "of each size, as the paper does not say how many. Noise is told as a share of the mean "
-    "variance."
+    "of each size, as the paper does not say how many. Noise is a share of the mean variance."
 )
 
 STUDY = Study(

@@ -28,7 +28,7 @@ from experiments.contests import NAMES
 from experiments.data import TITLES, dataset
 
 WORDS = {"output_variance_p90": "variance, 90th percentile", "mse": "test MSE"}
-CRITERIA = {  # as they are raised
+CRITERIA = {  # in the direction in which they are maximised
     "ev": "EV: minus the mean variance",
     "mi": "MI: mutual information",
     "p90": "90V: minus the 90th percentile",
@@ -109,7 +109,7 @@ class Ground:
         )
 
     def values(self, rows: Int[Tensor, " l"]) -> dict[str, float]:
-        """The value of every criterion for a set, with the pool as test points; more is better."""
+        """Values of all criteria for a set, with the pool as test points; higher is better."""
         points = torch.unique(torch.cat([rows, self.looked_at, self.joint]))
         whole = len(points) == len(self.data.x)
         matrix = self.kernel if whole else NTK(mlp())(self.data.x[points].double())
@@ -281,7 +281,7 @@ def _bands(rows: Records, ways: Sequence[str]) -> str:
     picked = {sets for way, sets in drawn.items() if way != "random"}
     parts = [f"{sets} of picks" for sets in sorted(picked)]
     parts += [f"{drawn['random']} random ones"] if "random" in drawn else []
-    return f"bands: the deviation over sets, {' and '.join(parts)}" if parts else ""
+    return f"bands: the standard deviation over sets, {' and '.join(parts)}" if parts else ""
 
 
 def _sizes(rows: list[Record]) -> list[list[Record]]:

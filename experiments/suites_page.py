@@ -38,7 +38,7 @@ _LOSSES = 10
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     recorded = {suite: recorded_rows(RESULTS / suite) for suite in SUITES}
     rows = {suite: _cold(own) for suite, own in recorded.items() if own}
     whole = [row for own in rows.values() for row in own]
@@ -327,7 +327,7 @@ evgp compare --suite tables --out runs/tables
 
 The first command, in the repository, makes the pools in `$EVGP_DATA/suites` or the user's cache;
 checksums are checked. The suites are {names}.
-`--plan` prints the core-hours that are left; a stopped run goes on where it was. Rows are in
+`--plan` prints the core-hours that are left; a stopped run resumes where it stopped. Rows are in
 `runs/tables/rows.parquet`, and those of this page in `experiments/results/suites`.
 """
 

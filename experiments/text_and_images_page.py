@@ -80,7 +80,7 @@ class Curves:
         random = np.random.default_rng(0)
         samples = random.integers(0, len(own), (_SAMPLES, len(own)))
         counts = [labels_for(self.budgets, own[s].mean(0), target[s].mean()) for s in samples]
-        # Whole numbers of the sample, as infinity cannot be interpolated.
+        # Values of the sample itself, because infinity cannot be interpolated.
         low, high = np.quantile(counts, (0.025, 0.975), method="closest_observation")
         mean = labels_for(self.budgets, own.mean(0), target.mean())
         return f"{self._count(mean)} ({self._count(low)} to {self._count(high)})"
@@ -187,7 +187,7 @@ def page() -> str:
     )
     splits = {TITLES[own.dataset]: len(own.seeds) for own in every}
     short = "".join(
-        f" {name} has {count} of the {SPLITS} splits that were planned, for want of time."
+        f" {name} has {count} of the {SPLITS} planned splits, for lack of time."
         for name, count in splits.items()
         if count < SPLITS
     )
@@ -235,7 +235,7 @@ python -m experiments.text_and_images_page
 ```
 
 The first command fetches the mails and embeds everything; the models are those that
-`make test-models` installs. The second goes on where it stopped; its rows are in
+`make test-models` installs. The second resumes where it stopped; its rows are in
 `experiments/results/text-and-images`.
 """
 

@@ -14,7 +14,7 @@ from experiments.verdicts import Gap, clear, lead, percent
 CENTRAL = {VARIANCE: "output variance (90th percentile)", "mse": "test MSE"}
 READ = "in percent of the larger of the two, ± standard error over seeds, below zero if behind"
 RULE = "By both metrics, by more than a standard error, in batches and one by one"
-SHARED = "Cells shared the cores with others, so that seconds are rough"
+SHARED = "Cells shared the cores with others, so seconds are rough"
 
 
 def one_by_one(rows: Records) -> list[Record]:

@@ -183,8 +183,8 @@ def _claims_of_points(rows: Records, paper: Records, adam: Records) -> list[Clai
         Claim(
             "The variances are confined within some region, as Theorem 1 has it.",
             "Observed over predicted variance of a point, from the 5th to the 95th percentile of "
-            "all points of all subsets; the factor between these two, beside that between the same "
-            "percentiles of the observed variance alone (each for one seed, geometric mean; "
+            "all points of all subsets; the factor between these two, next to that between the "
+            "same percentiles of the observed variance alone (each for one seed, geometric mean; "
             "gradient descent): "
             + "; ".join(_confined(name, part) for name, part in mine.items())
             + ". "
@@ -202,7 +202,7 @@ def _claims_of_sizes(rows: Records, paper: Records, adam: Records) -> list[Claim
         Claim(
             "Summed over points, as in the criterion, prediction and observation agree better "
             "than point by point.",
-            "Pearson over subsets of the mean variance, beside the mean of that over points: "
+            "Pearson over subsets of the mean variance, next to the mean of that over points: "
             f"{_beside(paper)} (gradient descent); {_beside(adam)} (Adam). Holds in part if the "
             "first is larger on some dataset; it is one number from all subsets, without spread, "
             "so that this is the most it can show.",
@@ -259,9 +259,8 @@ def _factors(rows: Records) -> Float[np.ndarray, "s 2"]:
 def _confined(name: str, rows: Records) -> str:
     low, high = span(rows)[0]
     ratio, alone = np.exp(_factors(rows).mean(0))
-    return (
-        f"{TITLES[name]} {short(low)} to {short(high)}, factor {short(ratio)} beside {short(alone)}"
-    )
+    factors = f"factor {short(ratio)} next to {short(alone)}"
+    return f"{TITLES[name]} {short(low)} to {short(high)}, {factors}"
 
 
 def _summed(rows: Records) -> float:
@@ -274,7 +273,7 @@ def _summed(rows: Records) -> float:
 
 def _beside(rows: Records) -> str:
     return ", ".join(
-        f"{TITLES[name]} {_summed(part):.2f} beside {correlation(part, 'ntkgp')[0]:.2f}"
+        f"{TITLES[name]} {_summed(part):.2f} next to {correlation(part, 'ntkgp')[0]:.2f}"
         for name in distinct(rows, "dataset")
         if (part := where(rows, dataset=name))
     )

@@ -1,4 +1,4 @@
-"""When a claim of the paper holds: differences over seeds and their standard errors."""
+"""Decide whether a claim of the paper holds: differences over seeds and their standard errors."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
@@ -45,7 +45,7 @@ def graded(datasets: Iterable[Sequence[Gap]]) -> Verdict:
 
 
 def rule(what: str, rows: Records, *, each: str = "dataset") -> str:
-    """The rule of `graded` in words, for the page; one seed can show the second half alone.
+    """Describe the rule of `graded` for the page; one seed can only show the second half.
 
     >>> rule("it falls", [{"seed": 0}])
     'One seed, so it holds in part at most: if it falls, by the mean, on some dataset.'
@@ -79,7 +79,7 @@ def little(pairs: Iterable[tuple[Gap, Gap]]) -> Verdict:
 
 
 def at_most_in_part(found: Verdict) -> Verdict:
-    """What one seed can show.
+    """Limit a verdict to what one seed can show.
 
     >>> at_most_in_part("holds")
     'holds in part'

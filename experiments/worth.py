@@ -2,12 +2,12 @@
 
 Cold starts: no labels, one batch. Pools of up to 1,000 points; 1 to 20 labels per class, or 10 to
 160 labels for numbers; four learners on the same picks. Every strategy sees the pool as `evgp.pick`
-scales it; a name with `@` says another scaling: `evgp@columns` is the scaling of version 0.1.
+scales it; a name with `@` names another scaling: `evgp@columns` is the scaling of version 0.1.
 
     python -m experiments.tables FOLDER
     python -m experiments worth FOLDER --seeds 20 --jobs 2
 
-goes on where it stopped, and writes `experiments/results/worth`.
+resumes where it stopped, and writes `experiments/results/worth`.
 """
 
 import argparse
@@ -37,7 +37,7 @@ IMAGES = ("mnist", "emnist")
 WITHOUT_UNIT_ROWS = "evgp@common"
 UNIT_ROWS = ("satellite", "ionosphere", "digits", "optdigits", "mnist")
 LEARNERS = ("1nn", "linear", "ntk", "trees")
-# Looked at while the rule for scaling was made; all others only validate it.
+# Used to develop the rule for scaling; all others only validate it.
 TUNING = (
     "digits", "optdigits", "mnist", "kin8nm", "protein", "boston", "california", "naval",
     "spam", "satellite", "vehicle", "ionosphere", "concrete", "computers",
@@ -65,7 +65,7 @@ class Contender:
 
     @property
     def tuning(self) -> bool:
-        """Whether the rule for scaling was made with it."""
+        """Whether the rule for scaling was developed on it."""
         return self.name in TUNING
 
 
@@ -106,7 +106,7 @@ def budgets_for(classes: int, pool: int) -> tuple[int, ...]:
 
 
 def run(folder: Path, seeds: int, jobs: int) -> None:
-    """Run what is missing, seed by seed, so that all datasets grow alike; central ones first."""
+    """Run the missing cells, seed by seed, so that datasets grow alike; central ones first."""
     everything = list(datasets(folder))
     first = [item for item in everything if item.name in FIRST]
     others = [item for item in everything if item.name not in FIRST]

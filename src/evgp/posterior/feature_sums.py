@@ -200,10 +200,10 @@ class Sums:
             products = torch.stack([block @ u, block @ w])
         else:
             products = block.new_empty(2, len(block))
-            rows, vectors, made = block.numpy(), (u.numpy(), w.numpy()), products.numpy()
+            rows, vectors, sums = block.numpy(), (u.numpy(), w.numpy()), products.numpy()
 
             def work(low: int, high: int) -> None:
-                compiled[0](rows[low:high], *vectors, *made[:, low:high])
+                compiled[0](rows[low:high], *vectors, *sums[:, low:high])
 
             in_parallel(work, len(rows))
         self._move_(change, products, start, self.eps, compiled)
