@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import NoReturn
@@ -28,6 +29,11 @@ _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 if _BESIDE.is_dir():
     os.environ.setdefault("EVGP_DATA", str(_BESIDE))
 
+# Compiling the tests takes half the time of collecting them: keep what was compiled, whatever
+# PYTHONDONTWRITEBYTECODE says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Small products gain nothing from threads, and lose much on a busy machine; nor do processes that
 # tests start, and the workers of xdist.
 torch.set_num_threads(1)
@@ -35,7 +41,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 # The fast tests try fewer examples of each law than `make test-slow` does.
-FEW = 25
+FEW = 15
 settings.register_profile("busy", deadline=None)  # a busy machine is not a failure
 settings.load_profile("busy")
 settings.register_profile("fast", max_examples=FEW, deadline=None)

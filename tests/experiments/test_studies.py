@@ -238,27 +238,37 @@ def test_every_panel_has_a_title() -> None:
     assert [axes.get_title() for axes in figure.axes] == ["Boston", ""]
 
 
-def test_the_committed_pages_are_those_of_the_committed_rows() -> None:
+@pytest.fixture(scope="module")
+def committed() -> dict[str, str]:
+    """The pages of the committed rows, by name."""
+    return pages(Path(__file__).parents[2] / "experiments" / "results")
+
+
+def test_the_committed_pages_are_those_of_the_committed_rows(committed) -> None:
     docs = Path(__file__).parents[2] / "docs"
-    result = pages(docs.parent / "experiments" / "results")
-    for name, text in result.items():
+    for name, text in committed.items():
         output = (docs / name).read_text(encoding="utf-8")
         assert output == text, f"{name}: run python -m experiments.page"
     assert {f"reproduction/{path.name}" for path in (docs / "reproduction").iterdir()} | {
         "reproduction.md"
-    } == set(result)
+    } == set(committed)
 
 
-def test_the_first_table_has_every_claim_and_those_that_do_not_hold_first() -> None:
-    results = Path(__file__).parents[2] / "experiments" / "results"
-    front = pages(results)["reproduction.md"]
-    verdicts = re.findall(r"^\| \*\*(.+?)\*\* \| .+ \| \[.+\]\(.+\) \|$", front, re.M)
-    claims = [claim for name in NAMES for claim in claims_of(study_named(name), results / name)]
-    assert len(verdicts) == len(claims) > 50
+def test_the_first_table_has_every_claim_and_those_that_do_not_hold_first(committed) -> None:
+    verdicts = re.findall(
+        r"^\| \*\*(.+?)\*\* \| .+ \| \[.+\]\(.+\) \|$", committed["reproduction.md"], re.M
+    )
+    on_pages = [
+        verdict
+        for name in NAMES
+        for verdict in re.findall(
+            r"^\| .+ \| \*\*(.+?)\*\* \|$", committed[f"reproduction/{name}.md"], re.M
+        )
+    ]
+    assert len(verdicts) == len(on_pages) > 50
     order = ["does not hold", "holds in part", "holds", "not measured"]
     assert verdicts == sorted(verdicts, key=order.index)
-    for item in order:
-        assert verdicts.count(item) == sum(claim.verdict == item for claim in claims)
+    assert sorted(verdicts) == sorted(on_pages)
 
 
 @pytest.mark.slow

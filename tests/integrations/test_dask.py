@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
 
-import distributed
 import numpy as np
 import pytest
 import torch
@@ -29,11 +28,11 @@ from evgp.posterior import FeatureStart
 from evgp.posterior.feature_rows import Mapped, close_mapped, mapped
 from evgp.search import Budget, Exact, Sharded
 from evgp.search.sharded import Shard, ShardStart
+from tests.integrations.conftest import HOST, grow
 from tests.messages import refused
 
 N, P, K = 240, 12, 10
 ANY = torch.Generator()
-HOST = "127.0.0.1"
 
 
 @dataclass
@@ -70,27 +69,6 @@ def pooled(tmp_path_factory) -> Pooled:
     assert not start.residual.any()
     np.save(path, x.float().numpy())
     return Pooled(path, start)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator:
-    """Grows to as many workers as a test needs; a nanny starts those anew that are killed."""
-    with distributed.LocalCluster(
-        n_workers=0, processes=True, threads_per_worker=1, host=HOST, dashboard_address=f"{HOST}:0"
-    ) as result:
-        yield result
-
-
-@pytest.fixture(scope="module")
-def client(cluster) -> Iterator:
-    with distributed.Client(cluster, set_as_default=False) as result:
-        yield result
-
-
-def grow(cluster, client, workers: int) -> None:
-    """So many workers at least, all of them up."""
-    cluster.scale(max(workers, len(cluster.workers)))
-    client.wait_for_workers(len(cluster.worker_spec), timeout=60)
 
 
 def idle(cluster) -> bool:

@@ -178,7 +178,7 @@ def test_without_noise_a_twin_of_a_pick_gains_nothing() -> None:
 
 
 @pytest.mark.parametrize("storage", [torch.float64, torch.float32], ids=str)
-@pytest.mark.parametrize("copies", [20, 400])
+@pytest.mark.parametrize("copies", [20, 200, pytest.param(400, marks=pytest.mark.slow)])
 def test_no_gain_exceeds_its_ceiling_among_copies(copies, storage) -> None:
     """Where terms of a sum are alike, their rounding adds up."""
     kernel, rule = NTK(mlp()), ExpectedVariance()

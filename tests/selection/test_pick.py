@@ -151,7 +151,7 @@ def test_copies_that_differ_in_the_last_digits_are_ties() -> None:
 def test_storage_does_not_decide_between_near_copies(k, greedy, noise, apart) -> None:
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        near = np.repeat(rng.normal(size=(9, 4)), 12, axis=0)
+        near = np.repeat(rng.normal(size=(9, 4)), 6, axis=0)
         near = near + apart * rng.normal(size=near.shape)
         wide, single = (
             pick(near, k, greedy=greedy, noise=noise, storage=storage)

@@ -6,10 +6,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from PIL import Image
+from playwright.sync_api import sync_playwright
 from starlette.testclient import TestClient
 
 from evgp.labelling.campaign import Campaign
 from evgp.labelling.web import LabellingService, Sessions, make_app
+from tests.conftest import chromium
 
 HERE = "http://localhost:8000"
 
@@ -100,3 +102,26 @@ def photos(tmp_path):
         pixels = random.integers(0, 255, (40, 60, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(folder / name)
     return folder
+
+
+@pytest.fixture(scope="module")
+def browsers():
+    """A function that lends browsers; they start once, and their pages close after each use."""
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    path = chromium()
+    with sync_playwright() as play:
+        started = []
+
+        @contextmanager
+        def lend(count=1):
+            while len(started) < count:
+                started.append(play.chromium.launch(executable_path=path, args=flags))
+            try:
+                yield started[:count]
+            finally:
+                for context in [context for browser in started for context in browser.contexts]:
+                    context.close()
+
+        yield lend
+        for browser in started:
+            browser.close()

@@ -6,7 +6,7 @@ from axe_playwright_python.sync_playwright import Axe
 from typer.testing import CliRunner
 
 from evgp.cli.main import app
-from tests.labelling.web.test_browser import Labeller, browsers, served
+from tests.labelling.web.test_browser import Labeller, served
 
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 800}
@@ -19,7 +19,7 @@ def wrong(page) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_labelling_pages(spam, scheme) -> None:
+def test_labelling_pages(spam, scheme, browsers) -> None:
     spam.next(20)
     with served(spam, k=20) as address, browsers() as (browser,):
         asked = browser.new_context(color_scheme=scheme).new_page()
@@ -65,7 +65,7 @@ def reports(tmp_path_factory):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_reports(reports, scheme) -> None:
+def test_reports(reports, scheme, browsers) -> None:
     pages = sorted(reports.glob("*.html"))
     assert len(pages) == 3
     with browsers() as (browser,):

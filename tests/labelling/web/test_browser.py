@@ -10,15 +10,11 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from evgp.labelling.campaign import Campaign
 from evgp.labelling.campaign.events import Answered
 from evgp.labelling.web import LabellingService, Sessions, make_app
 from tests import serving
-from tests.conftest import chromium
-
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 
 
 @contextmanager
@@ -32,16 +28,6 @@ def served(campaign, port=0, secret="a secret for tests", **more):
 def served_app(service, port=0, secret="a secret for tests"):
     with serving.served(make_app(service, Sessions(secret)), port) as at:
         yield f"http://127.0.0.1:{at}"
-
-
-@contextmanager
-def browsers(count=1):
-    actual = chromium()
-    with sync_playwright() as play:
-        result = [play.chromium.launch(executable_path=actual, args=FLAGS) for _ in range(count)]
-        yield result
-        for item in result:
-            item.close()
 
 
 class Labeller:
@@ -102,7 +88,7 @@ def answers_in(path):
     return actual
 
 
-def test_labels_by_keyboard_and_hostile_rows_do_nothing(spam) -> None:
+def test_labels_by_keyboard_and_hostile_rows_do_nothing(spam, browsers) -> None:
     spam.next(60)  # every row, the hostile ones too
     with served(spam, k=60) as address, browsers() as (browser,):
         ann, bob = Labeller(browser, address, "ann"), Labeller(browser, address, "<b>bob</b>")
@@ -179,7 +165,7 @@ class Server:
         return message
 
 
-def test_fifty_items_two_browsers_and_a_kill(spam) -> None:
+def test_fifty_items_two_browsers_and_a_kill(spam, browsers) -> None:
     spam.close()
     with Server(spam.path) as server, browsers(2) as both:
         people = [
@@ -225,7 +211,7 @@ def soon(true):
         time.sleep(0.02)
 
 
-def test_a_closed_page_releases_its_rows(spam) -> None:
+def test_a_closed_page_releases_its_rows(spam, browsers) -> None:
     picked = [item.row for item in spam.next(60)]
     service = LabellingService(spam, k=60)
     with served_app(service) as address, browsers() as (browser,):
@@ -246,7 +232,7 @@ def test_a_closed_page_releases_its_rows(spam) -> None:
         assert ann.row() == picked[4] and not ann.wrong
 
 
-def test_a_page_from_the_back_cache_requests_rows_again(spam) -> None:
+def test_a_page_from_the_back_cache_requests_rows_again(spam, browsers) -> None:
     """As browsers keep a page that was left, to show it again as it was."""
     picked = [item.row for item in spam.next(60)]
     service = LabellingService(spam, k=60)
@@ -274,7 +260,7 @@ def test_a_page_from_the_back_cache_requests_rows_again(spam) -> None:
     assert Campaign.open(spam.path).state.labels == {picked[0]: "spam"}
 
 
-def test_a_response_that_is_cut_short_counts_as_none(spam) -> None:
+def test_a_response_that_is_cut_short_counts_as_none(spam, browsers) -> None:
     with served(spam, k=20) as address, browsers() as (browser,):
         ann = Labeller(browser, address, "ann")
         ann.page.route(
@@ -289,7 +275,7 @@ def test_a_response_that_is_cut_short_counts_as_none(spam) -> None:
 
 
 @pytest.mark.slow
-def test_a_reload_keeps_what_was_not_acknowledged(spam) -> None:
+def test_a_reload_keeps_what_was_not_acknowledged(spam, browsers) -> None:
     spam.close()
     with Server(spam.path) as server, browsers() as (browser,):
         ann = Labeller(browser, server.address, "ann")
@@ -311,7 +297,9 @@ def test_a_reload_keeps_what_was_not_acknowledged(spam) -> None:
 
 
 @pytest.mark.parametrize("secret", ["a secret for tests", "a secret of its own"])
-def test_answers_never_reach_another_campaign_at_the_same_address(spam, mails, secret) -> None:
+def test_answers_never_reach_another_campaign_at_the_same_address(
+    spam, mails, secret, browsers
+) -> None:
     """With one secret for both the page stays open; else it asks anew who is there."""
     other = Campaign.create(
         spam.path.with_name("other"), mails, id="key", classes=["spam", "ham"], drop=["subject"]
@@ -344,7 +332,7 @@ def test_answers_never_reach_another_campaign_at_the_same_address(spam, mails, s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pictures_on_a_phone(photos, tmp_path, scheme) -> None:
+def test_pictures_on_a_phone(photos, tmp_path, scheme, browsers) -> None:
     birds = Campaign.create(tmp_path / "birds", photos, classes=["finch", "other"])
     birds.next(8)
     phone = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True}
@@ -381,7 +369,7 @@ WRONG = {"12x": "Enter a number, for example 2.5."} | dict.fromkeys(
 
 
 @pytest.mark.slow
-def test_numbers_by_keyboard(mails, tmp_path) -> None:
+def test_numbers_by_keyboard(mails, tmp_path, browsers) -> None:
     campaign = Campaign.create(tmp_path / "n", mails, id="key", number=True, drop=["subject"])
     campaign.next(8)
     with served(campaign, k=8) as address, browsers() as (browser,):
