@@ -122,8 +122,8 @@ def test_the_environment_is_that_of_this_process(monkeypatch, tmp_path: Path) ->
     )
     assert environment.threads.cores == len(psutil.Process().cpu_affinity())
     assert environment.memory.total == psutil.virtual_memory().total
-    data, beside, kept = environment.folders
-    assert (data.path, data.exists, data.sets) == (str(data), True, ("kin8nm",))
+    found, beside, kept = environment.folders
+    assert (found.path, found.exists, found.sets) == (str(data), True, ("kin8nm",))
     assert (beside.path, beside.sets) == (str(tmp_path / "kept" / "data"), ())
     assert (kept.role, kept.exists, kept.writable) == ("cache", False, True)
     assert "mnist" in environment.missing_sets and "kin8nm" not in environment.missing_sets
