@@ -118,16 +118,16 @@ def forecasts() -> list[Forecast]:
     y = np.array([row["saved"] for row in rows])
     source = np.array([source_of(row["pool"]) for row in rows])
     usual = leaving_out(DummyRegressor(), x, y, source)[0]
-    made = []
+    results = []
     for model in (make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 3, 11))),
                   ExtraTreesRegressor(300, min_samples_leaf=2, random_state=0)):  # fmt: skip
         guess, reach = leaving_out(model, x, y, source)
-        error, mean = (float(np.sqrt(np.mean((y - one) ** 2))) for one in (guess, usual))
+        error, mean = (float(np.sqrt(np.mean((y - item) ** 2))) for item in (guess, usual))
         rank = float(stats.spearmanr(guess, y).statistic)
         covered = float(np.mean(np.abs(y - guess) <= reach))
         name = "trees" if isinstance(model, ExtraTreesRegressor) else "ridge regression"
-        made.append(Forecast(name, rank, error, mean, covered, len(rows)))
-    return made
+        results.append(Forecast(name, rank, error, mean, covered, len(rows)))
+    return results
 
 
 def leaving_out(

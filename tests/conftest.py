@@ -101,7 +101,7 @@ def pytest_testnodedown(node) -> None:
 
 
 def data_folder() -> Path | None:
-    """Where the real datasets lie, if they are here."""
+    """The folder of the real datasets, if there is one."""
     folder = os.environ.get("EVGP_DATA")
     return None if folder is None else Path(folder)
 

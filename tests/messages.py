@@ -23,7 +23,7 @@ import pytest
 FILE = Path(__file__).with_name("messages.txt")
 ROOT = FILE.parents[1]
 HINT = "if the new words are meant, run this test with --update-messages and read the diff"
-# What differs from run to run, and what stands for it.
+# Parts that differ from run to run, and their placeholders.
 VARYING = [
     (re.compile(r"\b(127\.0\.0\.1|localhost)(:| port )\d+"), r"\1\2<port>"),
     (re.compile(r"\b0x[0-9a-f]{6,}"), "<address>"),
@@ -126,7 +126,7 @@ class Book:
         write({test: message for test, message in messages.items() if test not in gone})
 
     def stale(self, messages: Messages) -> set[str]:
-        """Tests in the file that are no longer in the tree, as far as this session can tell."""
+        """Tests in the file that are no longer in the tree, as far as this session knows."""
         functions = {test.partition("[")[0] for test in self.collected}
         return {
             test

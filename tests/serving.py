@@ -86,7 +86,7 @@ def is_open(stream):
 
 @contextmanager
 def watched(port, path, every=0.05):
-    """The seconds that each of many requests took, while something else goes on."""
+    """The seconds that each of many requests took, while something else runs."""
     took, ending = [], threading.Event()
 
     def watch():

@@ -1,6 +1,5 @@
-"""Odd arguments at the doors; the whole table is in `tests/hostile/arguments.py`.
-
-In a process of its own: the checks of types that the tests add would refuse them first.
+"""Odd arguments of public functions; the whole table is in `tests/hostile/arguments.py`. They run
+in another process, because the type checks of the tests would refuse them first.
 """
 
 import json
@@ -180,7 +179,7 @@ def outcomes() -> dict[str, str]:
         ("plain types", "Percentile(r=90)"),
     ],
 )
-def test_odd_arguments_work_or_are_refused_in_a_sentence(outcomes, name, words) -> None:
+def test_odd_arguments_work_or_are_refused_clearly(outcomes, name, words) -> None:
     assert words in outcomes[name]
 
 

@@ -230,7 +230,7 @@ def test_rounding_never_makes_the_bound_too_low(storage, monkeypatch) -> None:
 @pytest.mark.filterwarnings("ignore:after 1 of 5 picks")
 @pytest.mark.parametrize("noise", [1e-3, 1e-6])
 def test_float32_storage_never_promises_more(noise) -> None:
-    """A linear network, of which the labels leave little: Theta - B^T B cancels."""
+    """A linear network, with little variance left by the labels: Theta - B^T B cancels."""
     x = load_digits().data[:600]
     known = np.random.default_rng(0).permutation(600)[:500]
     network = evgp.mlp(activation="identity")

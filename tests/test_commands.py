@@ -1,4 +1,4 @@
-"""Every command on a page is run, on small data, or stands below a mark that says why not."""
+"""Every command on a page is run, on small data, or follows a mark that says why not."""
 
 import csv
 import json
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MARK = "# not run by the tests: "
 
-# What stands below a mark. A page may mark nothing else, and what is listed must be marked.
+# Commands that follow a mark. A page may mark nothing else, and what is listed must be marked.
 NOT_RUN = {
     "evgp campaign serve texts": "a server that stays",
     "evgp pick pool/ -k 1000 --id key --dask tcp://10.0.0.1:8786 --cache /shared/evgp "

@@ -89,7 +89,7 @@ def test_without_problems_there_is_no_advice() -> None:
         ),
     ],
 )
-def test_each_problem_gives_one_sentence(change: dict[str, object], said: str) -> None:
+def test_each_problem_is_reported_in_one_line(change: dict[str, object], said: str) -> None:
     (advice,) = advise(replace(FACTS, **change))
     for part in said.split("; "):
         assert part in advice

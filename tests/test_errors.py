@@ -54,7 +54,7 @@ def test_there_are_many() -> None:
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_fields_make_one_sentence(kind) -> None:
+def test_fields_make_the_message(kind) -> None:
     printed(f"{kind.__name__}: {sample(kind)}")
     assert "\n" not in str(sample(kind)) and kind.__name__ in repr(sample(kind))
 

@@ -75,7 +75,7 @@ def test_rounds_see_the_labels_of_those_before() -> None:
     assert [item.number for item in result] == [0, 1, 2]
 
 
-def test_a_pool_with_labels_goes_on_and_outside_labels_stay_last() -> None:
+def test_a_pool_with_labels_continues_and_outside_labels_stay_last() -> None:
     start = Pool(X, labelled=torch.tensor([7]), x_labelled=X[:2] + 1, y=torch.tensor([1.0, 2, 3]))
     last = [*run(start, Seen(), oracle, 2, 2)][-1].pool
     assert last.labelled.tolist() == [7, 0, 1, 2, 3]
@@ -115,7 +115,7 @@ def test_same_seed_same_rounds() -> None:
     assert first == two != other
 
 
-def test_a_hybrid_changes_after_so_many_labels() -> None:
+def test_a_hybrid_changes_after_a_number_of_labels() -> None:
     warm = Hybrid(EVGP(KERNEL), Seen(), after=6)
     list(run(Pool(X), warm, oracle, 4, 3))
     assert [len(pool.labelled) for pool in warm.then.pools] == [6, 9]

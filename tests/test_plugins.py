@@ -107,7 +107,7 @@ SETTING = Setting(torch.from_numpy(X), NET, Recipe(NET, {"steps": 3, "lr": 0.1})
 
 
 def install(folder: Path, name: str, points: str, code: str = "") -> None:
-    """As an installer would leave it: a module, and what the package says of itself."""
+    """As after an installation: a module, and the metadata of the package."""
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.py").write_text(code)
     about = folder / f"{name}-1.0.dist-info"

@@ -69,7 +69,7 @@ def test_a_room_imports_only_lower_rooms(file: Path) -> None:
     public = {*evgp.__all__, "__version__"}
     for other in rooms_imported(file) - {room}:
         if room == "cli" and other in public:
-            continue  # `from evgp import pick`: the command uses the front door
+            continue  # `from evgp import pick`: the command uses `evgp.pick`
         assert LEVEL[other] < LEVEL[room], f"{room} may not import {other}"
 
 

@@ -19,7 +19,7 @@ FETCHED = re.compile(
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
-    """The whole site, built anew; a warning is an error."""
+    """The whole site, built from scratch; a warning is an error."""
     folder = tmp_path_factory.mktemp("site")
     process = subprocess.run(
         [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "trees",

@@ -169,7 +169,7 @@ class Frozen(evgp.ExpectedVariance):
         return self.__dict__["kept"][rows]
 
 
-def test_a_criterion_is_asked_before_and_after_picks() -> None:
+def test_a_criterion_is_called_before_and_after_picks() -> None:
     with refused(AssertionError):
         check_criterion(Frozen(), lower)
 

@@ -145,7 +145,7 @@ def test_equal_labels_are_refused() -> None:
 
 
 def test_the_standard_error_matches_new_data() -> None:
-    """The deviation over data sets, which folds of one data set alone understate several times."""
+    """The standard deviation over data sets, which folds of one set understate several times."""
     nets = {"relu": mlp(2), "erf": mlp(1, activation="erf")}
     leads, doubts, naive = [], [], []
     for seed in range(40):

@@ -300,7 +300,7 @@ def test_row_numbers_replace_missing_ids(run, files) -> None:
         ["--label", "y", "--train", "--lr", "0"],
     ],
 )
-def test_bad_input_is_one_sentence(run, files, arguments) -> None:
+def test_bad_input_is_refused_in_one_line(run, files, arguments) -> None:
     ran = run("audit", *files[:2], "--id", "name", *arguments)
     assert ran.code == 1, ran.err
     printed(ran.err)

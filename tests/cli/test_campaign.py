@@ -139,7 +139,7 @@ def test_numbers_by_row(run, mails) -> None:
         ("new", ".", "mails.csv", "--number"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(run, mails, call) -> None:
+def test_what_cannot_be_done_is_refused_in_one_line(run, mails, call) -> None:
     run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
     (mails / "odd.csv").write_text("key,label\nm1,spam\nm2,eggs\n")
     ran = run(*call)

@@ -70,7 +70,7 @@ def test_classes_files_of_networks_and_a_plot(run, waves, tmp_path) -> None:
         ["--label", "y", "--plot", "ranking.doc"],
     ],
 )
-def test_bad_input_is_one_sentence(run, waves, arguments) -> None:
+def test_bad_input_is_refused_in_one_line(run, waves, arguments) -> None:
     ran = run("choose", waves, "--drop", "kind", "--folds", 3, *arguments)
     assert ran.code == 1, ran.err
     printed(ran.err)

@@ -109,7 +109,7 @@ def test_several_learners_and_cold_starts(run, table, tmp_path) -> None:
         ["--budgets", ","],
     ],
 )
-def test_bad_input_is_one_sentence(run, table, tmp_path, arguments) -> None:
+def test_bad_input_is_refused_in_one_line(run, table, tmp_path, arguments) -> None:
     options = ["--label", "price", "--drop", "kind", "--strategies", "evgp,random"]
     ran = run("compare", table, *options, "--out", tmp_path / "out", *QUICK, *arguments)
     assert ran.code == 1, ran.err

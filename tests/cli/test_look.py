@@ -52,7 +52,7 @@ def test_a_look_as_json(run, messy: Path) -> None:
     assert document["options"] == {"drop": ["text"], "impute": True}
 
 
-def test_what_is_no_table_fails(run, tmp_path: Path) -> None:
+def test_anything_but_a_table_fails(run, tmp_path: Path) -> None:
     for path in (tmp_path / "nowhere.csv", tmp_path):
         ran = run("look", path)
         assert ran.code == 1

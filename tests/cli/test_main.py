@@ -213,7 +213,7 @@ def test_a_stream_may_be_full(accents: Path) -> None:
     assert "Traceback" not in full.stderr and "Exception" not in full.stderr
 
 
-def test_a_full_disk_is_said_in_one_line(
+def test_a_full_disk_is_reported_in_one_line(
     run, pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(part: Path, columns: object) -> None:

@@ -67,7 +67,9 @@ def test_a_folder_with_the_infinite_network(run, folder, digits) -> None:
     assert document["settings"]["network"].startswith("Network(depth=2")
 
 
-def test_what_is_no_image_is_named_and_the_report_shows_the_rest(run, folder, tmp_path) -> None:
+def test_anything_but_an_image_is_named_and_the_report_shows_the_rest(
+    run, folder, tmp_path
+) -> None:
     (folder / "labels.csv").write_text("a,b\n")
     (folder / "cut.png").write_bytes((folder / "first" / "00.png").read_bytes()[:60])
     report = tmp_path / "report.html"
@@ -163,7 +165,7 @@ def test_the_plan_looks_at_the_network(run, folder) -> None:
     ],
 )
 @pytest.mark.usefixtures("nets")
-def test_wrong_options_are_explained_in_a_sentence(run, folder, tmp_path, arguments) -> None:
+def test_wrong_options_are_explained(run, folder, tmp_path, arguments) -> None:
     out = tmp_path / "picks.csv"
     ran = run("pick", folder, "-k", 2, "-o", out, *arguments)
     assert ran.code == 1, ran.err

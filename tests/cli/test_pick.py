@@ -1,4 +1,4 @@
-"""`evgp pick` does what the library does, and says so."""
+"""`evgp pick` does what the library does, and reports it."""
 
 import csv
 import errno
@@ -79,7 +79,7 @@ def test_a_report_is_written(run, pool: Path, tmp_path: Path) -> None:
     assert all(row["id"] in page for row in table(ran.out))
 
 
-def test_one_json_document_says_everything(run, pool: Path) -> None:
+def test_one_json_document_has_everything(run, pool: Path) -> None:
     ran = run("pick", pool, "-k", 3, *NAMED, "--json")
     document = json.loads(ran.out)
     assert list(document["picks"][0]) == ["rank", "id", "index", "gain", "variance_left", "cost"]
@@ -205,7 +205,7 @@ def test_random_state_is_another_word_for_the_seed(run, pool: Path) -> None:
     assert json.loads(run(*line, "--seed", 0, "--random-state", 3).out) == by_seed
 
 
-def test_the_network_is_as_asked(run, pool: Path) -> None:
+def test_the_network_is_as_requested(run, pool: Path) -> None:
     options = ("--depth", 3, "--activation", "erf", "--w-std", 1.5, "--b-std", 0.5)
     document = json.loads(run("pick", pool, "-k", 2, *NAMED, *options, "--json").out)
     expected = evgp.mlp(depth=3, activation="erf", w_std=1.5, b_std=0.5)

@@ -127,7 +127,7 @@ def test_the_plan_reads_only_metadata(run, folder) -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_cannot_be_is_one_sentence(run, folder, arguments) -> None:
+def test_what_cannot_be_is_refused_in_one_line(run, folder, arguments) -> None:
     drop = () if "--id" in arguments else ("--id", "key")
     ran = run("pick", folder, "-k", 3, "--method", "sharded", *FEW, *drop, *arguments)
     assert ran.code == 1, ran.err

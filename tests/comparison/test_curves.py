@@ -19,7 +19,7 @@ def comparison():
     return summarise(study())
 
 
-def test_central_metrics_stand_side_by_side(comparison):
+def test_central_metrics_are_side_by_side(comparison):
     figure = plot_curves(comparison, "yacht")
     assert [axes.get_ylabel() for axes in figure.axes] == [
         "test MSE",

@@ -161,41 +161,43 @@ def test_the_interval_is_that_of_drawing_pools_and_then_seeds_one_by_one() -> No
 def test_rivals_are_tested_directly_with_holms_correction_for_all_of_them() -> None:
     rows = planted({"random": 1.0, "evgp": 0.8, "a": 0.75, "b": 0.81, "c": 1.2}, noise=0.03)
     pools = pool_scores(rows)
-    found = rivals(pools, "evgp", ["a", "b", "c", "random", "evgp"])
-    assert list(found) == ["a", "b", "c", "random"]
+    actual = rivals(pools, "evgp", ["a", "b", "c", "random", "evgp"])
+    assert list(actual) == ["a", "b", "c", "random"]
     gaps = {
         name: [
             float(log_ratio(LABELS, *(part.mean(0)[None] for part in pool.pair("evgp", name)))[0])
             for pool in pools
         ]
-        for name in found
+        for name in actual
     }
-    plain = [stats.wilcoxon(gaps[name]).pvalue for name in found]
-    assert [found[name].holm for name in found] == pytest.approx(holm(plain))
-    assert [log(found[name].ratio) for name in found] == pytest.approx(
-        [np.mean(gaps[name]) for name in found]
+    plain = [stats.wilcoxon(gaps[name]).pvalue for name in actual]
+    assert [actual[name].holm for name in actual] == pytest.approx(holm(plain))
+    assert [log(actual[name].ratio) for name in actual] == pytest.approx(
+        [np.mean(gaps[name]) for name in actual]
     )
-    assert (found["c"].verdict, found["c"].strategy, found["c"].base) == ("fewer", "evgp", "c")
+    assert (actual["c"].verdict, actual["c"].strategy, actual["c"].base) == ("fewer", "evgp", "c")
 
 
 def test_strategies_that_half_of_the_pools_lack_do_not_take_ranks_from_the_others() -> None:
     rows = planted({"random": 1.0, "evgp": 0.6, "margin": 0.5, "kmeans": 0.8})
-    rows = [one for one in rows if one.strategy != "margin" or one.dataset in ("pool0", "pool1")]
-    made = judge(rows)
-    assert made.ranks == {"evgp": 1.0, "kmeans": 2.0, "random": 3.0}
-    assert made.strategies[-1] == "margin" and made.duel("margin", "evgp").ties == 0
-    assert not any("margin" in group for group in made.cliques)
-    without = judge([one for one in rows if one.dataset != "pool7" or one.strategy != "kmeans"])
-    assert without.ranks == made.ranks  # over the other seven pools
+    rows = [
+        item for item in rows if item.strategy != "margin" or item.dataset in ("pool0", "pool1")
+    ]
+    result = judge(rows)
+    assert result.ranks == {"evgp": 1.0, "kmeans": 2.0, "random": 3.0}
+    assert result.strategies[-1] == "margin" and result.duel("margin", "evgp").ties == 0
+    assert not any("margin" in group for group in result.cliques)
+    without = judge([item for item in rows if item.dataset != "pool7" or item.strategy != "kmeans"])
+    assert without.ranks == result.ranks  # over the other seven pools
 
 
 def test_ranks_compare_strategies_on_the_same_seeds() -> None:
     rows = planted({"random": 1.0, "evgp": 0.8, "kmeans": 0.9}, noise=0.0)
     # Seeds 3 to 5 are easy, and k-means has not finished them.
-    rows = [replace(one, accuracy=one.accuracy + (one.seed > 2)) for one in rows]
-    rows = [one for one in rows if one.strategy != "kmeans" or one.seed <= 2]
+    rows = [replace(item, accuracy=item.accuracy + (item.seed > 2)) for item in rows]
+    rows = [item for item in rows if item.strategy != "kmeans" or item.seed <= 2]
     assert judge(rows).ranks == {"evgp": 1.0, "kmeans": 2.0, "random": 3.0}
-    few = judge([one for one in rows if one.strategy != "kmeans" or one.seed == 0])
+    few = judge([item for item in rows if item.strategy != "kmeans" or item.seed == 0])
     assert few.ranks == {"evgp": 1.0, "random": 2.0}
 
 

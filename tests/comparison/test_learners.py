@@ -297,7 +297,7 @@ def test_rows_of_before_are_those_of_networks(suffix, numbers, tmp_path) -> None
 # Cold starts
 
 
-def test_a_nested_list_is_picked_once_and_others_anew(numbers) -> None:
+def test_a_nested_list_is_picked_once_and_others_again(numbers) -> None:
     cold = replace(EASY, budget=100, batch=20, budgets=(9, 3, 6))
     assert (cold.budgets, cold.budget, cold.rounds) == ((3, 6, 9), 9, 3)
     for name in ("evgp", "evgp-exchange", "badge"):
@@ -370,7 +370,7 @@ def test_bad_learners_and_budgets_are_refused(given) -> None:
         Protocol(**given)
 
 
-# What is said
+# What is reported
 
 
 def test_the_mean_over_learners_comes_first(kinds, numbers, tmp_path) -> None:

@@ -1,4 +1,4 @@
-"""The page of a comparison stands alone, is well formed, and takes no name for markup."""
+"""The page of a comparison is self-contained and well formed, and escapes names."""
 
 import base64
 import hashlib
@@ -36,7 +36,7 @@ def test_the_page_is_well_formed(page):
     )
 
 
-def test_nothing_is_asked_of_anyone(page):
+def test_no_request_is_sent(page):
     assert "://" not in page
     assert "url(" not in page
     for tag, attributes in Page(page).tags:
@@ -98,7 +98,7 @@ def test_no_labels_are_saved_until_a_test_says_so():
     assert "% fewer" in prose and "no clear difference" not in prose
 
 
-def test_nobody_is_best_at_reaching_what_random_had_at_once():
+def test_no_strategy_is_best_at_reaching_what_random_had_at_once():
     page = page_of(curves({"random": [[1.0, 2.0], [1.1, 2.2]], "evgp": [[0.5, 0.4], [0.6, 0.3]]}))
     cells = re.findall(r"<td>([^\n]*?)10, the first batch</td>", page)
     assert len(cells) == 2

@@ -60,7 +60,7 @@ def test_a_network_of_ones_own_must_have_the_outputs(kinds, tmp_path, monkeypatc
         replace(QUICK, network="own_net:build").check(data, ("random",), 0)
 
 
-def test_the_recipe_is_the_papers_unless_said() -> None:
+def test_the_recipe_is_the_papers_by_default() -> None:
     usual, message = Protocol(), Protocol(lr=0.5, steps=7)
     net = torch.nn.Linear(1, 1)
     assert usual.recipe(net, 0) == paper_recipe(net)

@@ -148,7 +148,7 @@ def test_every_flipped_bit_of_a_cell_is_noticed(numbers, tmp_path) -> None:
         damaged[at] ^= 1 << (at % 7)
         file.write_bytes(damaged)
         actual = rows_in(tmp_path)
-        # The last digit of a number may make no difference, nor what stands between two of them.
+        # Neither the last digit of a number nor the text between numbers may make a difference.
         noticed += actual == ()
         assert actual == () or [repr(row) for row in actual] == [repr(row) for row in whole]
     assert noticed > 0.95 * len(content)
@@ -173,7 +173,7 @@ def test_cells_that_changed_places_are_noticed(numbers, tmp_path) -> None:
         assert untimed(again) == untimed(whole)
 
 
-def test_a_damaged_cell_that_nobody_asked_for_is_named_and_left_out(numbers, tmp_path) -> None:
+def test_a_damaged_cell_that_was_not_requested_is_named_and_left_out(numbers, tmp_path) -> None:
     compare([numbers], ["random", "coreset"], out=tmp_path, protocol=QUICK, seeds=[0], jobs=1)
     (other,) = (tmp_path / "cells").glob("*coreset*")
     other.write_bytes(other.read_bytes().replace(b"0.", b"1.", 1))
@@ -309,7 +309,7 @@ def test_nothing_to_compare_is_refused(numbers, tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_processes_play_what_one_would(numbers, tmp_path) -> None:
+def test_processes_give_the_rows_of_one(numbers, tmp_path) -> None:
     names = ["random", "evgp", "badge"]
     first, two = (
         compare([numbers], names, out=tmp_path / str(jobs), protocol=QUICK, seeds=[0, 1], jobs=jobs)
@@ -331,7 +331,7 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_killed_study_goes_on(jobs, prices, tmp_path) -> None:
+def test_a_killed_study_resumes(jobs, prices, tmp_path) -> None:
     script, out = tmp_path / "run.py", tmp_path / "study"
     script.write_text(RUN)
     command = [sys.executable, str(script), str(prices), str(out), str(jobs)]
@@ -408,7 +408,7 @@ def test_damaged_checksums_are_reported(numbers, tmp_path: Path, content) -> Non
         _check_same_tables(Store(tmp_path), [numbers])
 
 
-def test_a_seed_that_is_given_twice_is_played_once(numbers, tmp_path: Path) -> None:
+def test_a_seed_that_is_passed_twice_is_run_once(numbers, tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
     rows = compare(
         numbers, "random", out=tmp_path, protocol=QUICK, seeds=[1, 1],

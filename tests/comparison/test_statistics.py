@@ -164,7 +164,7 @@ def test_a_lost_contest_is_reported_as_lost():
     assert "while evgp comes 2nd of 3 (worse than random)" in contest.verdict
 
 
-def test_a_lead_that_adjustment_takes_away_is_said_to_be_one():
+def test_a_lead_that_adjustment_takes_away_is_reported_as_one():
     near = [[v + gap for v in run] for run, gap in zip(RANDOM, (0.1, 0.5, 0.3, 0.35), strict=True)]
     others = {f"other{i}": BADGE for i in range(8)}
     (contest,) = summarise(curves({"random": RANDOM, "evgp": near, **others})).contests
@@ -245,7 +245,7 @@ def test_a_seed_that_is_lacking_or_half_done_is_left_out():
 
 
 @pytest.mark.parametrize("bad", [nan, inf])
-def test_a_run_that_diverged_is_left_out_and_said_to_be(bad):
+def test_a_run_that_diverged_is_left_out_and_reported(bad):
     rows = curves({"random": RANDOM, "evgp": EVGP})
     rows = [
         replace(r, mse=bad) if (r.strategy, r.seed, r.round) == ("evgp", 0, 1) else r for r in rows

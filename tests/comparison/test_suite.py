@@ -36,7 +36,7 @@ def test_every_pool_says_where_it_comes_from() -> None:
     assert sum(pool.rounds for pool in suite_pools()) == 6
 
 
-def test_a_stopped_suite_goes_on_and_is_one_table(small_suite, tmp_path) -> None:
+def test_a_stopped_suite_resumes_and_is_one_table(small_suite, tmp_path) -> None:
     out = tmp_path / "out"
     plan = plan_suite("tables", out, 2, QUICK)
     assert (len(plan.cells), plan.finished) == (4, 0)

@@ -1,4 +1,4 @@
-"""The data to try things on are there, and replace no file."""
+"""The demo data are written, and replace no file."""
 
 from pathlib import Path
 

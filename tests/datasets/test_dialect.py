@@ -1,4 +1,4 @@
-"""However a table is written, the same numbers are read; and what was recognised is said."""
+"""However a table is written, the same numbers are read, and what was recognised is reported."""
 
 import codecs
 import warnings
@@ -71,7 +71,7 @@ def test_any_dialect_gives_the_same_numbers(
         ("a,b\n1,2\n".encode("utf-16-le"), "recognised text in utf-16-le"),
     ],
 )
-def test_what_is_recognised_is_said(tmp_path: Path, content: bytes | str, said: str) -> None:
+def test_what_is_recognised_is_reported(tmp_path: Path, content: bytes | str, said: str) -> None:
     with warned(DataWarning) as caught:
         table = read_table(saved(tmp_path, content))
     assert said in str(caught[0].message)
@@ -125,7 +125,7 @@ def test_what_is_given_is_not_recognised(tmp_path: Path) -> None:
         "größe,b\n1,2\n".encode()[:3],
     ],
 )
-def test_what_is_no_text_gets_a_sentence(tmp_path: Path, content: bytes) -> None:
+def test_anything_but_a_text_is_refused_clearly(tmp_path: Path, content: bytes) -> None:
     with refused(DatasetError):
         read_table(saved(tmp_path, content))
 
@@ -140,7 +140,7 @@ def test_what_is_no_text_gets_a_sentence(tmp_path: Path, content: bytes) -> None
         {"decimal": ",", "delimiter": ","},
     ],
 )
-def test_bad_words_for_a_dialect_get_a_sentence(tmp_path: Path, how: dict[str, str]) -> None:
+def test_bad_words_for_a_dialect_are_refused_clearly(tmp_path: Path, how: dict[str, str]) -> None:
     with refused(DatasetError):
         read_table(saved(tmp_path, "a,b\n1,2\nx"), **how)
 

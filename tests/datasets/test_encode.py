@@ -1,4 +1,4 @@
-"""Columns become numbers as the pool says, and what looks odd is said."""
+"""Columns become numbers as in the pool, and what looks odd is reported."""
 
 import datetime as dt
 import warnings
@@ -33,7 +33,7 @@ words = st.lists(st.sampled_from(["red", "green", "blue", ""]), min_size=5, max_
 
 @settings(deadline=None, max_examples=examples(60))
 @given(x=numbers)
-def test_numbers_get_mean_zero_and_unit_deviation(x: np.ndarray) -> None:
+def test_numbers_get_mean_zero_and_unit_standard_deviation(x: np.ndarray) -> None:
     # Whatever their size: the smallest and the largest floats included.
     with np.errstate(over="ignore"):
         scaled = x / np.maximum(np.abs(x).max(axis=0), np.finfo(float).tiny)
@@ -130,7 +130,7 @@ def test_nested_and_binary_columns_are_refused_by_name(cells: pa.Array) -> None:
     assert Encoder.fit(table(odd=cells, a=[1, 2]), drop=["odd"]).names == ("a",)
 
 
-def test_holes_are_named_with_column_count_and_rows() -> None:
+def test_missing_values_are_named_with_column_count_and_rows() -> None:
     pool = table(
         a=[1.0, None, float("nan"), 2.0, None],
         b=[1.0, float("inf"), 2.0, -float("inf"), 3.0],
@@ -145,12 +145,12 @@ def test_holes_are_named_with_column_count_and_rows() -> None:
     )
 
 
-def test_many_holes_make_one_sentence() -> None:
+def test_many_missing_values_are_reported_in_one_line() -> None:
     with refused(DatasetError):
         Encoder.fit(table(**{f"x{j}": [None, 1.0] for j in range(12)}))
 
 
-def test_holes_are_filled_on_request() -> None:
+def test_missing_values_are_filled_on_request() -> None:
     pool = table(a=[1.0, None, 3.0, float("inf"), 5.0], c=["x", None, "y", "x", "y"], d=[None] * 5)
     encoder = Encoder.fit(pool, impute=True)
     assert encoder.notes[0].startswith("filled 8 cells with the pool's mean or most frequent value")
@@ -250,13 +250,13 @@ def test_missing_columns_are_named() -> None:
         Encoder.fit(POOL).transform(table("test.csv", size=[1.0]))
 
 
-def test_unknown_words_count_as_none_and_are_said() -> None:
+def test_unknown_words_count_as_none_and_are_reported() -> None:
     with warned(DataWarning):
         x = Encoder.fit(POOL).transform(table("test.csv", size=[3.0, 3, 3], kind=["z", "a", "y"]))
     np.testing.assert_array_equal(x[:, 1:], [[0, 0], [1, 0], [0, 0]])
 
 
-def test_extra_columns_are_ignored_and_said() -> None:
+def test_extra_columns_are_ignored_and_reported() -> None:
     encoder = Encoder.fit(table(a=[1, 2], b=[3, 3], key=[1, 2]), id="key")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

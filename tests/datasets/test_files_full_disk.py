@@ -83,7 +83,7 @@ def test_the_file_is_named_and_nothing_is_left(tmp_path, name) -> None:
     WRITERS[name](tmp_path / name)
 
 
-def test_a_campaign_names_its_file_and_goes_on(tmp_path) -> None:
+def test_a_campaign_names_its_file_and_continues(tmp_path) -> None:
     pool = tmp_path / "pool.csv"
     pool.write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(50)))
     with limit(20), refused(DiskFull):
@@ -102,7 +102,7 @@ def test_a_campaign_names_its_file_and_goes_on(tmp_path) -> None:
     assert export(campaign, tmp_path / "out.csv") >= 1
 
 
-def test_a_sharded_run_names_its_file_and_goes_on(tmp_path) -> None:
+def test_a_sharded_run_names_its_file_and_continues(tmp_path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(5000, 4)))
     rules = {"features": "nystrom-8", "method": "sharded", "cache": tmp_path / "kept"}
     whole = evgp.pick(tmp_path / "x.npy", 4, features="nystrom-8", greedy="exact").indices

@@ -70,7 +70,7 @@ def test_text_that_does_not_agree_stays_text(cells: list[str | None]) -> None:
         (["01/02/2024", "03/04/2024"], "may be day/month or month/day"),
     ],
 )
-def test_what_can_be_read_in_two_ways_is_said(cells: list[str], said: str) -> None:
+def test_what_can_be_read_in_two_ways_is_reported(cells: list[str], said: str) -> None:
     actual = recognise(pa.table({"a": cells}))
     assert actual.data.to_pydict() == {"a": cells} and said in actual.notes[0]
 
@@ -194,7 +194,7 @@ def test_nullable_columns_of_pandas_are_read() -> None:
     assert pool.x[0].tolist() == pool.x[3].tolist()
 
 
-def test_the_order_of_days_and_months_is_said_once_and_can_be_given() -> None:
+def test_the_order_of_days_and_months_is_reported_once_and_can_be_given() -> None:
     table = pa.table({"a": ["03/04/2021", "05/06/2021"], "b": ["01/02/2020 8:00", None]})
     (note,) = recognise(table).notes
     assert note.startswith("2 columns ('a', 'b'): '03/04/2021' may be day/month or month/day")

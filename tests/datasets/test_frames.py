@@ -122,7 +122,7 @@ def test_files_can_be_shown(suffix, tmp_path) -> None:
             pd.testing.assert_frame_equal(PICKS.to_frame(pool), expected)
 
 
-def test_columns_with_our_names_are_kept_beside_ours(tmp_path) -> None:
+def test_columns_with_our_names_are_kept_next_to_ours(tmp_path) -> None:
     priced = Selection(np.array([1]), np.array([0.5]), costs=np.array([2.0]))
     frame = priced.to_frame(pd.DataFrame({"cost": [1, 2], "rank": ["a", "b"], "other": [3, 4]}))
     assert list(frame) == [*OURS, "cost", "cost_pool", "rank_pool", "other"]

@@ -134,7 +134,7 @@ def test_a_large_picture_is_the_same_strip_by_strip(
     np.testing.assert_allclose(
         np.asarray(small).astype(int), np.asarray(photos.read_thumbnail(path, 50)), atol=most
     )
-    assert np.ptp(whole[0]) > 50  # it is no plain area, of which everything would be true
+    assert np.ptp(whole[0]) > 50  # it is not a plain area, for which everything would be true
 
 
 def test_one_large_picture_is_in_memory_at_a_time(tmp_path: Path, monkeypatch) -> None:

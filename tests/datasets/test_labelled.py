@@ -1,4 +1,4 @@
-"""Files of labelled rows are understood, and it is said how."""
+"""Files of labelled rows are understood, with a note on how."""
 
 from pathlib import Path
 
@@ -141,14 +141,14 @@ def test_a_pool_of_one_column_is_not_taken_for_ids(tmp_path: Path) -> None:
         ("", "key"),
     ],
 )
-def test_what_is_not_understood_gets_a_sentence(
+def test_what_is_not_understood_is_refused_clearly(
     tmp_path: Path, content: str, id: str | None
 ) -> None:
     with refused(DatasetError):
         read(tmp_path, content, id=id)
 
 
-def test_a_missing_file_gets_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused_clearly(tmp_path: Path) -> None:
     with refused(DatasetError):
         read_labelled(tmp_path / "nowhere.csv", ENCODER, NAMES, id="key")
     (tmp_path / "known.txt").write_bytes(b"caf\xe9\n")

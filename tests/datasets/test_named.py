@@ -157,7 +157,7 @@ def test_the_checksums_are_those_of_the_data() -> None:
 
 
 @pytest.mark.parametrize(("name", "hint"), [("minst", "mnist"), ("", None), ("titanic", None)])
-def test_an_unknown_name_is_answered_with_those_that_exist(name: str, hint: str | None) -> None:
+def test_an_unknown_name_lists_those_that_exist(name: str, hint: str | None) -> None:
     with refused(UnknownName) as caught:
         load(name)
     assert isinstance(caught.value, DatasetError) and caught.value.value == name

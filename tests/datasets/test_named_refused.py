@@ -1,4 +1,4 @@
-"""Files of named datasets that lie are refused, each in one sentence."""
+"""Files of named datasets with false content are refused, each in one line."""
 
 import hashlib
 import zipfile
@@ -54,7 +54,7 @@ def test_the_error_for_a_missing_file_says_where_it_was_looked_for_and_where_to_
     assert "\n" not in text
 
 
-def test_without_a_folder_it_is_said_that_there_is_none(
+def test_without_a_folder_its_absence_is_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("EVGP_DATA")
@@ -170,7 +170,7 @@ def test_a_header_that_promises_more_than_there_is_is_refused(folder: Path, rows
 
 @given(data=st.data())
 @settings(max_examples=examples(60), deadline=None)
-def test_damage_anywhere_is_one_sentence_or_harmless(
+def test_damage_anywhere_is_reported_or_harmless(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("damaged")
@@ -233,7 +233,7 @@ def test_a_constant_channel_becomes_zero(folder: Path) -> None:
     assert float(load("mnist", verify=False).x.abs().max()) == 0
 
 
-def test_a_header_that_is_not_python_is_refused_in_a_sentence(folder: Path) -> None:
+def test_a_header_that_is_not_python_is_refused_clearly(folder: Path) -> None:
     text = b"{'descr': '<f8', 'fortran_order': False, 'shape': ((((\n"
     with zipfile.ZipFile(folder / "kin8nm.npz", "w") as archive:
         for name in ("X.npy", "y.npy"):

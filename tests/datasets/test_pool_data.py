@@ -33,7 +33,7 @@ def quiet():
 
 
 def frame(n: int = 50, seed: int = 0) -> pd.DataFrame:
-    """Numbers, booleans, words, categories, dates, whole numbers, holes and a constant column."""
+    """Numbers, booleans, words, categories, dates, missing values and a constant column."""
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
         {
@@ -100,7 +100,7 @@ def test_an_array_and_its_file_give_the_same_picks_to_the_bit(tmp_path) -> None:
     assert same(picks, commanded(tmp_path / "x.npy", "-k", "5"))
     assert same(evgp.pick(pd.DataFrame(x), 5), commanded(tmp_path / "x.npy", "-k", "5"))
     assert evgp.pick(torch.from_numpy(x), 5) == picks
-    # A constant column says nothing, wherever it comes from.
+    # A constant column has no effect, wherever it comes from.
     assert evgp.pick(x[:, [0, 1, 3]], 5).variance_left.tolist() == picks.variance_left.tolist()
 
 
@@ -125,7 +125,7 @@ def test_a_frame_of_floats_and_booleans_works() -> None:
     assert read_pool(df).features == ("a", "b=false", "b=true")
 
 
-def test_what_is_wrong_with_a_frame_is_said_in_the_words_of_python(tmp_path) -> None:
+def test_what_is_wrong_with_a_frame_is_reported_in_the_terms_of_python(tmp_path) -> None:
     df = frame()
     with refused(DatasetError):
         evgp.pick(df, 3, id="key")
@@ -240,13 +240,13 @@ def test_a_server_that_never_answers_is_given_up(monkeypatch) -> None:
     assert time.monotonic() - start < 20
 
 
-def test_picks_that_change_nothing_are_said() -> None:
+def test_picks_that_change_nothing_are_reported() -> None:
     x = np.random.default_rng(0).normal(size=(30, 3))
     with warned(DataWarning):
         evgp.pick(x, 5, x_test=x * 1e12)
 
 
-def test_columns_may_be_called_what_pools_are_asked(tmp_path) -> None:
+def test_columns_may_be_called_pool_attributes(tmp_path) -> None:
     names = ("in_files", "in_memory", "cells", "data", "source", "x", "columns", "shape")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({name: rng.normal(size=20) for name in names})

@@ -70,7 +70,7 @@ def _one_nan(value):
     return value
 
 
-def test_a_run_can_be_saved_with_whatever_it_was_asked(real, path) -> None:
+def test_a_run_can_be_saved_with_any_settings(real, path) -> None:
     again = evgp.Selection.load(str(path))
     assert again == real and again.settings == real.settings
     assert repr(again) == repr(real)
@@ -137,7 +137,7 @@ def test_other_files_are_refused(tmp_path, text) -> None:
         Selection.load(path)
 
 
-def test_binary_files_and_what_is_no_file_are_refused(tmp_path) -> None:
+def test_binary_files_and_anything_but_a_file_are_refused(tmp_path) -> None:
     path = tmp_path / "array.npy"
     np.save(path, X)
     with refused(DatasetError):

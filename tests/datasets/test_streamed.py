@@ -324,7 +324,9 @@ def test_another_pool_takes_the_scaling_of_the_first(tmp_path: Path) -> None:
             arrays.like(open_pool(tmp_path / file))
 
 
-def test_unknown_words_and_holes_elsewhere_are_reported_with_their_rows(tmp_path: Path) -> None:
+def test_unknown_words_and_missing_values_elsewhere_are_reported_with_their_rows(
+    tmp_path: Path,
+) -> None:
     pool = pa.table({"kind": ["a", "b"] * 50, "size": np.arange(100.0)})
     pq.write_table(pool, tmp_path / "pool.parquet")
     fitted = fit(open_pool(tmp_path / "pool.parquet"))

@@ -188,7 +188,7 @@ def test_free_text_next_to_lists_is_left_out_with_a_note() -> None:
     assert "left out 3 columns ('body', 'long', 'many') of text, next to 'e'" in data.notes
 
 
-def test_missing_text_that_is_left_out_does_no_harm() -> None:
+def test_missing_text_that_is_left_out_is_harmless() -> None:
     table = pa.table(
         {"e": lists(matrix_of(60, 4)), "body": [f"text {row}" for row in range(59)] + [None]}
     )

@@ -31,7 +31,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             getattr(self, "_" + kind.replace("-", "_"))(first, last, part)
         except OSError:
-            pass  # whoever asked has gone
+            pass  # the requester has gone
         self.close_connection = True
 
     def _head(self, code: int, **headers: object) -> None:

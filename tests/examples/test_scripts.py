@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 FOLDER = Path(__file__).parents[2] / "examples"
-# Scripts for the packages of others have tests beside the adapters.
+# Scripts for other packages have tests next to the adapters.
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if not path.name.startswith("with_"))
 MOST = 60  # lines
 
@@ -32,7 +32,7 @@ def test_a_script_runs_and_draws(script: Path, tmp_path, monkeypatch, capsys) ->
     with Image.open(drawn) as result, Image.open(FOLDER / "output" / drawn.name) as kept:
         assert result.size == kept.size
         apart = np.abs(_coarse(result) - _coarse(kept)).mean()
-        assert apart < 4, f"of 255 apart: make figures draws {drawn.name} anew"
+        assert apart < 4, f"of 255 apart: make figures draws {drawn.name} again"
         assert len(result.convert("L").getcolors(1 << 16) or ()) > 8, "more than an empty page"
 
 

@@ -39,7 +39,7 @@ def test_a_study_is_run_printed_and_drawn_again(tmp_path) -> None:
     assert "--draw" not in json.loads((folder / "study.json").read_text())["command"]
 
 
-def test_verdicts_own_up_to_what_they_are_of(tmp_path) -> None:
+def test_verdicts_say_what_they_are_about(tmp_path) -> None:
     call = ["exchange-and-certificate", "--scale", "smoke", "--out", str(tmp_path)]
     nothing = "smoke sizes, which say nothing about the paper"
     first = RUN.invoke(app, call).stdout.splitlines()[1]

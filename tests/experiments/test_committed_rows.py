@@ -47,7 +47,7 @@ def test_what_the_page_on_networks_says() -> None:
     assert less("naval", "naswot") < -5
 
 
-def test_seconds_stand_beside_the_papers() -> None:
+def test_seconds_are_next_to_the_papers() -> None:
     rows = [
         {"dataset": "mnist", "strategy": "evgp", "pool": 10_000, "labels": n, "seconds": s}
         for n, s in ((100, 4.25), (100, 5.25), (400, 1234.4))
@@ -59,7 +59,7 @@ def test_seconds_stand_beside_the_papers() -> None:
 
 
 def test_the_papers_seconds_are_the_papers() -> None:
-    """As they stand in its tables, where that text is at hand."""
+    """As in its tables, if that text is available."""
     folder = data_folder()
     paper = None if folder is None else folder.parent / "paper" / "ev-gp.tex"
     if paper is None or not paper.exists():
@@ -125,7 +125,7 @@ def ahead(part):
     return {title for title, gap in part.items() if clear(gap)}
 
 
-def test_the_trainings_that_were_tried_tell_why() -> None:
+def test_the_trainings_that_were_tried_are_explained() -> None:
     """A smaller step fixes Naval, the kernel's parametrisation Robot Kinematics, Adam does not."""
     rows = read_records(RESULTS / "sequential-selection" / "rows.csv")
 
@@ -149,7 +149,7 @@ def test_records_depart_as_the_source_says() -> None:
     for name in NAMES:
         record = read_record(RESULTS / name)
         if record is not None and record["scale"] == "laptop":
-            assert record["departures"] == study_named(name).departures, f"draw {name} anew"
+            assert record["departures"] == study_named(name).departures, f"draw {name} again"
 
 
 def test_a_legend_is_as_wide_as_its_figure() -> None:

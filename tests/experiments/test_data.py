@@ -72,7 +72,7 @@ def test_the_frequency_makes_the_wave_steeper() -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=["random_model", "sinusoidal"])
-def test_noise_has_the_variance_asked_for(make) -> None:
+def test_noise_has_the_requested_variance(make) -> None:
     plain, noisy = make(4000, 2), make(4000, 2, noise=0.25)
     assert torch.equal(plain.x, noisy.x)
     for item, two in [(plain.y, noisy.y), (plain.y_test, noisy.y_test)]:
@@ -109,7 +109,7 @@ def test_what_cannot_be_made_is_refused(make, options: dict[str, float]) -> None
 
 
 @pytest.mark.parametrize("frequency", [0.0, -1.0, math.inf, math.nan])
-def test_a_frequency_that_is_none_is_refused(frequency: float) -> None:
+def test_a_frequency_that_is_invalid_is_refused(frequency: float) -> None:
     with refused(DatasetError):
         sinusoidal(10, 2, frequency=frequency)
 

@@ -38,7 +38,7 @@ ROUNDS = {"evgp-ms": (1.0, 1.0), "fixed": (1.0, 1.02), "naswot": (2.0, 2.1),
     [
         ((1, 2, 3, 4, 5), YES, NO, YES),  # the best is chosen
         ((1.1, 1, 3, 4, 5), YES, YES, YES),  # not the best, better than the median
-        ((2, 1, 3, 4, 5), YES, PART, YES),  # so too, but its score tells as much as its error
+        ((2, 1, 3, 4, 5), YES, PART, YES),  # the same, but its score is as informative as its error
         ((1.2, 1.15, 1.1, 1.05, 1), NO, YES, NO),  # the worst: that does not help the claim
     ],
 )

@@ -1,4 +1,4 @@
-"""The verdicts of contests test the very sentence beside them."""
+"""The verdicts of contests test exactly the sentence next to them."""
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_criteria_are_correlated_if_all_four_are() -> None:
     assert "100V -1.00" in other_criteria.claims(rows(1))[4].ours
 
 
-def test_nobody_wins_alone() -> None:
+def test_no_strategy_wins_alone() -> None:
     rows = played({"evgp": 0.5, "random": 0.8})
     assert outperforms(rows, ["mse"], ["random"]) == "holds"
     assert outperforms(rows, ["mse"], ["batchbald"]) == "not measured"
@@ -194,7 +194,7 @@ def test_batch_sizes(change, wanted) -> None:
     assert verdicts(batch_size, rows)[:3] == wanted
 
 
-def test_one_seed_has_no_error_to_tell() -> None:
+def test_one_seed_has_no_error() -> None:
     rows = [
         {"dataset": "mnist", "strategy": way, "seed": 0, "batch": batch, "labels": 4, "budget": 4,
          "accuracy": 0.5, "output_entropy": 0.5}
@@ -297,7 +297,7 @@ def test_outliers() -> None:
     actual = batch_regression.claims([*trained, *lying(far, near)])[-1]
     assert actual.verdict == "holds" and "Boston 80, 60, 50" in actual.ours.replace("81", "80")
     assert verdicts(batch_regression, [*trained, *lying(near, far)])[-1] == "does not hold"
-    # What lies apart is no row of a contest.
+    # Other rows do not belong to a contest.
     assert (
         verdicts(batch_regression, trained)[:3]
         == verdicts(batch_regression, [*trained, *lying(far, near)])[:3]

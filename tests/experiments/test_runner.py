@@ -54,7 +54,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("there", SCALES)
 @pytest.mark.parametrize("asked", SCALES)
 def test_only_a_smoke_record_gives_way(out, there, asked, draw_only, monkeypatch) -> None:
-    """What would run is stopped before its first cell, so that dear scales can be asked for."""
+    """A run is stopped before its first cell, so that expensive scales can be requested."""
 
     class Begun(Exception):
         pass
@@ -140,7 +140,7 @@ def test_seconds_on_the_clock_are_those_in_which_a_cell_ran() -> None:
     assert old["clock_seconds"] is None and old["versions"] == {"a": "0, 2"}
 
 
-def test_a_run_tells_its_processor_time(ran) -> None:
+def test_a_run_reports_its_processor_time(ran) -> None:
     (cell,) = (ran / "cells").iterdir()
     document = json.loads(cell.read_text())
     assert (
@@ -269,7 +269,7 @@ def test_first_versions_keep_their_names_and_later_ones_get_new_ones(monkeypatch
     assert store.missing(cells) == []
 
 
-def test_a_cell_is_what_was_asked_for_or_it_is_run_again(out) -> None:
+def test_a_cell_is_what_was_requested_or_it_is_run_again(out) -> None:
     cell = next((out / "cells").iterdir())
     whole = json.loads(cell.read_text())
     rows = whole["rows"]
@@ -334,7 +334,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(
         reproduce(NAME, scale="smoke", out=tmp_path)
 
 
-def test_what_is_not_recorded_is_not_made_up(out) -> None:
+def test_what_is_not_recorded_is_not_invented(out) -> None:
     path = out / NAME / "study.json"
     path.unlink()
     reproduce(NAME, scale="smoke", out=out, draw_only=True)
@@ -425,7 +425,7 @@ def test_committed_figures_are_those_of_the_committed_rows(name, tmp_path) -> No
     svg = {path.name for path in kept.glob("*.svg")}
     assert svg and svg == {path.name for path in (tmp_path / name).glob("*.svg")}
     for item in svg:
-        assert _drawn(kept / item) == _drawn(tmp_path / name / item), f"draw {name} anew"
+        assert _drawn(kept / item) == _drawn(tmp_path / name / item), f"draw {name} again"
 
 
 def test_rows_are_counted(ran) -> None:

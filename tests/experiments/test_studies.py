@@ -1,4 +1,4 @@
-"""Every study runs at smoke scale, is drawn from its rows alone, and goes on where it was."""
+"""Every study runs at smoke scale, is drawn from its rows alone, and resumes where it stopped."""
 
 import json
 import re
@@ -51,7 +51,7 @@ def smoke_run(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_study_runs_and_speaks(name, smoke_run) -> None:
+def test_a_study_runs_and_has_claims(name, smoke_run) -> None:
     actual = smoke_run(name)
     rows = read_records(actual.folder / "rows.csv")
     assert rows
@@ -87,7 +87,7 @@ def test_every_scale_has_cells_that_can_be_named(name) -> None:
         assert cells and len(keys) == len(cells)
 
 
-def test_a_study_goes_on_where_it_was(tmp_path, monkeypatch) -> None:
+def test_a_study_resumes_where_it_stopped(tmp_path, monkeypatch) -> None:
     name = "exchange-and-certificate"
     cells = study_named(name).cells({"datasets": ["random-model"], "seeds": 3, "pool": 30,
                                      "sizes": [2]})  # fmt: skip
@@ -205,7 +205,7 @@ def whole(folder: Path, **how: str) -> str:
     return "\n".join(["", *pages(folder, **how).values()])
 
 
-def test_the_page_tells_what_ran_and_what_did_not(smoke_run, tmp_path) -> None:
+def test_the_page_shows_what_ran_and_what_did_not(smoke_run, tmp_path) -> None:
     actual = smoke_run("map-of-picks")
     _as_laptop(actual, tmp_path)
     message = whole(tmp_path, above="x")
@@ -272,7 +272,7 @@ def test_the_first_table_has_every_claim_and_those_that_do_not_hold_first(commit
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on(tmp_path) -> None:
+def test_a_killed_run_resumes(tmp_path) -> None:
     """Finished cells are there after SIGKILL, and are not run again."""
     call = [sys.executable, "-m", "experiments", "fit-and-bias", "--scale", "smoke",
             "--jobs", "1", "--out", str(tmp_path)]  # fmt: skip

@@ -25,7 +25,7 @@ DEPTHS = (1, 2, 3, 4, 6)
 
 
 def points(n: int, d: int, seed: int, spread: float = 1.0) -> torch.Tensor:
-    """Points whose mean squares lie between 1 / spread² and spread², some of them opposite."""
+    """Points with mean squares between 1 / spread² and spread², some of them opposite."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(n, d, generator=generator, dtype=torch.float64)
     x[1::2] = -x[::2] + 0.3 * x[1::2]
@@ -139,7 +139,7 @@ def test_the_ratio_of_gains_is_measured_between_labelled_and_test_points_too() -
     assert gain_ratio(mlp(1), x[:5], -x[:5]) == (-math.inf, math.inf)
 
 
-def test_the_ratio_of_gains_lies_within_its_bounds() -> None:
+def test_the_ratio_of_gains_is_within_its_bounds() -> None:
     for seed in range(20):
         network = mlp(2, b_std=0.1)
         x = points(8, 3, seed)

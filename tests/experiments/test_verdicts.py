@@ -217,7 +217,7 @@ def test_a_lower_error_is_lower_than_that_of_random_sets() -> None:
         assert verdict_of(claims, "Even where") == expected
 
 
-def test_the_papers_weak_datasets_are_asked_even_if_they_are_not_weak_here() -> None:
+def test_the_papers_weak_datasets_count_even_if_they_are_not_weak_here() -> None:
     """Robot Kinematics is in order, and picks have a larger error than random sets there."""
     rows = [*sets(FALLS, (0.8, 0.3, 0.4)), *sets(FALLS, (0.8, 0.3, 0.4), dataset="protein")]
     assert verdict_of(fit_and_bias.claims(rows), "Even where") == YES

@@ -1,4 +1,4 @@
-"""Every parameter of every public callable, with values that nobody should give it.
+"""Every parameter of every public callable, with values that it should not get.
 
 Run as a script, in a process of its own, without the checks of types that the tests add: prints as
 JSON how many calls were made, how many did what they should, and what the others did. A call should

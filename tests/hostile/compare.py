@@ -286,7 +286,7 @@ def _best_of(
 def _stochastic(
     problem: Problem, model: brute.Model, rows: list[int], steps: list[Step], faults: Faults
 ) -> None:
-    """The best of the sample, which the seed tells."""
+    """The best of the sample, which the seed determines."""
     generator = torch.Generator().manual_seed(problem.seed)
     sample = problem.options.get("sample", 1000)
 

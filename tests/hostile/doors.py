@@ -25,7 +25,7 @@ Files = dict[str, tuple[str, int, int]]
 
 @dataclass(frozen=True)
 class Run:
-    """One call of the command: what it is about, its arguments, and what it may take.
+    """One call of the command: its subject, its arguments, and its limits.
 
     `fails` says that it must (True) or must not (False) be refused; None leaves it open. `writes`
     are the files that a run that succeeds leaves, `keeps` those that no run may change, and `same`
@@ -124,7 +124,7 @@ def crew(folder: Path, prepare: Callable[[Path], None]) -> Iterator[Crew]:
 
 
 def listed(folder: Path) -> Files:
-    """All that is below a folder, so that it can be told whether something changed."""
+    """Everything below a folder, to detect changes."""
     actual: Files = {}
     for here, folders, files in os.walk(folder):
         for name in (*folders, *files):

@@ -151,7 +151,7 @@ def _known(rng: np.random.Generator, x: Array, more: Any) -> dict[str, Any]:
 
 
 def _features(rng: np.random.Generator, n: int, search: str, door: str) -> dict[str, Any]:
-    """Which features, and where they lie."""
+    """Which features, and where they are."""
     subset = f"nystrom-{int(rng.integers(1, n + 1))}"
     kind = str(rng.choice(("raw", "nystrom-1000", subset)))
     ways = ["auto", "features"]
@@ -167,7 +167,7 @@ def _search(rng: np.random.Generator, search: str, asked: dict[str, Any]) -> dic
     if search == "sharded":
         return {"search": search, "options": {"shards": count}}
     if named:
-        # "auto" stands for the exact greedy.
+        # "auto" means the exact greedy.
         return {"search": "auto" if search == "exact" and _chance(rng, 0.5) else search}
     options = {"stochastic": {"sample": int(rng.integers(1, 12))}, "two-rounds": {"shards": count},
                "exchange": {"passes": int(rng.choice((0, 1, 2, 20, 20)))}}  # fmt: skip

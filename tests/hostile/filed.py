@@ -1,4 +1,4 @@
-"""Bad files through every command that takes a file of their kind: what the tests share.
+"""Bad files through every command that takes a file of their kind: code that the tests share.
 
 A run may succeed or be refused. Refused, it says so in one sentence, with exit code 1 or 2, prints
 nothing else and leaves nothing behind; in either case it stays within `doors.MOST` bytes of memory

@@ -190,7 +190,7 @@ def _serve(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _drain(handles: Sequence[int], texts: dict[int, bytes], wait: float) -> None:
-    """Read what is there, so that nobody waits for a full pipe."""
+    """Read what is there, so that nothing waits for a full pipe."""
     while True:
         ready = select.select(handles, [], [], wait)[0]
         subset = False
@@ -254,7 +254,7 @@ def _keep_commands() -> None:
 
 
 def _main() -> None:
-    # Others may print while they are imported; the answers go where nobody else writes.
+    # Packages may print while they are imported; the answers go to a separate file.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     _import_all()

@@ -68,7 +68,7 @@ GENERAL: tuple[Harm, ...] = (flip, flip, flip, scramble, zeros, cut, empty, grow
 
 
 def news(work: Callable[[], object]) -> tuple[object, list[str]]:
-    """What some work gives, and of which damage it warns; other warnings do not matter here."""
+    """The result of some work, and its warnings about damage; other warnings do not matter here."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         outcome = work()

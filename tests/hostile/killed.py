@@ -55,7 +55,7 @@ def dies(work: Callable[[], object], after: float) -> bool:
 
 
 def several(work: Callable[[Path], object], folder: Path, kills: int, chance: random.Random) -> int:
-    """Begin again and again in a new place, there go on after a few kills, and compare."""
+    """Begin again and again in a new place, resume there after a few kills, and compare."""
     began = time.perf_counter()
     whole = work(folder / "whole")
     lasts, hits, turn = time.perf_counter() - began, 0, 0
@@ -114,7 +114,7 @@ def cells(folder: Path, kills: int, chance: random.Random) -> int:
         rows = compare([source], names, out=out, protocol=protocol, seeds=range(3), jobs=1)
         assert all(path.read_bytes() == content for path, content in kept.items())
         for path in (out / "cells").glob(".evgp-*.part"):
-            path.unlink()  # of those that were killed while they wrote; nobody reads them
+            path.unlink()  # left by processes killed while writing; never read
         return [repr(replace(row, pick_seconds=0.0, train_seconds=0.0)) for row in rows]
 
     return several(work, folder, kills, chance)
@@ -168,7 +168,7 @@ def page(folder: Path, kills: int, chance: random.Random) -> int:
             key for key, item in message.items() if (events[key].row, events[key].value) != item
         ]
         assert not lost, f"after {turn + 1} kills: {lost}"
-    assert len(message) > kills, "too few answers to tell"
+    assert len(message) > kills, "too few answers to decide"
     return kills
 
 

@@ -1,4 +1,4 @@
-"""Bad files that are not tables: JSON, TOML, weights, campaigns, images, and what is no file."""
+"""Bad files that are not tables: JSON, TOML, weights, campaigns, images, and special files."""
 
 import hashlib
 import io
@@ -215,7 +215,7 @@ def _safetensors(folder: Path, rng: Rng, good: dict[str, torch.Tensor]) -> Cases
 
 
 def campaigns(folder: Path, rng: Rng) -> Cases:
-    """Campaigns that are damaged, or something else; `camp.evgp` is a good one beside its pool."""
+    """Campaigns that are damaged, or something else; `camp.evgp` is a good one next to its pool."""
     whole = (folder / "camp.evgp").read_bytes()
     result = numbered(folder, damaged(whole, rng, 16, 6), ".evgp")
     # The header of the file, where SQLite reads sizes and versions.
@@ -422,7 +422,7 @@ def _png(width: int, height: int) -> bytes:
 
 
 def not_files(folder: Path, suffix: str) -> Cases:
-    """What bears the name of a file, and is none."""
+    """Things with the name of a file that are not files."""
     result = {
         "a pipe": folder / f"pipe{suffix}",
         "a socket": folder / f"s{suffix}",

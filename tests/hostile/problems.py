@@ -28,7 +28,7 @@ UNIT = 0.1  # of prices: such sums are not exact in binary, and should fit in a 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem:
-    """Everything that is asked of evgp; prices and the budget are whole numbers of `UNIT`.
+    """Everything that is requested from evgp; prices and the budget are multiples of `UNIT`.
 
     `door` is "pick", "strategy" (`EVGP` and a `Pool`), or "greedy" (the search alone).
     """

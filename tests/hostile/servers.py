@@ -1,4 +1,4 @@
-"""`evgp campaign serve` in its own processes, watched, and requests that nobody should send."""
+"""`evgp campaign serve` in its own processes, monitored, and requests that should not be sent."""
 
 import json
 import os
@@ -58,7 +58,7 @@ class Server:
             self.peak = max(self.peak, self.memory)
 
     def grown(self, before):
-        """Megabytes by which its memory has been above what it was before."""
+        """Megabytes by which its memory has grown."""
         return (max(self.peak, self.memory) - before) / 1e6
 
     def begin(self):

@@ -343,7 +343,7 @@ def parquet_types(folder: Path, rng: Rng) -> Cases:
         entries[name] = path
     forged = good_table().set_column(3, "kind", _typed()["other letters"])
     data = _parquet_bytes(forged)
-    # What is said to be text need not be any.
+    # What is reported to be text need not be any.
     entries["text of other letters"] = save(folder, "letters.parquet", data)
     return entries
 
@@ -389,7 +389,7 @@ def arrow_bombs(folder: Path, rng: Rng) -> Cases:
         )
     small = pa.table({"a": rng.normal(size=4000), "b": np.zeros(4000)})
     data = _arrow_bytes(small, packed="zstd")
-    # The length that a packed buffer claims stands before it.
+    # The length that a packed buffer claims precedes it.
     for name, claim in {"huge": 10**15, "negative": -7, "of 20 GB": 20 * 10**9}.items():
         forged = data.replace(struct.pack("<q", 32_000), struct.pack("<q", claim))
         entries[f"a claim that is {name}"] = save(folder, f"claim-{name}.arrow", forged)

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_argument_works_or_is_refused_in_a_sentence(tally) -> None:
+def test_every_argument_works_or_is_refused_clearly(tally) -> None:
     """In a process of its own: the checks of types that the tests add would refuse first."""
     folder = subprocess.run(
         [sys.executable, "-m", "tests.hostile.arguments"],

@@ -19,9 +19,8 @@ SEARCHES = ("exact", "lazy", "stochastic", "exchange", "sharded", "two-rounds")
 
 
 class Rivals:
-    """The least mean variance that any so many of some points leave, by a solve for every subset.
-
-    With prices also the least that subsets of so much money leave.
+    """The least mean variance that any subset of a size leaves, by a solve for every subset. With
+    prices, also the least for subsets of a budget.
     """
 
     def __init__(self, model: brute.Model, free: list[int], prices: Array | None = None) -> None:

@@ -82,7 +82,7 @@ def test_the_cache_of_a_sharded_run(  # noqa: PLR0917  fixtures
         held += outcome == kept[1][0] and all(path.name in item for item in reported)
         named += bool(reported)
         shutil.rmtree(copy)
-    # A cut or emptied list of picks is one of a run that was stopped: nothing to tell.
+    # A cut or emptied list of picks looks like that of a stopped run: nothing to report.
     assert named >= len(harms) - (4 if kind == "*.picks" else 0)
     tally(
         "damage", "cache files: flipped bits, bytes, truncation, NaN, larger rows", len(harms), held
@@ -145,8 +145,8 @@ def test_the_file_of_a_campaign(campaign, rng, tally: Tally) -> None:
     tally("damage", "campaign files: flipped bits, bytes, truncation, SQL", tried, held)
 
 
-def test_what_lies_next_to_a_campaign(campaign, rng, tally: Tally) -> None:
-    """Its encoded pool is made again, its pool is refused, another token lets nobody in."""
+def test_what_is_next_to_a_campaign(campaign, rng, tally: Tally) -> None:
+    """Its encoded pool is made again, its pool is refused, another token is rejected."""
     whole, tried, held = campaign.read_bytes(), 0, 0
     (array,) = campaign.with_name("c.evgp-arrays").iterdir()
     pool = campaign.with_name("mails.csv")
@@ -170,7 +170,7 @@ def test_what_lies_next_to_a_campaign(campaign, rng, tally: Tally) -> None:
     for harm in (*GENERAL, flip, flip):
         harm(token, rng)
         tried += 1
-        # Whoever has a cookie or the token of before is either known, or let in by nobody.
+        # Earlier cookies and tokens are either known or rejected.
         held += holds(token, True, lambda: _same_or_closed(campaign, sessions.token, cookie))
         token.write_bytes(content)
     tally("damage", "a campaign's encoded pool, pool and token", tried, held)

@@ -98,7 +98,7 @@ def test_cells_rows_and_records_of_studies(tmp_path, rng, tally: Tally) -> None:
             harm(path, rng)
             tried += 1
             held += holds(path, whole, lambda: rows_of(folder)) or (
-                # Rows that do not fit their record are told by the name of either.
+                # Rows that do not fit their record are reported by the name of either.
                 holds(folder / "rows.csv", whole, lambda: rows_of(folder))
             )
             path.write_bytes(content)

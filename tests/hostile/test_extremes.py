@@ -30,7 +30,7 @@ def test_the_size_of_inputs_changes_no_pick_without_bias(tally, rng) -> None:
     check(tally, "inputs times a power of two, without bias", pairs)
 
 
-def test_any_finite_pool_gives_k_picks_or_a_sentence(tally, rng) -> None:
+def test_any_finite_pool_gives_k_picks_or_a_clear_error(tally, rng) -> None:
     """Rows and columns from 1e-308 to 1e308, with every kind of network, features and search."""
     held = count = 0
     for _ in range(150):

@@ -45,7 +45,7 @@ NOBODY = {"LABEL_STUDIO_API_KEY": "a-token", "LABEL_STUDIO_URL": "http://127.0.0
 def of_campaign(name: str, path: Path, taken: int) -> Iterator[Run]:
     """A campaign through every command that takes one.
 
-    A server of a good one would go on; it reads the campaign, and then finds that its port is
+    A server of a good one would run forever; it reads the campaign, and then finds that its port is
     `taken`.
     """
     yield Run(name, ("serve", path, "--port", taken), fails=True, same=_unless_hot(name, path))
@@ -64,7 +64,7 @@ def of_campaign(name: str, path: Path, taken: int) -> Iterator[Run]:
 
 
 def _unless_hot(name: str, path: Path) -> Path | None:
-    """What may not change: SQLite undoes what a journal next to the file tells it to."""
+    """What must not change: SQLite undoes what a journal next to the file says."""
     return path if name != "a hot journal" else None
 
 

@@ -1,4 +1,4 @@
-"""Every door of both servers, by those who want to break them."""
+"""Every endpoint of both servers, under attack."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def backend_doors(port):
 
 
 def status(port, sent):
-    """What is answered to a request: a number; nothing to one that has no end, or that is none."""
+    """The status of the response to a request; none if it never ends, or is malformed."""
     try:
         with connected(port, 0.25) as stream:
             stream.sendall(sent)

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
         ("migrations", 16, "campaigns of version 0.1 during their upgrade"),
     ],
 )
-def test_work_goes_on_after_kills(  # noqa: PLR0917  fixtures
+def test_work_continues_after_kills(  # noqa: PLR0917  fixtures
     what, kills, words, tmp_path, rng, tally: Tally
 ) -> None:
     command = [sys.executable, "-m", "tests.hostile.killed", what, str(tmp_path), str(kills)]

@@ -35,6 +35,6 @@ def client(cluster) -> Iterator[distributed.Client]:
 
 
 def grow(cluster, client, workers: int) -> None:
-    """Start workers until there are at least so many, all of them up."""
+    """Start workers until there are at least this many, all of them up."""
     cluster.scale(max(workers, len(cluster.workers)))
     client.wait_for_workers(len(cluster.worker_spec), timeout=60)

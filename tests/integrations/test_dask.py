@@ -126,7 +126,7 @@ def test_a_killed_worker_changes_no_pick(cluster, client, pooled) -> None:
     assert there.rows == pooled.take(Here(), 8).rows
     assert killing.killed
     assert killing.killed not in killing.inner.homes.values()
-    # Every shard is introduced once; those of the killed worker are told the past once more.
+    # Every shard is introduced once; those of the killed worker are sent the past again.
     assert 8 * K < len(killing.sizes) < 8 * K + 16
     # The rest are two vectors of p numbers a pick, and little else.
     assert sorted(killing.sizes)[8 * (K - 2)] < 16 * P + 1500
@@ -241,7 +241,7 @@ class Written:
         self.picks.append(row)
 
 
-def test_without_workers_or_scheduler_it_stops_and_a_rerun_goes_on(pooled, tmp_path) -> None:
+def test_without_workers_or_scheduler_it_stops_and_a_rerun_resumes(pooled, tmp_path) -> None:
     whole, journal = pooled.take(Here(), 4), Written()
     with scheduler(tmp_path) as (head, address), ours.connect(address, patience=20) as client:
         with worker(address) as only:

@@ -79,7 +79,7 @@ def test_candidates_as_rows_and_as_samples() -> None:
     assert again.tolist() == [5], "a row that is labelled already brings less than another"
 
 
-def test_in_the_loop_beside_another_strategy() -> None:
+def test_in_the_loop_with_another_strategy() -> None:
     truth = (X[:, 0] > 0).astype(float)
     for query in (EVGPQuery(random_state=0), RandomSampling(random_state=0)):
         y, classifier = Y.copy(), ParzenWindowClassifier(classes=[0, 1])

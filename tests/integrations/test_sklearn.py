@@ -156,7 +156,7 @@ def test_any_random_state() -> None:
     for state in (3, np.int64(3)):
         assert picks(state) == picks(state)
     assert picks(np.random.RandomState(3)) == picks(np.random.RandomState(3))
-    first = np.random.RandomState(3)  # goes on where it was, as scikit-learn has it
+    first = np.random.RandomState(3)  # continues its sequence, as in scikit-learn
     assert len({tuple(picks(state)) for state in (first, first, 4, 5, None)}) == 5
 
 

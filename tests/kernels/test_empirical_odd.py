@@ -1,4 +1,4 @@
-"""Networks that do odd things: each parameter is found, and what cannot be is said."""
+"""Unusual networks: each parameter is found, and what is impossible is reported."""
 
 import warnings
 
@@ -189,7 +189,7 @@ def test_a_network_without_a_kernel_is_an_error(module) -> None:
         EmpiricalNTK(module, 0)(torch.randn(4, 6))
 
 
-def test_wrong_arguments_are_said() -> None:
+def test_wrong_arguments_are_reported() -> None:
     with refused(NetworkError):
         EmpiricalNTK(nn.Linear)(torch.randn(3, 2))
     with refused(NetworkError):

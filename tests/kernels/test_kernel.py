@@ -153,7 +153,7 @@ def test_a_kernel_of_arrays_is_refused() -> None:
         torch.nn.Linear(2, 1),
     ],
 )
-def test_what_is_no_kernel_is_refused(kernel) -> None:
+def test_anything_but_a_kernel_is_refused(kernel) -> None:
     with refused(PluginError):
         checked(kernel)
 

@@ -59,7 +59,7 @@ def test_resnet18_agrees_with_the_jacobian() -> None:
     test_kernels_agree_with_the_jacobian(resnet18(), (3, 16, 16), None)
 
 
-def test_initialisations_have_the_deviation_they_say() -> None:
+def test_initialisations_have_the_standard_deviation_they_say() -> None:
     shape = (3, 8, 8)
     for init, expected in (
         ("kaiming", (2 / 75) ** 0.5),

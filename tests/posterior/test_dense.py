@@ -194,7 +194,7 @@ def test_no_gain_exceeds_its_ceiling_among_copies(copies, storage) -> None:
             assert bool((ceilings >= gains * (1 - 1e-9)).all())
 
 
-def test_misuse_gets_a_sentence() -> None:
+def test_misuse_is_refused_clearly() -> None:
     posterior = condition(KERNEL, Pool(points(4)), torch.arange(4), noise=NOISE)
     posterior.observe_(1)
     with refused(PoolError):

@@ -29,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def metadata(wheel: Path) -> Message:
-    """What the wheel says of itself."""
+    """The metadata of the wheel."""
     with ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         return Parser().parsestr(archive.read(name).decode())
@@ -70,7 +70,7 @@ def _required(lines: list[str]) -> dict[str, Distribution]:
 
 
 def _link(one: Distribution, packages: Path) -> None:
-    """The folders and files of a package, as they lie side by side where it is installed."""
+    """The folders and files of a package, as they are installed."""
     for top in {file.parts[0] for file in one.files or ()} - {"..", "__pycache__"}:
         link = packages / top
         if not link.exists():

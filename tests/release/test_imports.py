@@ -33,7 +33,7 @@ def test_help_imports_nothing_heavy(line: str) -> None:
     assert names.isdisjoint(HEAVY), sorted(names & HEAVY)
 
 
-def test_the_package_loads_its_names_when_they_are_asked_for() -> None:
+def test_the_package_loads_its_names_on_first_use() -> None:
     code = (
         "import sys, evgp; evgp.__version__, dir(evgp), evgp.EvgpError; "
         "before = 'torch' in sys.modules; evgp.pick; "

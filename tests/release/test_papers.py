@@ -1,4 +1,4 @@
-"""What lies beside the code says what is true: citation, changes, security."""
+"""The files next to the code are true: citation, changes, security."""
 
 import re
 from pathlib import Path

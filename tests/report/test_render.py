@@ -101,7 +101,7 @@ def test_the_policy_admits_only_this_style_and_script(page):
     assert "unsafe" not in policy
 
 
-def test_hostile_strings_are_text_wherever_they_stand(selection, x):
+def test_hostile_strings_are_text_wherever_they_are(selection, x):
     hostile = dataclasses.replace(selection, settings={HOSTILE: HOSTILE}, warnings=(HOSTILE,))
     summary = summarise(
         dataclasses.replace(hostile, certificate=None),

@@ -235,7 +235,7 @@ def test_money_is_never_overspent_and_never_left_for_an_item(greedy, by_rate) ->
     assert selection.costs is not None and selection.costs.sum() == pytest.approx(spent)
 
 
-def test_a_sample_of_nobody_is_refused() -> None:
+def test_a_sample_of_no_candidates_is_refused() -> None:
     with refused(PoolError):
         Stochastic(0)
 

@@ -119,7 +119,7 @@ class Written:
 
 
 @pytest.mark.parametrize("stop", [1, 6, 11, 12])
-def test_a_run_goes_on_from_what_was_written_down(stop) -> None:
+def test_a_run_resumes_from_its_journal(stop) -> None:
     pool = Pool(points(50, 4))
     start = FeatureStart.of(features(pool.x), pool, 1e-3, torch.float32)
 
@@ -157,8 +157,8 @@ def test_two_rounds_stay_within_the_money() -> None:
     assert float(costs[selection.indices].sum()) <= 9.0 * (1 + 1e-9)
 
 
-def test_two_rounds_go_on_where_the_best_shard_runs_out_of_rows() -> None:
-    """Three rows tell a little each; the two of the second shard together nearly all."""
+def test_two_rounds_continue_where_the_best_shard_runs_out_of_rows() -> None:
+    """Three rows help a little each; the two of the second shard together nearly fully."""
     x = torch.zeros(5, 5, dtype=torch.float64)
     x[:4, 0] = 1
     x[:3, 1:4] = 4.9 * torch.eye(3)

@@ -1,4 +1,4 @@
-"""Features at the front door: forced, or where the matrix would not fit."""
+"""Features in `evgp.pick`: requested, or because the matrix would not fit."""
 
 from importlib import import_module
 
@@ -53,7 +53,7 @@ def test_a_sketch_of_a_module() -> None:
     assert picked.indices.tolist() == again.indices.tolist()
 
 
-def test_features_stand_in_where_the_matrix_would_not_fit(monkeypatch) -> None:
+def test_features_replace_a_matrix_that_would_not_fit(monkeypatch) -> None:
     room = import_module("evgp.selection.plan")
     x = np.random.default_rng(1).normal(size=(3000, 3))
     monkeypatch.setattr(room, "available_memory", lambda: 990_000_000)
@@ -100,7 +100,7 @@ def test_entropy_is_the_greedy_of_variance() -> None:
         {"features": "nystrom", "criterion": "mi"},
     ],
 )
-def test_what_cannot_be_is_said(options) -> None:
+def test_what_cannot_be_is_reported(options) -> None:
     with refused(PoolError):
         evgp.pick(X, 3, **options)
     with refused(PoolError):

@@ -126,7 +126,7 @@ def test_arrays_can_be_sharded_too(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_raw_features_are_read_where_they_lie(tmp_path, cache, dtype) -> None:
+def test_raw_features_are_read_where_they_are(tmp_path, cache, dtype) -> None:
     x = numbers(5000).astype(dtype)
     np.save(tmp_path / "x.npy", x)
     selection = evgp.pick(
@@ -218,7 +218,7 @@ print("picked", *made.indices.tolist(), flush=True)
 
 
 @pytest.mark.parametrize("stage", ["features", "picking"])
-def test_a_run_that_was_killed_goes_on(tmp_path, cache, stage) -> None:
+def test_a_run_that_was_killed_resumes(tmp_path, cache, stage) -> None:
     folder = parquet(tmp_path / "pool", numbers(140_000), (0, 70_000))
     whole = evgp.pick(folder, 12, **QUIET).indices.tolist()
     command = [sys.executable, "-c", CODE, str(folder), stage]
@@ -289,7 +289,7 @@ def test_words_count_as_the_columns_they_become(tmp_path, monkeypatch) -> None:
     assert int(done.stdout.splitlines()[0]) <= allowed
 
 
-def test_a_file_that_was_replaced_is_read_anew(tmp_path) -> None:
+def test_a_file_that_was_replaced_is_read_again(tmp_path) -> None:
     """Also by a process that has the old one mapped, as a worker may."""
     file = tmp_path / "x.npy"
     for seed in (0, 1):

@@ -161,7 +161,7 @@ def test_a_folder_in_the_place_of_a_file_is_named(pools, kept, kind) -> None:
 
 
 @pytest.mark.parametrize("harm", [a_link_to_a_pipe, a_pipe, a_link])
-def test_picks_that_are_no_file_are_made_again(pools, finished, kept, picks, harm) -> None:
+def test_picks_that_are_not_files_are_made_again(pools, finished, kept, picks, harm) -> None:
     harm(picks[0])
     same(pools, kept, finished, picks[0].name)
 

@@ -42,10 +42,10 @@ def test_picks_differ_and_lower_the_variance(pool, criterion) -> None:
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_a_group_of_larger_columns_does_not_decide_alone(factor) -> None:
-    """The rows that stand out in the smaller group are seen as well as those in the larger one."""
+    """Outliers in the smaller group count as well as those in the larger one."""
     x = 0.01 * _normal(80, 8)
-    x[:10, :4] += 5 * _normal(10, 4, seed=2)  # stand out in the first group
-    x[10:20, 4:] += 5 * _normal(10, 4, seed=3)  # stand out in the second
+    x[:10, :4] += 5 * _normal(10, 4, seed=2)  # outliers in the first group
+    x[10:20, 4:] += 5 * _normal(10, 4, seed=3)  # outliers in the second
     x[:, 4:] *= factor
     picked = set(evgp.pick(x, 10).indices.tolist())
     assert len(picked & set(range(10))) >= 3 and len(picked & set(range(10, 20))) >= 3

@@ -1,4 +1,4 @@
-"""The front door: what comes in, what comes out, and what is promised."""
+"""`evgp.pick`: what it accepts, what it returns, and what it guarantees."""
 
 import gc
 import pickle
@@ -239,7 +239,7 @@ def test_thinning_keeps_pool_rows_as_test_points() -> None:
 
 
 @pytest.mark.parametrize("criterion", ["ev", "max"])
-def test_a_test_point_that_is_kept_stands_for_those_around_it(criterion) -> None:
+def test_a_test_point_that_is_kept_represents_those_around_it(criterion) -> None:
     times = np.arange(1, 13)
     crowd = np.repeat(X[:12] + 0.1, times, axis=0)
     every = pick(X, 6, x_test=crowd, criterion=criterion)
@@ -341,7 +341,7 @@ def test_a_pool_of_one_row_and_of_equal_rows_is_refused_as_by_the_command() -> N
     assert selection.indices[0] == 0
 
 
-def test_more_picks_than_distinct_points_is_said() -> None:
+def test_more_picks_than_distinct_points_is_reported() -> None:
     with warned(DataWarning):
         pick(np.tile(X[:6], (5, 1)), 12)
     huge = pick(X, 5, test_weights=np.full(60, 1e308))
@@ -385,7 +385,7 @@ def test_more_picks_than_distinct_points_is_said() -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(change) -> None:
+def test_what_cannot_be_done_is_refused_clearly(change) -> None:
     with refused(PoolError):
         pick(X, **{"k": 5, **change})
 

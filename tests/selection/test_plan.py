@@ -121,7 +121,7 @@ def test_a_final_list_says_what_exchanging_gained() -> None:
 @pytest.mark.parametrize(
     "options", [{"greedy": "lazy"}, {"method": "sharded"}, {"criterion": "p90"}], ids=str
 )
-def test_what_cannot_be_exchanged_is_said(options) -> None:
+def test_what_cannot_be_exchanged_is_reported(options) -> None:
     with refused(PoolError):
         evgp.plan(np.random.default_rng(0).normal(size=(50, 3)), 4, final=True, **options)
 

@@ -394,7 +394,7 @@ def test_copies_come_last(strategy) -> None:
 
 
 @pytest.mark.parametrize("strategy", PLAIN, ids=named)
-def test_holes_are_refused(strategy) -> None:
+def test_missing_values_are_refused(strategy) -> None:
     x = blobs(9)
     x[2, 1] = torch.nan
     with refused(PoolError):

@@ -265,11 +265,11 @@ def test_images_are_scaled_as_by_pick(tmp_path, scale) -> None:
     folder = tmp_path / "photos"
     folder.mkdir()
     values = np.random.default_rng(0).integers(0, 255, (12, 3, 3), dtype=np.uint8)
-    for i, one in enumerate(values):
-        Image.fromarray(one).save(folder / f"{i:02}.png")
-    made = Campaign.create(tmp_path / "photos", folder, number=True, scale=scale)
+    for i, entry in enumerate(values):
+        Image.fromarray(entry).save(folder / f"{i:02}.png")
+    campaign = Campaign.create(tmp_path / "photos", folder, number=True, scale=scale)
     picks = evgp.pick(folder, 4, scale=scale)
-    assert [item.row for item in made.next(4)] == list(picks)
+    assert [item.row for item in campaign.next(4)] == list(picks)
 
 
 def test_hints_and_networks_see_images_on_the_scale_of_the_picks(tmp_path) -> None:

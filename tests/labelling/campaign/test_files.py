@@ -115,7 +115,7 @@ def test_people_write_skip_unsure_and_nothing(spam, tmp_path) -> None:
         ("a.csv", "row,label\n1_0,spam\n"),
     ],
 )
-def test_errors_in_a_file_are_one_sentence(spam, tmp_path, name, text) -> None:
+def test_errors_in_a_file_are_reported_in_one_line(spam, tmp_path, name, text) -> None:
     (tmp_path / name).write_text(text)
     with refused(CampaignError):
         read_answers(spam, tmp_path / name)

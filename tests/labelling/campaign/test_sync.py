@@ -133,7 +133,7 @@ def test_an_old_version_does_not_replace_the_latest(spam) -> None:
 
 @st.composite
 def histories(draw):
-    """What the tool has after each moment: answers by name, made, edited, and deleted for good."""
+    """The answers in the tool over time, by name: created, edited, and deleted permanently."""
     result, gone = [{}], set()
     for moment in range(1, draw(st.integers(1, 8)) + 1):
         name, keep = draw(st.tuples(st.sampled_from("abc"), st.integers(0, 3)))

@@ -176,7 +176,7 @@ def test_an_old_export_does_not_undo_newer_answers(spam, export) -> None:
     for known in (old, export, old, export):
         assert record_export(spam, read_export(spam, known)).gone == 0
     assert len(answers_of(spam)) == 5
-    later = without(export, last["unique_id"])  # its task tells that something happened since
+    later = without(export, last["unique_id"])  # its task shows that something happened since
     assert read_export(spam, later).newest > read_export(spam, old).newest
     assert record_export(spam, read_export(spam, later)).gone == 1 and len(answers_of(spam)) == 4
     assert record_export(spam, read_export(spam, export)).new == 1 and len(answers_of(spam)) == 5

@@ -196,7 +196,7 @@ def test_people_are_called_by_name_where_names_can_be_had(spam, created, updated
         return {created["annotation"]["completed_by"]: ANN}
 
     studio = talking(spam, people=people)
-    studio.post("/webhook", json=created)  # nobody could be asked
+    studio.post("/webhook", json=created)  # no one could be asked
     other = copy.deepcopy(created)
     other["annotation"]["unique_id"] = "another"
     studio.post("/webhook", json=other)
@@ -218,7 +218,7 @@ def test_two_spellings_of_a_user_are_one_person(spam, created) -> None:
 
 
 @pytest.mark.parametrize("path", ["/setup", "/predict", "/webhook"])
-def test_the_secret_is_asked_for(spam, created, path, capfd) -> None:
+def test_the_secret_is_required(spam, created, path, capfd) -> None:
     studio = talking(spam, token=SECRET)
     body = {"/setup": recorded("setup"), "/predict": recorded("predict"), "/webhook": created}[path]
     wrong = (

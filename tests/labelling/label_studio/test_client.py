@@ -80,7 +80,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("answer", WRONG, ids=lambda value: str(value)[:40])
-def test_every_wrong_answer_is_one_sentence_without_the_token(answer) -> None:
+def test_every_wrong_answer_is_reported_in_one_line_without_the_token(answer) -> None:
     with answering(lambda *_: answer) as (url, asked), LabelStudio(url, TOKEN) as client:
         with refused(LabelStudioError) as caught:
             client.project(7)
@@ -338,7 +338,7 @@ def test_missing_packages_are_named_with_how_to_install_them(run, tmp_path, monk
         ("export", "spam", "--images", "http://x/", "-o", "t.csv"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_one_sentence(run, tmp_path, monkeypatch, arguments) -> None:  # noqa: F811
+def test_what_cannot_be_done_is_refused_in_one_line(run, tmp_path, monkeypatch, arguments) -> None:  # noqa: F811
     monkeypatch.chdir(tmp_path)
     spam_in(tmp_path).close()
     for name in (ours.TOKEN, ours.ADDRESS):

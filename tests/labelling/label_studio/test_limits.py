@@ -66,7 +66,7 @@ def test_unauthorised_requests_cost_nothing_and_delay_nobody(spam) -> None:
         (b'{"tasks":[{}], "tasks":NaN}', 422, "body.tasks"),
     ],
 )
-def test_bodies_over_a_limit_get_one_short_sentence(spam, body, status, words) -> None:
+def test_bodies_over_a_limit_are_refused_in_one_line(spam, body, status, words) -> None:
     began = time.monotonic()
     answer = talking(spam).post("/predict", content=body)
     assert answer.status_code == status and words in answer.json()["detail"]

@@ -142,7 +142,7 @@ def test_out_and_back_with_two_people(server, api, bob, tmp_path) -> None:
     state = campaign.state
     assert state.labels == {state.picked[0]: "ham"} and not state.verdicts[state.picked[0]].disputed
     assert state.picked[1] in state.pending  # its annotation was deleted
-    assert state.picked[3] not in state.pending  # its task was deleted, which says nothing
+    assert state.picked[3] not in state.pending  # its task was deleted, which is no information
     assert "2 tasks sent" in evgp(server, tmp_path, "push", "spam", "-k", 4)
     assert six in tasks_of(api, project).values()
 
@@ -156,7 +156,7 @@ def test_a_personal_access_token_does_too(server, personal, tmp_path) -> None:
         assert client.people()[1] == ANN
 
 
-def test_wrong_tokens_numbers_and_configs_are_one_sentence(server, api, tmp_path) -> None:
+def test_wrong_tokens_numbers_and_configs_are_reported_in_one_line(server, api, tmp_path) -> None:
     spam_in(tmp_path).close()
     for token in ("f" * 40, "eyJhbGciOiJIUzI1NiJ9.eyJ0b2tlbl90eXBlIjoicmVmcmVzaCJ9.c2ln"):
         assert "(401)" in evgp(server, tmp_path, "push", "spam", token=token, code=1)
@@ -270,7 +270,9 @@ def test_the_backend_scores_and_records_and_survives_kill(server, api, tmp_path)
         running.send_signal(signal.SIGKILL)
         running.wait()
     assert Campaign.open(tmp_path / "spam").state.labels == {round.rows[1]: "spam"}
-    api.patch(f"/api/annotations/{result['id']}/", json={"result": [choice("ham")]})  # nobody hears
+    api.patch(
+        f"/api/annotations/{result['id']}/", json={"result": [choice("ham")]}
+    )  # nothing listens
     outcome = evgp(server, tmp_path, "pull", "spam")
     assert "1 new answers, 1 changed, 0 undone" in outcome
     assert campaign.state.labels == {round.rows[1]: "ham", round.rows[0]: "ham"}
@@ -294,7 +296,7 @@ def test_what_it_sends_to_backends_is_as_recorded(server, api, tmp_path) -> None
     ear.server.shutdown()
     ear.server.server_close()
     setup = ear.body("/setup")
-    assert setup["access_token"] == LEGACY  # the token of the owner: never to be told
+    assert setup["access_token"] == LEGACY  # the token of the owner, which must stay secret
     record("setup", setup)
     record("predict", ear.body("/predict"))
     assert not any("Authorization" in headers for *_, headers, _ in ear.heard)
@@ -384,7 +386,7 @@ def test_a_downloaded_export_does_too(server, api, tmp_path) -> None:
     assert "not JSON-MIN" in result
 
 
-def test_a_server_that_is_gone_is_one_sentence(server, tmp_path) -> None:
+def test_a_server_that_is_gone_is_refused_in_one_line(server, tmp_path) -> None:
     campaign = spam_in(tmp_path)
     with (
         LabelStudio("http://127.0.0.1:9", LEGACY) as client,

@@ -76,7 +76,7 @@ def running(service, sessions=None, **more):
 
 @pytest.fixture
 def service(spam):
-    spam.next(12)  # so that nobody waits
+    spam.next(12)  # so that no one waits
     return LabellingService(spam, k=4)
 
 

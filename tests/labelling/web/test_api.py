@@ -58,7 +58,7 @@ def test_the_same_key_is_harmless_and_another_body_is_refused(ann, service) -> N
         ({"value": 10**400}, "expected a label among"),
     ],
 )
-def test_invalid_answers_get_one_sentence(ann, service, body, words) -> None:
+def test_invalid_answers_are_refused_in_one_line(ann, service, body, words) -> None:
     answered = {"row": 1, "value": "ham", "key": "key-00000001"} | body
     answer = ann.post("/api/answers", json=answered)
     assert answer.status_code == 422 and words in answer.json()["detail"], answer.text
@@ -203,7 +203,7 @@ def test_released_rows_go_to_others(app, service) -> None:
     ann, bob = person_of(app), person_of(app, "bob")
     mine, theirs = ann.rows(3), bob.rows(3)
     assert ann.post("/api/release", json={"rows": [*mine[:2], theirs[0]]}).status_code == 204
-    assert service.leases.held() == {mine[2], *theirs}  # nobody lets go of the rows of others
+    assert service.leases.held() == {mine[2], *theirs}  # no one releases the rows of others
     for row in theirs:
         bob.says(row, "ham")
     assert set(mine[:2]) < set(bob.rows())

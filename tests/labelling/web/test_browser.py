@@ -173,7 +173,7 @@ def test_fifty_items_two_browsers_and_a_kill(spam, browsers) -> None:
             for browser, name in zip(both, ("ann", "bob"), strict=True)
         ]
         for i in range(50):
-            if i == 20:  # enough to go on without a server
+            if i == 20:  # enough to continue without a server
                 for person in people:
                     person.holds(3)
             if i == 21:
@@ -300,7 +300,7 @@ def test_a_reload_keeps_what_was_not_acknowledged(spam, browsers) -> None:
 def test_answers_never_reach_another_campaign_at_the_same_address(
     spam, mails, secret, browsers
 ) -> None:
-    """With one secret for both the page stays open; else it asks anew who is there."""
+    """With one secret for both, the page stays open; otherwise it asks again for a name."""
     other = Campaign.create(
         spam.path.with_name("other"), mails, id="key", classes=["spam", "ham"], drop=["subject"]
     )

@@ -108,7 +108,7 @@ def test_cookies_are_strict_and_expire(app, monkeypatch) -> None:
     assert sessions.read(value) is None
 
 
-def test_the_token_is_asked_for_and_never_repeated(spam, capfd) -> None:
+def test_the_token_is_required_and_never_repeated(spam, capfd) -> None:
     spam.next(3)
     with running(LabellingService(spam), Sessions(TOKEN, TOKEN)) as app:
         eve = person_of(app, None)
@@ -278,7 +278,7 @@ def test_pictures_are_encoded_again_without_metadata(tmp_path) -> None:
     (folder / "evil.svg").write_text("<svg onload='alert(1)' xmlns='http://www.w3.org/2000/svg'/>")
     (folder / "evil.png").write_text("<svg onload='alert(1)' xmlns='http://www.w3.org/2000/svg'/>")
     birds = Campaign.create(tmp_path / "birds", folder, classes=["finch", "other"])
-    assert birds.source.names == ("0.jpg", "1.jpg", "2.jpg")  # what is no picture is no row
+    assert birds.source.names == ("0.jpg", "1.jpg", "2.jpg")  # other files are no rows
     ann = person_of(make_app(LabellingService(birds), Sessions("a secret for tests")))
     answer = ann.get("/api/images/1")
     assert answer.headers["content-type"] == "image/jpeg" and b"at home" not in answer.content

@@ -125,7 +125,7 @@ def test_figures_colour_rows_by_label(mails, tmp_path, classes) -> None:
     assert colours == expected.get(classes, {f"q{i}" for i in range(5)})
     assert "<co>" not in drawn.svg
     (first,) = campaign.state.rounds
-    skipped = (first.left[23] - first.left[24]) / first.prior  # which nobody labelled
+    skipped = (first.left[23] - first.left[24]) / first.prior  # without labels
     words = variance_curve(campaign.state).description
     assert f"{100 * first.left[23] / first.prior:.0f} % after 25 answered" in words
     then = 100 * (first.left[-1] / first.prior + skipped)
@@ -146,7 +146,7 @@ def test_skipped_rows_do_not_reduce_the_variance(mails, tmp_path) -> None:
     words = variance_curve(campaign.state).description
     assert "100 % after 8 answered, 100 % once" in words
     assert hint(campaign).left == pytest.approx(1) and hint(campaign).last == 0
-    campaign.next(4)  # the curve of a second round goes on from there
+    campaign.next(4)  # the curve of a second round continues from there
     reported = variance_curve(campaign.state)
     assert "100 % after 8 answered" in reported.description
     assert f", {100 * hint(campaign).left:.0f} % once all waiting ones" in reported.description
