@@ -36,12 +36,12 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="n = 2,000: a look, not a record")
     parser.add_argument("--repeats", type=int, default=3, help="the best of this many (3)")
     parser.add_argument("--out", type=Path, help="folder of the records (benchmarks/results)")
-    given = parser.parse_args()
-    wrong = [name for name in given.names if name not in NAMES]
+    arguments = parser.parse_args()
+    wrong = [name for name in arguments.names if name not in NAMES]
     if wrong:
         parser.error(f"expected names among {', '.join(NAMES)}; got {', '.join(wrong)}")
-    for name in given.names or NAMES:
-        options = Options(given.small, given.repeats, given.out)
+    for name in arguments.names or NAMES:
+        options = Options(arguments.small, arguments.repeats, arguments.out)
         importlib.import_module(f"benchmarks.{name}").run(options)
 
 

@@ -35,12 +35,12 @@ def run(options: Options) -> None:
                 peer = Peer("bmdal", BMDAL, data, noise**0.5)
             except Unavailable as why:
                 notes.append(f"bmdal-reg could not run: {why}")
-                found = _turns(x, k, None, options.repeats)
+                values = _turns(x, k, None, options.repeats)
             else:
                 notes.append(str(peer.about["versions"]))
-                found = _turns(x, k, peer, options.repeats)
+                values = _turns(x, k, peer, options.repeats)
                 peer.close()
-        for method, row in found.items():
+        for method, row in values.items():
             picks = row.pop("picks", None)
             left = "" if picks is None else f"{variance_left(matrix, picks, noise):.5f}"
             shared = {"pool": name, "n": len(x), "k": k, "method": method}
@@ -53,32 +53,32 @@ def run(options: Options) -> None:
 def _turns(
     x: torch.Tensor, k: int, peer: Peer | None, repeats: int
 ) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
+    entries: dict[str, dict[str, object]] = {}
     for _ in range(repeats):
         for name, greedy in OURS.items():
             row, others = calm(partial(_ours, x, k, greedy))
-            _keep(found, f"evgp {name}", {**row, "others": others})
+            _keep(entries, f"evgp {name}", {**row, "others": others})
         for how in THEIRS if peer is not None else ():
             assert peer is not None
             answer, others = calm(partial(peer, "run", how, k))
             if "error" in answer:
-                found[f"bait {how}"] = {"note": answer["error"]}
+                entries[f"bait {how}"] = {"note": answer["error"]}
             else:
                 seconds = float(str(answer["select"]))
                 row = {key: answer[key] for key in ("picks", "setup")} | {"others": others}
                 _keep(
-                    found, f"bait {how}", {**row, "pick_s": seconds / k, "note": answer["status"]}
+                    entries, f"bait {how}", {**row, "pick_s": seconds / k, "note": answer["status"]}
                 )
-    return found
+    return entries
 
 
 def _ours(x: torch.Tensor, k: int, greedy: Greedy) -> dict[str, object]:
     """As a user would run it; the first pick waits for the kernel, so it counts as set-up."""
     clock = Clock(torch.ones(1, 1), every=k + 1)
     strategy = EVGP(NTK(mlp()), greedy=greedy, noise=NOISE)
-    made = strategy(Pool(x), k, generator=torch.Generator(), progress=clock)
+    selection = strategy(Pool(x), k, generator=torch.Generator(), progress=clock)
     picks = sum(clock.picks[1:]) + sum(clock.swaps)
-    return {"picks": made.indices.tolist(), "setup": clock.picks[0], "pick_s": picks / (k - 1)}
+    return {"picks": selection.indices.tolist(), "setup": clock.picks[0], "pick_s": picks / (k - 1)}
 
 
 def _keep(found: dict[str, dict[str, object]], name: str, row: dict[str, object]) -> None:

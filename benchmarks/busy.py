@@ -38,12 +38,12 @@ def run(options: Options) -> None:
         }
         for busy in (0, 2 * count):
             for name, words in calls.items():
-                found: dict[str, list[float]] = {PASSIVE: [], SPINNING: []}
+                entries: dict[str, list[float]] = {PASSIVE: [], SPINNING: []}
                 with _others(busy):
                     for _ in range(options.repeats):
-                        for code, took in found.items():
+                        for code, took in entries.items():
                             took.append(_seconds(code, words))
-                passive, spinning = (median(found[code]) for code in (PASSIVE, SPINNING))
+                passive, spinning = (median(entries[code]) for code in (PASSIVE, SPINNING))
                 rows.append(
                     {"what": name, "others": busy, "spinning_s": spinning, "evgp_s": passive,
                      "ratio": spinning / passive}
@@ -64,13 +64,13 @@ def run(options: Options) -> None:
 @contextmanager
 def _others(count: int) -> Iterator[None]:
     """With so many processes that never rest."""
-    made = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
     finally:
-        for one in made:
-            one.kill()
-            one.wait()
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def _seconds(code: str, words: list[object]) -> float:

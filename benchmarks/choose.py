@@ -61,8 +61,8 @@ def run(options: Options) -> None:
 
 def at_once(nets: dict[str, Network], x: Tensor, y: Tensor, folds: int) -> list[float]:
     """Every score, all folds of a candidate at once."""
-    made = choose(nets, x, y, folds=folds, scale=None)
-    return [next(one.score for one in made.ranked if one.name == name) for name in nets]
+    result = choose(nets, x, y, folds=folds, scale=None)
+    return [next(entry.score for entry in result.ranked if entry.name == name) for name in nets]
 
 
 def one_by_one(
@@ -74,7 +74,7 @@ def one_by_one(
 
 def plain(network: Network, x: Tensor, y: Tensor, folds: int, *, once: bool = False) -> float:
     """The score of one candidate, fold by fold; with `once` its kernels are made once."""
-    n, found = len(x), []
+    n, values = len(x), []
     out = max(1, round(0.3 * n))
     ntk, nngp = NTK(network), NNGP(network)
     scale = float(ntk.diag(x).mean())
@@ -84,7 +84,7 @@ def plain(network: Network, x: Tensor, y: Tensor, folds: int, *, once: bool = Fa
         if whole is None:
             theta, k = ntk(x[order]), nngp(x[order])
         else:
-            theta, k = (one[order][:, order] for one in whole)
+            theta, k = (item[order][:, order] for item in whole)
         size = n - out
         inner = theta[:size, :size] + 1e-4 * scale * torch.eye(size, dtype=torch.float64)
         weights = torch.linalg.solve(inner, theta[:size, size:])
@@ -94,5 +94,5 @@ def plain(network: Network, x: Tensor, y: Tensor, folds: int, *, once: bool = Fa
             + (weights * (k[:size, :size] @ weights)).sum(0)
             - 2 * (weights * k[:size, size:]).sum(0)
         )
-        found.append(float(fit + spread.mean()))
-    return sum(found) / len(found)
+        values.append(float(fit + spread.mean()))
+    return sum(values) / len(values)

@@ -72,8 +72,8 @@ def watch(
 
     def once() -> tuple[Clock, Selection]:
         clock = Clock(matrix)
-        made = strategy(Pool(x, test), k, generator=torch.Generator(), progress=clock)
-        return clock, made
+        selection = strategy(Pool(x, test), k, generator=torch.Generator(), progress=clock)
+        return clock, selection
 
     runs = [calm(once) for _ in range(repeats)]
     clocks = [clock for (clock, _), _ in runs]

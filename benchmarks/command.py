@@ -23,14 +23,14 @@ CALLS = {
 
 def run(options: Options) -> None:
     """Medians of processes of their own, in turns; and the size of the wheel."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in CALLS}
+    entries: dict[str, list[tuple[float, float]]] = {name: [] for name in CALLS}
     for turn in range(3 if options.small else RUNS):
         for name, (command, most) in CALLS.items():
             if turn < most:
-                found[name].append(_spent(command))
+                entries[name].append(_spent(command))
     rows: list[dict[str, object]] = []
-    for name, pairs in found.items():
-        cpu, wall = (median(one) for one in zip(*pairs, strict=True))
+    for name, pairs in entries.items():
+        cpu, wall = (median(item) for item in zip(*pairs, strict=True))
         rows.append({"what": name, "runs": len(pairs), "cpu_s": cpu, "wall_s": wall})
     size, files = _wheel()
     rows.append({"what": "wheel", "size": size, "files": files})
@@ -64,6 +64,6 @@ def _wheel() -> tuple[int, int]:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-        (made,) = Path(folder).glob("*.whl")
-        with ZipFile(made) as archive:
-            return made.stat().st_size, len(archive.namelist())
+        (paths,) = Path(folder).glob("*.whl")
+        with ZipFile(paths) as archive:
+            return paths.stat().st_size, len(archive.namelist())

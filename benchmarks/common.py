@@ -59,11 +59,11 @@ def in_turns(
     works: Mapping[str, Callable[[], float]], repeats: int
 ) -> tuple[dict[str, float], float]:
     """The best seconds of each, run in turns, and the most cores others used in any that counts."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    entries: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
-            found[name].append(calm(work))
-    best = {name: min(pairs) for name, pairs in found.items()}
+            entries[name].append(calm(work))
+    best = {name: min(pairs) for name, pairs in entries.items()}
     return {name: pair[0] for name, pair in best.items()}, max(pair[1] for pair in best.values())
 
 

@@ -28,7 +28,7 @@ def run(options: Options) -> None:
         n = size // 10 if options.small else size
         x, module = torch.from_numpy(images(data, n)).float(), build(name)
         kernel = EmpiricalNTK(module, output=0)
-        chunk = min(CHUNKS, key=lambda some: timed(partial(by_jacobian, module, x, some)))
+        chunk = min(CHUNKS, key=lambda subset: timed(partial(by_jacobian, module, x, subset)))
         ours, theirs = kernel(x), by_jacobian(module, x, chunk)
         works: dict[str, Callable[[], float]] = {
             "evgp_s": partial(timed, partial(kernel, x)),
@@ -49,8 +49,8 @@ def run(options: Options) -> None:
             }
         )
     large = 1000 if options.small else 10_000
-    found = fresh("benchmarks.empirical", large)
-    rows.append({"network": "MLP 784-512-512-1", "n": large, **found})
+    measured = fresh("benchmarks.empirical", large)
+    rows.append({"network": "MLP 784-512-512-1", "n": large, **measured})
     record(
         options,
         "empirical",

@@ -78,20 +78,20 @@ def together(x: Tensor, y: Tensor, width: int, steps: int) -> Tensor:
 
 def by_optimiser(x: Tensor, y: Tensor, width: int, steps: int) -> Tensor:
     """What people write: an optimiser for each network."""
-    made = []
+    results = []
     for module in _modules(x, width):
         optimiser = torch.optim.SGD(module.parameters(), lr=LR)
         for _ in range(steps):
             optimiser.zero_grad()
             nn.functional.mse_loss(module(x), y[:, None]).backward()
             optimiser.step()
-        made.append(module(x).detach())
-    return torch.stack(made)
+        results.append(module(x).detach())
+    return torch.stack(results)
 
 
 def by_hand(x: Tensor, y: Tensor, width: int, steps: int) -> Tensor:
     """The same with less around it."""
-    made = []
+    results = []
     for module in _modules(x, width):
         params = list(module.parameters())
         for _ in range(steps):
@@ -99,8 +99,8 @@ def by_hand(x: Tensor, y: Tensor, width: int, steps: int) -> Tensor:
             gradients = torch.autograd.grad(loss, params)
             with torch.no_grad():
                 torch._foreach_add_(params, gradients, alpha=-LR)
-        made.append(module(x).detach())
-    return torch.stack(made)
+        results.append(module(x).detach())
+    return torch.stack(results)
 
 
 def _modules(x: Tensor, width: int) -> list[nn.Module]:

@@ -23,9 +23,9 @@ def run(options: Options) -> None:
         runs = {key: _Run(pool, k, greedy) for key, greedy in GREEDIES.items()}
         best, others = in_turns(runs, options.repeats)
         plain = float(runs["exact"].made.variance_left[-1])
-        for key, one in runs.items():
-            certificate = one.made.certificate
-            left = float(one.made.variance_left[-1])
+        for key, item in runs.items():
+            certificate = item.made.certificate
+            left = float(item.made.variance_left[-1])
             rows.append(
                 {
                     "pool": name,
@@ -33,7 +33,7 @@ def run(options: Options) -> None:
                     "k": k,
                     "greedy": key,
                     "seconds": best[key],
-                    "certificate_s": one.certificate,
+                    "certificate_s": item.certificate,
                     "cost": best[key] / best["exact"],
                     "variance_left": f"{left:.5f}",
                     "saved_percent": 100 * (1 - left / plain),

@@ -29,15 +29,15 @@ def run(options: Options) -> None:
         noise = NOISE * float(phi.square().sum(1).double().mean())
         theirs: dict[str, object] = {}
         if rival:
-            theirs, said = bait(phi, noise, k)
-            notes.append(said)
+            theirs, note = bait(phi, noise, k)
+            notes.append(note)
         ours, others = calm(lambda phi=phi, noise=noise, k=k: picks(phi, noise, k))
         same = theirs.pop("picks", None)
         row = {"n": len(phi), "p": p, "k": k, **ours, **theirs}
-        made = row.pop("picks")
+        chosen = row.pop("picks")
         if theirs:
             row["speedup"] = float(str(theirs["bait_s"])) / float(str(ours["pick_s"]))
-            row["same_picks"] = same == made
+            row["same_picks"] = same == chosen
         rows.append({**row, "others": others})
     record(options, "features", "A pick in feature space", rows, notes)
 
@@ -63,7 +63,7 @@ def picks(phi: Tensor, noise: float, k: int) -> dict[str, object]:
     opened = time.perf_counter() - began
     free, rule = torch.ones(n, dtype=torch.bool), ExpectedVariance()
     array, vector = phi.numpy(), np.ones(phi.shape[1], dtype=np.float32)
-    made, seconds, reads = [], [], []
+    chosen, seconds, reads = [], [], []
     for _ in range(k):
         began = time.perf_counter()
         best = winner(posterior, rule, free)
@@ -71,7 +71,7 @@ def picks(phi: Tensor, noise: float, k: int) -> dict[str, object]:
         posterior.observe_(best[0])
         free[best[0]] = False
         seconds.append(time.perf_counter() - began)
-        made.append(best[0])
+        chosen.append(best[0])
         timed = []
         for product in (lambda: array @ vector, lambda: phi @ torch.from_numpy(vector)):
             began = time.perf_counter()
@@ -79,7 +79,13 @@ def picks(phi: Tensor, noise: float, k: int) -> dict[str, object]:
             timed.append(time.perf_counter() - began)
         reads.append(min(timed))
     pick, read = float(np.median(seconds[1:])), float(np.median(reads))
-    return {"picks": made, "setup_s": opened, "pick_s": pick, "read_s": read, "ratio": pick / read}
+    return {
+        "picks": chosen,
+        "setup_s": opened,
+        "pick_s": pick,
+        "read_s": read,
+        "ratio": pick / read,
+    }
 
 
 def bait(phi: Tensor, noise: float, k: int) -> tuple[dict[str, object], str]:
@@ -92,11 +98,11 @@ def bait(phi: Tensor, noise: float, k: int) -> tuple[dict[str, object], str]:
         except Unavailable as why:
             return {}, f"bmdal-reg could not run: {why}"
         answer, _ = calm(lambda: peer("run", "features", k))
-        said = str(peer.about["versions"])
+        text = str(peer.about["versions"])
         peer.close()
     if "error" in answer:
         return {}, f"bmdal-reg stopped: {answer['error']}"
-    return {"bait_s": float(str(answer["select"])) / k, "picks": answer["picks"]}, said
+    return {"bait_s": float(str(answer["select"])) / k, "picks": answer["picks"]}, text
 
 
 NOTES = (

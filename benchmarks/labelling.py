@@ -25,9 +25,9 @@ def run(options: Options) -> None:
     answers = 400 if options.small else ANSWERS
     rows = []
     for _ in range(1 if options.small else options.repeats):
-        found: list[dict[str, object]] = []
-        _, others = calm(lambda found=found: _timed(found, answers))
-        rows.append({**found[-1], "others": others})
+        calls: list[dict[str, object]] = []
+        _, others = calm(lambda values=calls: _timed(values, answers))
+        rows.append({**calls[-1], "others": others})
     best = min(rows, key=lambda row: row["p95_ms"])
     record(
         options,
@@ -71,18 +71,18 @@ def _once(folder: Path, answers: int) -> dict[str, object]:
         with ThreadPoolExecutor(PEOPLE) as people:
             began = time.perf_counter()
             jobs = [people.submit(labels, address, i, answers // PEOPLE) for i in range(PEOPLE)]
-            told = [job.result() for job in jobs]
+            latencies = [job.result() for job in jobs]
             took = time.perf_counter() - began
     finally:
         server.kill()  # the hard way: what was acknowledged must be there
         server.wait()
         server.stderr.close()
-    times = np.array([seconds for mine in told for _, seconds in mine])
-    numbers = [number for mine in told for number, _ in mine]
-    made = Campaign.open(folder / "load")
-    rounds = len(made.state.rounds)
-    entries = {one.number: one for one in made.log() if isinstance(one.event, Answered)}
-    made.close()
+    times = np.array([seconds for mine in latencies for _, seconds in mine])
+    numbers = [number for mine in latencies for number, _ in mine]
+    result = Campaign.open(folder / "load")
+    rounds = len(result.state.rounds)
+    entries = {event.number: event for event in result.log() if isinstance(event.event, Answered)}
+    result.close()
     low, middle, high = (1000 * np.percentile(times, [50, 95, 99])).tolist()
     return {
         "people": PEOPLE,
@@ -100,7 +100,7 @@ def _once(folder: Path, answers: int) -> dict[str, object]:
 
 def labels(address: str, person: int, count: int) -> list[tuple[int, float]]:
     """Hand in so many answers; the number of each receipt, and the seconds it took."""
-    told: list[tuple[int, float]] = []
+    calls: list[tuple[int, float]] = []
     with httpx.Client(base_url=address, headers={"origin": address}, timeout=60) as client:
         signed = client.post("/api/session", json={"name": f"p{person}"}).raise_for_status().json()
         client.headers["x-csrf-token"] = signed["csrf"]
@@ -112,5 +112,5 @@ def labels(address: str, person: int, count: int) -> list[tuple[int, float]]:
             began = time.perf_counter()
             answer = client.post("/api/answers", json=body)
             seconds = time.perf_counter() - began
-            told.append((answer.raise_for_status().json()["number"], seconds))
-    return told
+            calls.append((answer.raise_for_status().json()["number"], seconds))
+    return calls

@@ -18,8 +18,8 @@ def run(options: Options) -> None:
     rows: list[dict[str, object]] = []
     for name, size, most, paper in CASES:
         n, k = (size // 10, most // 10) if options.small else (size, most)
-        found = fresh("benchmarks.models", name, n, k)
-        rows.append({"network": name, "n": n, "k": k, **found, "paper_s": paper})
+        measured = fresh("benchmarks.models", name, n, k)
+        rows.append({"network": name, "n": n, "k": k, **measured, "paper_s": paper})
     record(
         options,
         "models",
@@ -47,16 +47,16 @@ def main(name: str, n: str, k: str) -> None:
     def stamp(stage: str, done: int, total: int) -> None:
         marks[stage] = time.perf_counter() - began
 
-    made = evgp.pick(x, int(k), network=network, progress=stamp)
-    found = {
+    selection = evgp.pick(x, int(k), network=network, progress=stamp)
+    values = {
         "total_s": time.perf_counter() - began,
         "kernel_s": marks["kernel"],
         "planned_s": planned.seconds,
         "peak_mb": resident("VmHWM"),
         "planned_mb": planned.memory / 1e6,
-        "variance_left": float(made.variance_left[-1] / made.prior_variance),
+        "variance_left": float(selection.variance_left[-1] / selection.prior_variance),
     }
-    print(json.dumps(found))
+    print(json.dumps(values))
 
 
 if __name__ == "__main__":

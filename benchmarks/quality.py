@@ -28,17 +28,17 @@ def run(options: Options) -> None:
             kernel = EmpiricalNTK(network, seed=seed)
             matrix = kernel(x).double()
             ours = left(matrix, picks(matrix, k))
-            found = {"evgp": ours, **rivals(matrix, x, k, seed)}
-            rows.append({"study": "rivals", "pool": name, "seed": seed, **found})
+            values = {"evgp": ours, **rivals(matrix, x, k, seed)}
+            rows.append({"study": "rivals", "pool": name, "seed": seed, **values})
     for name, x in (("mnist", mnist), ("svhn", svhn)):
         analytic = NTK(mlp())(x.flatten(1))
         best = left(analytic, picks(analytic, k))
         for width in WIDTHS[:3] if options.small else WIDTHS:
             for seed in range(seeds):
                 matrix = EmpiricalNTK(mlp(2, width), seed=seed)(x).double()
-                found = {"evgp": left(analytic, picks(matrix, k)), **rivals(analytic, x, k, seed)}
+                values = {"evgp": left(analytic, picks(matrix, k)), **rivals(analytic, x, k, seed)}
                 rows.append(
-                    {"study": "width", "pool": name, "width": width, "seed": seed, **found}
+                    {"study": "width", "pool": name, "width": width, "seed": seed, **values}
                     | {"analytic": best}
                 )
     record(

@@ -31,15 +31,15 @@ class Others:
 
 def calm(work: Callable[[], Answer], tries: int = 6) -> tuple[Answer, float]:
     """What the work answers when left alone, or on the calmest of the tries; and others' cores."""
-    found: list[tuple[Answer, float]] = []
+    calls: list[tuple[Answer, float]] = []
     spent = 0.0
-    while len(found) < tries and spent < _LONG and not (found and found[-1][1] < _CALM):
+    while len(calls) < tries and spent < _LONG and not (calls and calls[-1][1] < _CALM):
         wait_for_quiet()
         began, others = time.perf_counter(), Others()
         answer = work()
-        found.append((answer, others.cores()))
+        calls.append((answer, others.cores()))
         spent += time.perf_counter() - began
-    return min(found, key=lambda one: one[1])
+    return min(calls, key=lambda value: value[1])
 
 
 def wait_for_quiet() -> None:

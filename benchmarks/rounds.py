@@ -27,8 +27,8 @@ def run(options: Options) -> None:
         for how, greedy in greedies.items():
             began = time.perf_counter()
             strategy = EVGP(features, greedy=greedy, noise=NOISE, storage=torch.float32)
-            made = strategy(Pool(x), k, generator=torch.Generator())
-            left = float(made.variance_left[-1])
+            selection = strategy(Pool(x), k, generator=torch.Generator())
+            left = float(selection.variance_left[-1])
             exact = exact or left
             rows.append(
                 {

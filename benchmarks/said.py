@@ -136,10 +136,10 @@ def rank(rows: Rows) -> str:
         "if memory is short."
     ]
     sentences += [
-        f"On {pool}, 1,000 picks with 512 features leave {found['nystrom-512']:.4f}, with 1,024 "
-        f"{found['nystrom-1024']:.4f}, with the default of 2,048 {found['default']:.4f}, and "
-        f"random ones {found['random']:.4f}."
-        for pool, found in left.items()
+        f"On {pool}, 1,000 picks with 512 features leave {values['nystrom-512']:.4f}, with 1,024 "
+        f"{values['nystrom-1024']:.4f}, with the default of 2,048 {values['default']:.4f}, and "
+        f"random ones {values['random']:.4f}."
+        for pool, values in left.items()
     ]
     return " ".join(sentences)
 
@@ -155,19 +155,19 @@ def rounds(rows: Rows) -> str:
 def scale(rows: Rows) -> str:
     alone = [row for row in rows if row["how"] == "one process"]
     large = max(alone, key=lambda row: (int(row["n"]), int(row["k"])))
-    said = (
+    message = (
         f"{int(large['k']):,} picks from a Parquet table of {int(large['n']):,} rows x 64 columns, "
         f"with 512 features, take {float(large['total_s']):.0f} s and "
         f"{float(large['anon_mb']) / 1000:.1f} GB (goal: 6). A pick takes as long as "
         f"{float(large['ratio']):.2f} reads of the features (goal: 1.5)."
     )
     for row in rows:
-        same = [one for one in alone if (one["n"], one["k"]) == (row["n"], row["k"])]
+        same = [item for item in alone if (item["n"], item["k"]) == (row["n"], row["k"])]
         if row["how"] == "two rounds" and same:
             share = 100 * (float(row["left"]) / float(same[0]["left"]) - 1)
             word = "more" if share > 0 else "less"
-            said += f" Two rounds leave {abs(share):.1f} % {word} variance than exact picks."
-    return said
+            message += f" Two rounds leave {abs(share):.1f} % {word} variance than exact picks."
+    return message
 
 
 def checksums(rows: Rows) -> str:
@@ -229,10 +229,10 @@ def busy(rows: Rows) -> str:
 
 
 def command(rows: Rows) -> str:
-    found = {row["what"]: row for row in rows}
-    asked, typer, torch = (found[name] for name in ("evgp --help", "import typer", "import torch"))
+    values = {row["what"]: row for row in rows}
+    asked, typer, torch = (values[name] for name in ("evgp --help", "import typer", "import torch"))
     return (
         f"`evgp --help` takes {float(asked['cpu_s']):.2f} s of CPU time; importing typer alone "
         f"takes {float(typer['cpu_s']):.2f} s, torch {float(torch['cpu_s']):.1f} s. The wheel is "
-        f"about {int(found['wheel']['size']) / 1e6:.1f} MB."
+        f"about {int(values['wheel']['size']) / 1e6:.1f} MB."
     )

@@ -28,13 +28,13 @@ def run(options: Options) -> None:
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as folder:
         for n in sizes:
-            made = table(Path(folder, f"{n}.parquet"), n)
-            found = fresh("benchmarks.scale", made, k, "here")
-            rows.append({"n": n, "p": P, "k": k, "how": "one process", **found})
+            path = table(Path(folder, f"{n}.parquet"), n)
+            measured = fresh("benchmarks.scale", path, k, "here")
+            rows.append({"n": n, "p": P, "k": k, "how": "one process", **measured})
         for how, name in (("dask", "two Dask workers"), ("two-rounds", "two rounds")):
-            found = fresh("benchmarks.scale", made, k // 5, how)
-            rows.append({"n": n, "p": P, "k": k // 5, "how": name, **found})
-        exact = fresh("benchmarks.scale", made, k // 5, "here")
+            measured = fresh("benchmarks.scale", path, k // 5, how)
+            rows.append({"n": n, "p": P, "k": k // 5, "how": name, **measured})
+        exact = fresh("benchmarks.scale", path, k // 5, "here")
         rows.append({"n": n, "p": P, "k": k // 5, "how": "one process", **exact})
     record(options, "scale", "Pools in files", rows, NOTES)
 
@@ -83,7 +83,7 @@ def main(path: str, k: str, how: str) -> None:
 
     with tempfile.TemporaryDirectory() as cache, workers(how) as executor:
         began = time.perf_counter()
-        made = evgp.pick(
+        selection = evgp.pick(
             path,
             int(k),
             features=f"nystrom-{P}",
@@ -98,19 +98,19 @@ def main(path: str, k: str, how: str) -> None:
         read = min(one_read(Path(cache)) for _ in range(5))
     last = {stage: max(at for name, _, at in stamps if name == stage) for stage, _, _ in stamps}
     picks = [at for stage, _, at in stamps if stage == "picking"]
-    found: dict[str, object] = {
+    entries: dict[str, object] = {
         "reading_s": last["reading"],
         "features_s": last["features"] - last["reading"],
         "total_s": whole,
         "anon_mb": peak[0],
-        "left": float(made.variance_left[-1]),
+        "left": float(selection.variance_left[-1]),
     }
     if how != "two-rounds":
         each = (picks[-1] - picks[0]) / (len(picks) - 1)
-        found["opening_s"] = picks[0] - last["features"]
-        found |= {"pick_s": each, "read_s": read, "ratio": each / read, "sent": 16 * P}
-        found["rows_per_s"] = made.settings["rows"] / each
-    print(json.dumps(found))
+        entries["opening_s"] = picks[0] - last["features"]
+        entries |= {"pick_s": each, "read_s": read, "ratio": each / read, "sent": 16 * P}
+        entries["rows_per_s"] = selection.settings["rows"] / each
+    print(json.dumps(entries))
 
 
 def workers(how: str):

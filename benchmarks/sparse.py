@@ -34,9 +34,11 @@ def run(options: Options) -> None:
         for method, (prior, rule) in methods.items():
             began = time.perf_counter()
             strategy = EVGP(prior, rule, Exact(), NOISE)
-            made = strategy(Pool(x), k, generator=torch.Generator())
+            selection = strategy(Pool(x), k, generator=torch.Generator())
             spent = time.perf_counter() - began
-            rows.append(_row(name, method, k, variance_left(matrix, made.indices.tolist(), noise)))
+            rows.append(
+                _row(name, method, k, variance_left(matrix, selection.indices.tolist(), noise))
+            )
             rows[-1]["seconds"] = spent
         rows.append(_row(name, "random", k, variance_left(matrix, random, noise)))
     record(

@@ -116,25 +116,25 @@ def road(call: str) -> tuple[int, int, int]:
 
 def type_tests(names: str, package: Path) -> int:
     """Calls of `isinstance` that name one of these classes."""
-    wanted, count = set(names.split()), 0
+    classes, count = set(names.split()), 0
     for file in package.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
-                kinds = {one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name)}
-                count += bool(kinds & wanted)
+                kinds = {item.id for item in ast.walk(node.args[1]) if isinstance(item, ast.Name)}
+                count += bool(kinds & classes)
     return count
 
 
 def carriers(package: Path) -> list[str]:
     """Classes with six or more fields that are named like parameters of a pick."""
-    found = []
+    results = []
     for file in sorted(package.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
-                fields = [one.target for one in node.body if isinstance(one, ast.AnnAssign)]
-                names = {one.id for one in fields if isinstance(one, ast.Name)}
-                found += [node.name] * (len(names & PARAMETERS) >= 6)
-    return found
+                fields = [item.target for item in node.body if isinstance(item, ast.AnnAssign)]
+                names = {field.id for field in fields if isinstance(field, ast.Name)}
+                results += [node.name] * (len(names & PARAMETERS) >= 6)
+    return results
 
 
 def code_lines(function: ast.AST, lines: list[str]) -> int:
@@ -182,17 +182,17 @@ def measured(package: Path) -> dict[str, str]:
             "import evgp, numpy as np; evgp.pick(np.random.default_rng(0).random((300, 4)), k=20)"
         )
         library = road(array)
-    found = size(package)
+    values = size(package)
     roads = [name for name in GOALS if "entered" in name or "of these" in name]
     for names, (functions, files, before) in zip(
         [roads[:2], roads[2:]], [command, library], strict=True
     ):
-        found[names[0]] = f"{functions} in {files} files"
-        found[names[1]] = str(before)
+        values[names[0]] = f"{functions} in {files} files"
+        values[names[1]] = str(before)
     for kind, names in KINDS.items():
-        found[f"type tests on {kind}"] = str(type_tests(names, package))
-    found[CARRIERS] = f"{len(carriers(package))} ({', '.join(carriers(package))})"
-    return found
+        values[f"type tests on {kind}"] = str(type_tests(names, package))
+    values[CARRIERS] = f"{len(carriers(package))} ({', '.join(carriers(package))})"
+    return values
 
 
 def table(found: dict[str, str]) -> str:
@@ -207,13 +207,13 @@ def table(found: dict[str, str]) -> str:
 
 def main() -> None:
     """Measure, then write the page, or only print the table with --print."""
-    made = table(measured(ROOT / "src" / "evgp"))
+    result = table(measured(ROOT / "src" / "evgp"))
     if "--print" in sys.argv:
-        print(made)
+        print(result)
         return
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(
-        TABLE.sub(lambda match: f"{match[1]}{made}\n{match[2]}", page), encoding="utf-8"
+        TABLE.sub(lambda match: f"{match[1]}{result}\n{match[2]}", page), encoding="utf-8"
     )
 
 

@@ -49,7 +49,7 @@ def activeml() -> object:
 
     none = np.full(60, np.nan)
     return [
-        one(random_state=0).query(X, none, batch_size=5).tolist() for one in (TypiClust, CoreSet)
+        item(random_state=0).query(X, none, batch_size=5).tolist() for item in (TypiClust, CoreSet)
     ]
 
 
@@ -85,13 +85,13 @@ def apricot(how: str) -> Callable[[], object]:
     def ask() -> object:
         from apricot import FacilityLocationSelection
 
-        made = FacilityLocationSelection(5, random_state=0)
+        selector = FacilityLocationSelection(5, random_state=0)
         if how == "in parts":
             for part in np.array_split(X, 3):
-                made.partial_fit(part)
+                selector.partial_fit(part)
         else:
-            made.fit(X)
-        return [int(row) for row in made.ranking]
+            selector.fit(X)
+        return [int(row) for row in selector.ranking]
 
     return ask
 
@@ -100,9 +100,9 @@ def baal() -> object:
     """Five picks by BALD from given predictions (samples x classes x draws)."""
     from baal.active.heuristics import BALD
 
-    made = np.random.default_rng(0).dirichlet(np.ones(3), size=(60, 20)).swapaxes(1, 2)
-    parts = (made[i : i + 10] for i in range(0, 60, 10))  # as a stream of predictions
-    return BALD()(made)[:5].tolist(), BALD()(parts)[:5].tolist()
+    result = np.random.default_rng(0).dirichlet(np.ones(3), size=(60, 20)).swapaxes(1, 2)
+    parts = (result[i : i + 10] for i in range(0, 60, 10))  # as a stream of predictions
+    return BALD()(result)[:5].tolist(), BALD()(parts)[:5].tolist()
 
 
 ASKED: dict[str, Callable[[], object]] = {
@@ -133,12 +133,16 @@ def main() -> None:
     """Print versions, commands and words, then the results of the checks."""
     for package in PACKAGES:
         try:
-            found = distribution(package)
+            values = distribution(package)
         except PackageNotFoundError:
             print(f"{package}: not installed")
             continue
-        commands = [one.name for one in found.entry_points if one.group == "console_scripts"]
-        print(f"{package} {found.version}: commands {commands}, words {source(package)}")
+        commands = [
+            entry_point.name
+            for entry_point in values.entry_points
+            if entry_point.group == "console_scripts"
+        ]
+        print(f"{package} {values.version}: commands {commands}, words {source(package)}")
     for what, ask in ASKED.items():
         try:
             print(f"{what}: {ask()}")

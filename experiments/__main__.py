@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Annotated, Any
 
-# Before torch is loaded: threads that wait by spinning keep each other from what they wait for.
+# Set before torch is loaded: threads that wait by spinning keep each other from working.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import typer
@@ -54,8 +54,8 @@ Out = Annotated[
     typer.Option(
         "--out",
         metavar="FOLDER",
-        help="Rows and figures go to a folder of the study's name in here; what is finished here "
-        "is not run again.",
+        help="Rows and figures go to a subfolder with the study's name; finished cells are not run "
+        "again.",
     ),
 ]
 DrawOnly = Annotated[bool, typer.Option("--draw", help="Run nothing; draw what is finished.")]
@@ -122,8 +122,8 @@ def reproduce(
     if name is None:
         known = ", ".join((*NAMES, worth.NAME))
         raise DatasetError(f"expected a study among {known}; got none")
-    wanted = next((one for one in SCALES if one == scale), None)
-    if wanted is None:
+    chosen_scale = next((item for item in SCALES if item == scale), None)
+    if chosen_scale is None:
         raise DatasetError(f"expected --scale among {', '.join(SCALES)}; got {scale!r}")
     begun = perf_counter()
     try:
@@ -132,7 +132,7 @@ def reproduce(
             warnings.simplefilter("default", EvgpWarning)
             result = run(
                 name,
-                scale=wanted,
+                scale=chosen_scale,
                 out=out,
                 jobs=jobs,
                 draw_only=draw,
@@ -141,7 +141,7 @@ def reproduce(
             )
     except KeyboardInterrupt:
         fail(f"stopped; finished cells in {out} are kept; run the same command to resume", code=130)
-    note(list(dict.fromkeys(str(one.message) for one in caught)), quiet=quiet)
+    note(list(dict.fromkeys(str(warning.message) for warning in caught)), quiet=quiet)
     record = read_record(result.folder) or {}
     _show(result, record, json)
     if not quiet:
@@ -151,7 +151,7 @@ def reproduce(
 
 
 def _worth(tables: Path | None, seeds: int, jobs: int | None, pack: bool) -> None:
-    """The study of what picks are worth, which is ours and has no figure in the paper."""
+    """Run the study of what picks are worth, which is ours and has no figure in the paper."""
     if pack:
         tell(f"{worth.pack()} cells packed into tables in {worth.RESULTS}")
         return
@@ -164,11 +164,11 @@ def _worth(tables: Path | None, seeds: int, jobs: int | None, pack: bool) -> Non
 
 
 def _list(json: bool) -> None:
-    studies = [study_named(one) for one in NAMES]
+    studies = [study_named(name) for name in NAMES]
     table = {
-        "study": [*(one.name for one in studies), worth.NAME],
-        "paper": [*(one.paper for one in studies), "ours"],
-        "shows": [*(one.title for one in studies), worth.TITLE],
+        "study": [*(study.name for study in studies), worth.NAME],
+        "paper": [*(study.paper for study in studies), "ours"],
+        "shows": [*(study.title for study in studies), worth.TITLE],
     }
     if json:
         show_json({"studies": lines(table)})
@@ -183,21 +183,21 @@ def _show(result: Reproduced, record: Mapping[str, Any], json: bool) -> None:
         show_json(
             {
                 "study": result.study.name, **facts, "caution": caution,
-                "claims": [vars(one) for one in claims],
+                "claims": [vars(claim) for claim in claims],
             }
         )  # fmt: skip
         return
     show(
         {
-            "claim": [one.paper for one in claims],
-            "ours": [one.ours for one in claims],
-            "verdict": ["; ".join(filter(None, [one.verdict, caution])) for one in claims],
+            "claim": [claim.paper for claim in claims],
+            "ours": [claim.ours for claim in claims],
+            "verdict": ["; ".join(filter(None, [claim.verdict, caution])) for claim in claims],
         }
     )
 
 
 def _caution(record: Mapping[str, Any]) -> str:
-    """Why verdicts mean little here: not everything has run, or it was a smoke run."""
+    """Return a caution if verdicts mean little: unfinished cells, or a smoke run."""
     done, cells = record.get("finished"), record.get("cells")
     part = f"{done} of {cells} cells" if done != cells else ""
     smoke = (
@@ -220,7 +220,7 @@ def watched(quiet: bool) -> Iterator[Callable[[int, int, float | None], object]]
     from rich.progress import Progress as Bar
     from rich.text import Text
 
-    # Cells take minutes, longer than the window in which the bar's own column looks for a pace.
+    # Cells take minutes, longer than the window from which the bar's own column estimates the pace.
     class Left(ProgressColumn):
         max_refresh = 0.5
 
@@ -240,7 +240,7 @@ def watched(quiet: bool) -> Iterator[Callable[[int, int, float | None], object]]
 
 
 def counted(done: int, total: int, left: float | None) -> str:
-    """How far a run is.
+    """Describe how far a run is.
 
     >>> counted(12, 36, 1440.0), counted(0, 36, None), counted(36, 36, 0.0)
     ('12 of 36 cells, about 24 min left', '0 of 36 cells', '36 of 36 cells')
@@ -250,7 +250,7 @@ def counted(done: int, total: int, left: float | None) -> str:
 
 
 def ahead(seconds: float) -> str:
-    """What is left, in few words.
+    """Describe the time left, in few words.
 
     >>> ahead(90.0), ahead(0.0)
     ('about 90 s left', 'nearly done')

@@ -43,10 +43,10 @@ def cells(settings: Settings) -> Sequence[Cell]:
 def draw(rows: Records) -> "dict[str, Figure]":
     """Draw the variance by the size of sets, and the batches."""
     paths = dict.fromkeys(WAYS, "ev")
-    made = {"approximations": scattered(one_by_one(rows), [], paths, [*CENTRAL])}
+    figures = {"approximations": scattered(one_by_one(rows), [], paths, [*CENTRAL])}
     if batches(rows):
-        made["approximations-batch"] = curves(panels(batches(rows)), [*CENTRAL])
-    return made
+        figures["approximations-batch"] = curves(panels(batches(rows)), [*CENTRAL])
+    return figures
 
 
 def claims(rows: Records) -> Sequence[Claim]:
@@ -93,8 +93,8 @@ def _left(rows: Records, way: str) -> float:
     ratios = []
     for name in distinct(rows, "dataset"):
         ends = [
-            mean_by(where(rows, dataset=name, strategy=one), "labels", "ev")[1]
-            for one in (way, "evgp")
+            mean_by(where(rows, dataset=name, strategy=item), "labels", "ev")[1]
+            for item in (way, "evgp")
         ]
         if all(len(end) for end in ends):
             ratios.append(ends[0][-1, 0] / ends[1][-1, 0])

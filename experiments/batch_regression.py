@@ -32,16 +32,16 @@ CENTRAL = ("output_variance_p90", "mse")
 
 def cells(settings: Settings) -> Sequence[Cell]:
     """Cells of the contests, and of where strategies without labels pick."""
-    told = settings["outliers"]
+    options = settings["outliers"]
     return [
         *contests(settings),
         *(
             Cell(
                 "evgp.studies.batch_regression:outlying",
-                {"dataset": name, "seed": seed, "budget": told["budget"]},
+                {"dataset": name, "seed": seed, "budget": options["budget"]},
             )
-            for name in told["datasets"]
-            for seed in range(told["seeds"])
+            for name in options["datasets"]
+            for seed in range(options["seeds"])
         ),
     ]
 
@@ -60,20 +60,20 @@ def outlying(*, dataset: str, seed: int, budget: int) -> list[Record]:
     percentile = 100 * rankdata(gaps) / len(gaps)
     kernel = NTK(mlp())
     scale = kernel.diag(x).sqrt()
-    made: list[Record] = []
+    records: list[Record] = []
     for way in _FREE:
         setting = Setting(x, mlp(), Recipe(mlp()), 0, budget, 1, seed, **pinned.SEARCH)
         generator = torch.Generator().manual_seed(seed)
         picks = strategy_named(way, setting)(Pool(x), budget, generator=generator).indices
         rows = torch.from_numpy(picks.copy())
         linked = (kernel(x[rows], x) / scale[rows, None] / scale).square().mean()
-        made.append(
+        records.append(
             {
                 "kind": "outliers", "strategy": way, "apart": float(percentile[picks].mean()),
                 "linked": float(linked),
             }
         )  # fmt: skip
-    return made
+    return records
 
 
 _FREE = ("evgp", "kmeans++", "random")
@@ -134,11 +134,11 @@ def claims(rows: Records) -> Sequence[Claim]:
             + rule("picks of K-Means++ are farther from others and less correlated", lie),
             graded(
                 [
-                    _more(some, "apart", "kmeans++", "evgp"),
-                    _more(some, "linked", "evgp", "kmeans++"),
+                    _more(subset, "apart", "kmeans++", "evgp"),
+                    _more(subset, "linked", "evgp", "kmeans++"),
                 ]
                 for name in distinct(lie, "dataset")
-                if (some := where(lie, dataset=name))
+                if (subset := where(lie, dataset=name))
             ),
         ),
     ]

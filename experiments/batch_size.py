@@ -1,4 +1,4 @@
-"""The same budget in batches of different sizes: who suffers from large ones?"""
+"""The same budget in batches of different sizes: which strategies suffer from large ones?"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,8 +33,8 @@ def cells(settings: Settings) -> Sequence[Cell]:
     return contests(
         {
             "contests": [
-                {**one, "batch": batch}
-                for one in settings["contests"]
+                {**contest, "batch": batch}
+                for contest in settings["contests"]
                 for batch in settings["batches"]
             ]
         }
@@ -43,9 +43,11 @@ def cells(settings: Settings) -> Sequence[Cell]:
 
 def draw(rows: Records) -> "dict[str, Figure]":
     """Draw accuracy and entropy at the end of the budget, by batch size."""
-    made = panels(rows)
+    result = panels(rows)
     return {
-        "batch-size": curves(made, ("accuracy", "output_entropy"), by="batch", xlabel="batch size")
+        "batch-size": curves(
+            result, ("accuracy", "output_entropy"), by="batch", xlabel="batch size"
+        )
     }
 
 
@@ -62,7 +64,7 @@ def claims(rows: Records) -> Sequence[Claim]:
             f"{_told(rows, MLMOC, 'accuracy')}, {_told(rows, MLMOC, 'output_entropy')}. Holds if "
             "each change for the worse is less than a quarter of the smaller of these two; in part "
             "if one is less than half.",
-            little([one for metric in _SIGNS for one in _beside(rows, metric)]),
+            little([item for metric in _SIGNS for item in _beside(rows, metric)]),
         ),
         Claim(
             "MLMOC experiences a large drop with larger batches, on both datasets.",
@@ -87,8 +89,8 @@ def claims(rows: Records) -> Sequence[Claim]:
             "if by the mean.",
             sometimes(
                 [
-                    lead(some, "accuracy", "badge", "evgp-emp")
-                    for some in panels(_smallest(rows)).values()
+                    lead(panel, "accuracy", "badge", "evgp-emp")
+                    for panel in panels(_smallest(rows)).values()
                 ]
             ),
         ),
@@ -99,8 +101,8 @@ def claims(rows: Records) -> Sequence[Claim]:
             + ". "
             + rule("it is above zero with the largest and above that with the smallest", rows),
             graded(
-                [gap for way in WAYS[1:] for gap in _pronounced(some, way)]
-                for some in panels(rows).values()
+                [gap for way in WAYS[1:] for gap in _pronounced(panel, way)]
+                for panel in panels(rows).values()
             ),
         ),
     ]
@@ -117,12 +119,12 @@ def _by_size(rows: Records, way: str) -> str:
 def _pronounced(rows: Records, way: str) -> list[Gap]:
     """The lead with the largest batches, and its difference from that with the smallest."""
     sizes = sorted(distinct(rows, "batch"))
-    found = []
+    results = []
     for size in (sizes[0], sizes[-1]):
-        some = where(rows, batch=size)
-        ours, theirs = (areas(some, "accuracy", one) for one in ("evgp-emp", way))
-        found.append({seed: np.log(ours[seed] / theirs[seed]) for seed in ours if seed in theirs})
-    small, large = found
+        subset = where(rows, batch=size)
+        ours, theirs = (areas(subset, "accuracy", item) for item in ("evgp-emp", way))
+        results.append({seed: np.log(ours[seed] / theirs[seed]) for seed in ours if seed in theirs})
+    small, large = results
     return [
         mean_and_error(large.values()),
         mean_and_error(large[seed] - small[seed] for seed in large if seed in small),
@@ -135,16 +137,16 @@ def _smallest(rows: Records) -> list[Record]:
 
 def _changes(rows: Records, way: str, metric: str) -> dict[str, Gap]:
     """Change from the smallest batch to the largest, paired by seeds: mean and standard error."""
-    made = {}
-    for title, some in panels(rows).items():
-        mine = where(some, strategy=way)
+    entries = {}
+    for title, subset in panels(rows).items():
+        mine = where(subset, strategy=way)
         sizes = distinct(mine, "batch")
         ends = [{row["seed"]: row[metric] for row in mine if row["batch"] == size} for size in
                 (min(sizes, default=0), max(sizes, default=0))]  # fmt: skip
         change = [ends[1][seed] - ends[0][seed] for seed in ends[0] if seed in ends[1]]
         if change:
-            made[title] = mean_and_error(change)
-    return made
+            entries[title] = mean_and_error(change)
+    return entries
 
 
 _SIGNS = {"accuracy": -1.0, "output_entropy": 1.0}  # for the worse
@@ -160,15 +162,15 @@ def _beside(rows: Records, metric: str) -> list[tuple[Gap, Gap]]:
         for way in WAYS
     )
     return [
-        (ours[title], min(found[title] for found in rivals))
+        (ours[title], min(rival[title] for rival in rivals))
         for title in ours
-        if all(title in found for found in rivals)
+        if all(title in rival for rival in rivals)
     ]
 
 
 def _told(rows: Records, way: str, metric: str) -> str:
-    found = _changes(rows, way, metric)
-    return ", ".join(f"{signed(gap)} ({title})" for title, gap in found.items()) or "not run"
+    values = _changes(rows, way, metric)
+    return ", ".join(f"{signed(gap)} ({title})" for title, gap in values.items()) or "not run"
 
 
 def _drops(rows: Records, way: str) -> list[bool]:

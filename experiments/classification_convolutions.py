@@ -19,8 +19,8 @@ OTHERS = ("random", "kmeans++", "badge", MLMOC)
 def draw(rows: Records) -> "dict[str, Figure]":
     """Draw accuracy and entropy by the number of labels."""
     shown = {
-        f"{title}\n(has learnt nothing)" if untrained(some) else title: some
-        for title, some in panels(rows).items()
+        f"{title}\n(has learnt nothing)" if untrained(subset) else title: subset
+        for title, subset in panels(rows).items()
     }
     return {"classification-convolutions": curves(shown, ("accuracy", "output_entropy"))}
 
@@ -28,13 +28,13 @@ def draw(rows: Records) -> "dict[str, Figure]":
 def claims(rows: Records) -> Sequence[Claim]:
     """The claims of the paper about convolutional networks."""
     shown = panels(rows)
-    idle = {title: some for title, some in shown.items() if untrained(some)}
-    kept = [row for title, some in shown.items() if title not in idle for row in some]
+    idle = {title: subset for title, subset in shown.items() if untrained(subset)}
+    kept = [row for title, subset in shown.items() if title not in idle for row in subset]
     out = ", ".join(
-        f"{title} ({column(some, 'train_loss').min():.2f} of {guessing(some):.2f})"
-        for title, some in idle.items()
+        f"{title} ({column(subset, 'train_loss').min():.2f} of {guessing(subset):.2f})"
+        for title, subset in idle.items()
     )
-    said = (
+    message = (
         f"Left out, as no training loss came below nine tenths of that of guessing: {out}. "
         if idle
         else ""
@@ -43,14 +43,14 @@ def claims(rows: Records) -> Sequence[Claim]:
         Claim(
             "With CNNs and WideResNets, EV-GP consistently outperforms the other baselines in "
             "accuracy.",
-            f"Accuracy, {compared(kept, 'accuracy', OTHERS, said)}",
+            f"Accuracy, {compared(kept, 'accuracy', OTHERS, message)}",
             outperforms(kept, ["accuracy"], OTHERS),
         ),
         Claim(
             "EV-GP can generally select points which result in good initialisation robustness.",
             f"Output entropy, mean over the curve: {averages(kept, 'output_entropy')}. Lead on "
             "random picks, in percent of the larger of the two, ± standard error over seeds, "
-            f"paired: {between(kept, 'output_entropy', 'evgp', 'random')}. {said}"
+            f"paired: {between(kept, 'output_entropy', 'evgp', 'random')}. {message}"
             + rule("EV-GP is better than random picks", kept),
             outperforms(kept, ["output_entropy"], ["random"]),
         ),

@@ -53,8 +53,8 @@ def claims(rows: Records) -> Sequence[Claim]:
             + rule("the lead after the first batch is above zero and above the later one, by "
                    "accuracy and by output entropy", rows),
             graded(
-                [gap for metric in CENTRAL for gap in early(some, metric)]
-                for some in panels(rows).values()
+                [gap for metric in CENTRAL for gap in early(panel, metric)]
+                for panel in panels(rows).values()
             ),
         ),
     ]  # fmt: skip
@@ -76,29 +76,29 @@ def early(rows: Records, metric: str) -> list[Gap]:
     way = strongest(rows, metric)
     if way is None:
         return []
-    first, later = ({"evgp": areas(some, metric, "evgp"), way: areas(some, metric, way)}
-                    for some in rounds(rows))  # fmt: skip
+    first, later = ({"evgp": areas(subset, metric, "evgp"), way: areas(subset, metric, way)}
+                    for subset in rounds(rows))  # fmt: skip
     sign = 1.0 if MEASURES[metric].lower else -1.0
-    seeds = set.intersection(*(set(found) for part in (first, later) for found in part.values()))
+    seeds = set.intersection(*(set(values) for part in (first, later) for values in part.values()))
     pairs = [
         [sign * np.log(part[way][seed] / part["evgp"][seed]) for part in (first, later)]
         for seed in sorted(seeds)
-        if all(found[seed] > 0 for part in (first, later) for found in part.values())
+        if all(values[seed] > 0 for part in (first, later) for values in part.values())
     ]
     return [
-        mean_and_error(one for one, _ in pairs),
-        mean_and_error(one - two for one, two in pairs),
+        mean_and_error(first for first, _ in pairs),
+        mean_and_error(first - last for first, last in pairs),
     ]
 
 
 def _both(rows: Records) -> str:
     parts = []
-    for title, some in panels(rows).items():
+    for title, subset in panels(rows).items():
         for metric, words in (("accuracy", "accuracy"), ("output_entropy", "output entropy")):
-            way = strongest(some, metric)
+            way = strongest(subset, metric)
             if way is not None:
-                first, later = (lead(one, metric, "evgp", way) for one in rounds(some))
-                change = early(some, metric)[1]
+                first, later = (lead(item, metric, "evgp", way) for item in rounds(subset))
+                change = early(subset, metric)[1]
                 parts.append(
                     f"{title}, {words}, {NAMES[way]} {percent(first)} and {percent(later)}, the "
                     f"former above the latter by {percent(change)}"

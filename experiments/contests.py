@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MLMOC = "random:100+mlmoc"  # as the authors ran it on classes; a larger batch begins at random
+MLMOC = (
+    "random:100+mlmoc"  # as the authors ran it for classification; a larger batch begins at random
+)
 NAMES = {
     "evgp": "EV-GP",
     "evgp-emp": "EV-GP-Emp",
@@ -52,7 +54,7 @@ _SHORT = {
 def play(*, dataset: str, strategy: str, seed: int, **settings: Any) -> list[Record]:
     """Run one strategy through all rounds; `settings` are those of the protocol and the sizes.
 
-    With `last_only` among them, only what the whole budget leads to is measured.
+    With `last_only` among them, only the result of the whole budget is measured.
     """
     parts = {name: settings.pop(name) for name in ("pool", "test", "task") if name in settings}
     last_only = bool(settings.pop("last_only", False))
@@ -64,7 +66,7 @@ def play(*, dataset: str, strategy: str, seed: int, **settings: Any) -> list[Rec
 
 def cells(settings: Settings) -> list[Cell]:
     """The cells of all contests of a study."""
-    return [cell for one in settings["contests"] for cell in contest(**one)]
+    return [cell for item in settings["contests"] for cell in contest(**item)]
 
 
 def panels(rows: Records) -> dict[str, list[Record]]:
@@ -136,8 +138,8 @@ def _panel(axes: "Axes", rows: Records, metric: str, ways: Sequence[str], by: st
     heights: list[float] = []
     for way in ways:
         look = styles[way]
-        at, found = mean_by(where(rows, strategy=way), by, metric)
-        mean, error = found.T
+        at, means = mean_by(where(rows, strategy=way), by, metric)
+        mean, error = means.T
         draw_curve(
             axes, at, mean, look, band=(mean - error, mean + error), linewidth=look.width * 0.7,
             markersize=3.5, label=NAMES.get(way, way),
@@ -163,8 +165,8 @@ def standing(rows: Records, metric: str) -> dict[str, tuple[float, float]]:
 def averages(rows: Records, metric: str) -> str:
     """The standing in words, dataset by dataset."""
     parts = []
-    for title, some in panels(rows).items():
-        order = standing(some, metric)
+    for title, subset in panels(rows).items():
+        order = standing(subset, metric)
         if order:
             parts.append(
                 f"{title}: "
@@ -184,5 +186,6 @@ def losses(found: Mapping[str, Records]) -> str:
     'Boston 0.3'
     """
     return ", ".join(
-        f"{TITLES[name]} {column(some, 'train_loss').mean():.2g}" for name, some in found.items()
+        f"{TITLES[name]} {column(subset, 'train_loss').mean():.2g}"
+        for name, subset in found.items()
     )

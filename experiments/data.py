@@ -1,9 +1,8 @@
-r"""Data of the paper by name, and made-up data: targets from a random network, and a sine wave.
-
-Points that are made up are uniform in a ball. The paper leaves open how large it is, so the columns
-are scaled to mean 0 and standard deviation 1 over the pool, as those of all its datasets are,
-before targets are made: the network that made them is then exactly adequate. Targets are scaled in
-the same way.
+r"""Data of the paper by name, and synthetic data: targets from a random network, and a sine wave.
+Synthetic points are uniform in a ball. The paper does not state its radius, so the columns are
+scaled to mean 0 and standard deviation 1 over the pool, like those of all its datasets, before
+targets are computed: the network behind them is then exactly adequate. Targets are scaled in the
+same way.
 
 Hemachandra et al., Training-Free Neural Active Learning with Initialization-Robustness
 Guarantees, ICML 2023, appendix on the experiments.
@@ -25,9 +24,9 @@ from evgp.errors import DatasetError
 from evgp.nets import Buildable, mlp
 
 _CITED = "Hemachandra et al., ICML 2023"
-# So many points at a time go through a network.
+# Number of points that go through a network at a time.
 _BLOCK = 4096
-# What figures call them.
+# Their names in figures.
 TITLES = {
     "boston": "Boston",
     "naval": "Naval",
@@ -116,7 +115,7 @@ def sinusoidal(
 ) -> Dataset:
     r"""A sine wave in a random direction, $y = \sin(\omega^\top x + b)$, scaled, plus noise.
 
-    The paper says random $\omega$ and $b$ and no more. Here $\omega$ is normal with variance
+    The paper only says that $\omega$ and $b$ are random. Here $\omega$ is normal with variance
     `frequency`² / d, so that the wave is as steep in any number of dimensions, and $b$ is uniform.
 
     >>> sinusoidal(100, 3, test=20)
@@ -148,7 +147,7 @@ def _made(
     noise = number(noise, "noise", 0, 1e100, why="a variance", error=DatasetError)
     seed = seed_of(seed, error=DatasetError)
     check_memory(16 * (n + m) * d, name)
-    # Streams of their own, so that the pool is the same whatever the test part.
+    # Separate random streams, so that the pool does not depend on the test set.
     streams = [np.random.RandomState(state.generate_state(4)) for state in _spawned(seed)]
     x, x_test = scaled_columns(_ball(n, d, streams[0]), _ball(m, d, streams[1]))
     y = targets(torch.cat([x, x_test]), torch.Generator().manual_seed(seed)).numpy()

@@ -29,28 +29,28 @@ _COLOURS = {"random": "#6b7080", "greedy": "#00785a", "exchange": "#3d4fd1"}
 def left(*, dataset_name: str, seed: int, pool: int, sizes: list[int]) -> list[Record]:
     """The mean variance that each search leaves, and a lower bound for any set of that size."""
     x = dataset(dataset_name, seed, pool=pool).x
-    kernel, made = NTK(mlp()), []
+    kernel, records = NTK(mlp()), []
     prior = float(kernel.diag(x).mean())
     for size in sizes:
         for way, greedy in (("greedy", Exact()), ("exchange", Exchange())):
             generator = torch.Generator().manual_seed(seed)
-            found = pinned.evgp(kernel, greedy)(Pool(x), size, generator=generator)
-            assert found.certificate is not None
-            made.append(
+            selection = pinned.evgp(kernel, greedy)(Pool(x), size, generator=generator)
+            assert selection.certificate is not None
+            records.append(
                 {
                     "dataset": dataset_name,
                     "way": way,
                     "labels": size,
-                    "left": float(found.variance_left[-1]),
-                    "least": float(found.certificate.lowest[-1]),
-                    "certified": float(found.certificate.share[-1]),
+                    "left": float(selection.variance_left[-1]),
+                    "least": float(selection.certificate.lowest[-1]),
+                    "certified": float(selection.certificate.share[-1]),
                     "prior": prior,
                 }
             )
         random = np.random.default_rng(seed).permutation(len(x))[:size]
-        some = x[torch.from_numpy(random)]
-        variance = ntkgp(kernel, some, torch.zeros(size), x, noise=pinned.NOISE).variance
-        made.append(
+        subset = x[torch.from_numpy(random)]
+        variance = ntkgp(kernel, subset, torch.zeros(size), x, noise=pinned.NOISE).variance
+        records.append(
             {
                 "dataset": dataset_name,
                 "way": "random",
@@ -59,7 +59,7 @@ def left(*, dataset_name: str, seed: int, pool: int, sizes: list[int]) -> list[R
                 "prior": prior,
             }
         )
-    return made
+    return records
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
@@ -84,13 +84,13 @@ def draw(rows: Records) -> "dict[str, Figure]":
     for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
         mine = where(rows, dataset=name)
         for way, words in WAYS.items():
-            at, found = mean_by(where(mine, way=way), "labels", "left")
+            at, means = mean_by(where(mine, way=way), "labels", "left")
             axes.errorbar(
-                at, found[:, 0], found[:, 1], fmt="o-", ms=3.5, capsize=2, color=_COLOURS[way],
+                at, means[:, 0], means[:, 1], fmt="o-", ms=3.5, capsize=2, color=_COLOURS[way],
                 label=words,
             )  # fmt: skip
-        at, found = mean_by(where(mine, way="exchange"), "labels", "least")
-        axes.fill_between(at, 0, found[:, 0], color="#ecece8", label="no set leaves less")
+        at, means = mean_by(where(mine, way="exchange"), "labels", "least")
+        axes.fill_between(at, 0, means[:, 0], color="#ecece8", label="no set leaves less")
         axes.set(title=TITLES[name], xlabel="labels", ylim=(0, None))
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[0].set_ylabel("mean variance left (± standard error)")
@@ -102,7 +102,7 @@ def claims(rows: Records) -> Sequence[Claim]:
     """Our own claims about exchange and the certificate."""
     most = max(distinct(rows, "labels"))
     ends = {name: where(rows, dataset=name, labels=most) for name in distinct(rows, "dataset")}
-    better = {name: mean_and_error(less(some)) for name, some in ends.items()}
+    better = {name: mean_and_error(less(subset)) for name, subset in ends.items()}
     proved = column(where(rows, labels=most, way="greedy"), "certified")
     return [
         Claim(
@@ -114,8 +114,8 @@ def claims(rows: Records) -> Sequence[Claim]:
             "remove at least this share of what any set could, exchanged ones at least that (mean "
             "± standard error over seeds): "
             + ", ".join(
-                f"{TITLES[name]} {_share(some, 'greedy')}, {_share(some, 'exchange')}"
-                for name, some in ends.items()
+                f"{TITLES[name]} {_share(subset, 'greedy')}, {_share(subset, 'exchange')}"
+                for name, subset in ends.items()
             )
             + ". In part, as only what these picks reach is seen, if it is above 63 % for every "
             "dataset and seed; else not measured, as the share itself may be larger.",
@@ -134,13 +134,13 @@ def claims(rows: Records) -> Sequence[Claim]:
 
 def less(rows: Records) -> list[float]:
     """Log ratio of the variances that greedy and exchange leave, for each seed."""
-    made = []
+    results = []
     for seed in distinct(rows, "seed"):
         greedy, exchange = (
             column(where(rows, seed=seed, way=way), "left").mean() for way in ("greedy", "exchange")
         )
-        made.append(float(np.log(greedy / exchange)))
-    return made
+        results.append(float(np.log(greedy / exchange)))
+    return results
 
 
 def _share(rows: Records, way: str) -> str:
@@ -163,8 +163,8 @@ STUDY = Study(
         "laptop": {**_PAPER, "seeds": 3, "pool": 3000, "sizes": [10, 25, 50, 100]},
         "smoke": {"datasets": ["random-model"], "seeds": 1, "pool": 40, "sizes": [3, 6]},
     },
-    departures="Ours; beside its paper scale 3 halves in place of 5, of 3,000 points at most, and "
-    "sets of up to 100 points in place of 200.",
+    departures="Ours; compared with its paper scale, 3 halves in place of 5, of 3,000 points at "
+    "most, and sets of up to 100 points in place of 200.",
     cells=cells,
     draw=draw,
     claims=claims,

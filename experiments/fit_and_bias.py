@@ -43,15 +43,15 @@ def cells(settings: Settings) -> Sequence[Cell]:
 
 def points(rows: Records) -> dict[str, tuple[list[float], list[float]]]:
     """Pearson correlation of criterion and error, and the bias, by dataset and seed."""
-    made = {}
+    entries = {}
     for name in distinct(rows, "dataset"):
-        some = where(rows, dataset=name)
-        last = where(some, labels=max(distinct(some, "labels")), strategy="random")
+        subset = where(rows, dataset=name)
+        last = where(subset, labels=max(distinct(subset, "labels")), strategy="random")
         bias = [
-            float(column(where(last, seed=one), "bias").mean()) for one in distinct(last, "seed")
+            float(column(where(last, seed=item), "bias").mean()) for item in distinct(last, "seed")
         ]
-        made[name] = (correlations(some, "ev", "mse", metrics.pearson), bias)
-    return made
+        entries[name] = (correlations(subset, "ev", "mse", metrics.pearson), bias)
+    return entries
 
 
 def draw(rows: Records) -> "dict[str, Figure]":
@@ -60,8 +60,8 @@ def draw(rows: Records) -> "dict[str, Figure]":
 
     figure = Figure(figsize=(4.6, 3.6), layout="constrained")
     axes = figure.subplots()
-    for name, found in points(rows).items():
-        correlated, bias = (mean_and_error(one)[0] for one in found)
+    for name, values in points(rows).items():
+        correlated, bias = (mean_and_error(value)[0] for value in values)
         axes.scatter(correlated, bias, color="#3d4fd1", s=30)
         axes.annotate(
             TITLES[name], (correlated, bias), xytext=(0, 6), textcoords="offset points", fontsize=8,
@@ -81,15 +81,15 @@ def draw(rows: Records) -> "dict[str, Figure]":
 
 def claims(rows: Records) -> Sequence[Claim]:
     """The claims of the paper about suitable networks."""
-    found = {name: pair for name, pair in points(rows).items() if pair[0]}
-    mean = {name: mean_and_error(pair[0])[0] for name, pair in found.items()}
+    values = {name: pair for name, pair in points(rows).items() if pair[0]}
+    mean = {name: mean_and_error(pair[0])[0] for name, pair in values.items()}
     labels = max(distinct(rows, "labels"))
     right = [
-        (mean[a] < mean[b]) == (mean_and_error(found[a][1])[0] < mean_and_error(found[b][1])[0])
-        for a, b in combinations(found, 2)
+        (mean[a] < mean[b]) == (mean_and_error(values[a][1])[0] < mean_and_error(values[b][1])[0])
+        for a, b in combinations(values, 2)
     ]
     half = np.median(list(mean.values()))
-    weak = [name for name in found if mean[name] > half or name in _WEAK]
+    weak = [name for name in values if mean[name] > half or name in _WEAK]
     listed = [(a, b) for a in _STRONG for b in _WEAK if a in mean and b in mean]
     few = "; one seed" if len(distinct(rows, "seed")) < 2 else ""
     return [
@@ -99,8 +99,8 @@ def claims(rows: Records) -> Sequence[Claim]:
             "Pearson of criterion and test MSE over random sets (negative, as the criterion is "
             f"minus a variance), and bias at {labels} labels: "
             + ", ".join(
-                f"{TITLES[name]} " + " and ".join(hundredths(mean_and_error(one)) for one in pair)
-                for name, pair in found.items()
+                f"{TITLES[name]} " + " and ".join(hundredths(mean_and_error(item)) for item in pair)
+                for name, pair in values.items()
             )
             + f". Of two datasets the one with the stronger correlation has the lower bias in "
             f"{sum(right)} of {len(right)} pairs{few}. Holds if in all, in part if in more than "
@@ -122,17 +122,17 @@ def claims(rows: Records) -> Sequence[Claim]:
             "smallest, random sets in brackets, and the lead of picks over random sets of the same "
             "sizes, geometric mean: "
             + ", ".join(
-                f"{TITLES[name]} {ends(some, 'evgp', 'mse'):.2f} "
-                f"({ends(some, 'random', 'mse'):.2f}) and {percent(overall(some, 'mse'))}"
+                f"{TITLES[name]} {ends(subset, 'evgp', 'mse'):.2f} "
+                f"({ends(subset, 'random', 'mse'):.2f}) and {percent(overall(subset, 'mse'))}"
                 for name in weak
-                if (some := where(rows, dataset=name))
+                if (subset := where(rows, dataset=name))
             )
             + ". More labels help any set. "
             + rule("the error falls and is below that of random sets", rows, each="such dataset"),
             graded(
-                [fallen(some, "mse"), overall(some, "mse")]
+                [fallen(subset, "mse"), overall(subset, "mse")]
                 for name in weak
-                if (some := where(rows, dataset=name))
+                if (subset := where(rows, dataset=name))
             ),
         ),
     ]
@@ -140,8 +140,8 @@ def claims(rows: Records) -> Sequence[Claim]:
 
 def fallen(rows: Records, metric: str) -> Gap:
     """Log of how much picks lower a metric from the smallest to the largest size."""
-    found = np.log(heights(rows, "evgp", metric))
-    return mean_and_error(found[:, 0] - found[:, -1])
+    heights_of = np.log(heights(rows, "evgp", metric))
+    return mean_and_error(heights_of[:, 0] - heights_of[:, -1])
 
 
 def _and(names: Sequence[str]) -> str:

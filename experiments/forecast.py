@@ -6,7 +6,7 @@ For each pool: what EV-GP promises, by the variance that its picks and random pi
 sizes of the pool. Each is compared with the labels that were really saved, by Spearman's rank
 correlation over pools, and models of all of them are fitted while each pool is left out, together
 with the others that are made of the same data. Writes `experiments/results/suites/forecast.csv`;
-the page of the suites says what came of it.
+the page of the suites reports the result.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ _DRAWS = 5  # of random picks
 
 
 def features(pool: SuitePool) -> dict[str, float]:
-    """What a pool alone says, on the first split."""
+    """Compute the features of a pool, on the first split."""
     x = pool.data().load(0).scaled("auto")[0].double().flatten(1)
     kernel = NTK(evgp.mlp())(x).double().numpy()
     budgets = np.array(pool.budgets)
@@ -118,16 +118,16 @@ def forecasts() -> list[Forecast]:
     y = np.array([row["saved"] for row in rows])
     source = np.array([source_of(row["pool"]) for row in rows])
     usual = leaving_out(DummyRegressor(), x, y, source)[0]
-    made = []
+    results = []
     for model in (make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 3, 11))),
                   ExtraTreesRegressor(300, min_samples_leaf=2, random_state=0)):  # fmt: skip
         guess, reach = leaving_out(model, x, y, source)
-        error, mean = (float(np.sqrt(np.mean((y - one) ** 2))) for one in (guess, usual))
+        error, mean = (float(np.sqrt(np.mean((y - item) ** 2))) for item in (guess, usual))
         rank = float(stats.spearmanr(guess, y).statistic)
         covered = float(np.mean(np.abs(y - guess) <= reach))
         name = "trees" if isinstance(model, ExtraTreesRegressor) else "ridge regression"
-        made.append(Forecast(name, rank, error, mean, covered, len(rows)))
-    return made
+        results.append(Forecast(name, rank, error, mean, covered, len(rows)))
+    return results
 
 
 def leaving_out(

@@ -23,16 +23,16 @@ def claims(rows: Records) -> Sequence[Claim]:
     """The claims of the paper about a random first batch."""
     gains = {
         (way, first): {
-            title: lead(some, "accuracy", f"{first}+{way}", way)
-            for title, some in panels(rows).items()
+            title: lead(subset, "accuracy", f"{first}+{way}", way)
+            for title, subset in panels(rows).items()
         }
         for way in ("badge", "mlmoc")
         for first in ("random", "evgp")
     }
     instead = {
         way: {
-            title: lead(some, "accuracy", f"evgp+{way}", f"random+{way}")
-            for title, some in panels(rows).items()
+            title: lead(subset, "accuracy", f"evgp+{way}", f"random+{way}")
+            for title, subset in panels(rows).items()
         }
         for way in ("badge", "mlmoc")
     }
@@ -62,10 +62,10 @@ def claims(rows: Records) -> Sequence[Claim]:
         Claim(
             "Ours: a first batch by EV-GP is a better start for both.",
             f"It changes the accuracy of BADGE by {_listed(gains['badge', 'evgp'])}, that of MLMOC "
-            f"by {_listed(gains['mlmoc', 'evgp'])}; beside a random first batch by "
+            f"by {_listed(gains['mlmoc', 'evgp'])}; compared with a random first batch by "
             f"{_listed(instead['badge'])} and {_listed(instead['mlmoc'])}. "
             + rule("accuracy is higher with it for both than with either other start", rows),
-            graded([found[title] for found in warm] for title in panels(rows)),
+            graded([values[title] for values in warm] for title in panels(rows)),
         ),
     ]
 

@@ -43,7 +43,7 @@ def curves(*, members: int, labels: int, width: int, steps: int, seed: int) -> l
     picks = strategy(Pool(grid), labels, generator=torch.Generator()).indices.copy()
     middle = np.linspace(46, 56, labels).round().astype(np.int64)
     recipe = Recipe(network, {"optimiser": "adam", "lr": 0.01}, gentler=3)
-    made: list[Record] = []
+    records: list[Record] = []
     for panel, rows in (("before", picks), ("picked", picks), ("clustered", middle)):
         chosen = torch.from_numpy(rows)
         trained = recipe(
@@ -56,15 +56,15 @@ def curves(*, members: int, labels: int, width: int, steps: int, seed: int) -> l
         )
         outputs = trained.predict(grid)[:, :, 0]
         for member, line in enumerate(outputs):
-            made += [
+            records += [
                 {"panel": panel, "member": member, "x": float(x), "output": float(value)}
                 for x, value in zip(grid[:, 0], line, strict=True)
             ]
-        made += [
+        records += [
             {"panel": panel, "point": int(row), "x": float(grid[row]), "label": float(truth[row])}
             for row in (() if panel == "before" else rows)
         ]
-    return made
+    return records
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
@@ -74,8 +74,10 @@ def cells(settings: Settings) -> Sequence[Cell]:
 
 def lines(rows: Records, panel: str) -> Float[np.ndarray, "e n"]:
     """The outputs of each member on the grid."""
-    some = [row for row in where(rows, panel=panel) if "member" in row]
-    return np.stack([column(where(some, member=one), "output") for one in distinct(some, "member")])
+    subset = [row for row in where(rows, panel=panel) if "member" in row]
+    return np.stack(
+        [column(where(subset, member=item), "output") for item in distinct(subset, "member")]
+    )
 
 
 def spread(outputs: Float[np.ndarray, "e n"]) -> float:
@@ -105,16 +107,16 @@ def draw(rows: Records) -> "dict[str, Figure]":
     for axes, (panel, words) in zip(
         figure.subplots(1, 3, sharey=True), PANELS.items(), strict=True
     ):
-        some = where(rows, panel=panel)
-        for member in distinct(some, "member"):
-            line = where(some, member=member)
+        subset = where(rows, panel=panel)
+        for member in distinct(subset, "member"):
+            line = where(subset, member=member)
             axes.plot(
                 column(line, "x"), column(line, "output"), color="#3d4fd1", lw=0.7, alpha=0.5,
                 label="networks" if member == 0 else None,
             )  # fmt: skip
-        x = column(where(some, member=0), "x")
+        x = column(where(subset, member=0), "x")
         axes.plot(x, target(torch.from_numpy(x)), "--", color="#23262e", lw=1.2, label="truth")
-        points = [row for row in some if "point" in row]
+        points = [row for row in subset if "point" in row]
         axes.plot(
             column(points, "x"), column(points, "label"), "o", color="#b8265e", ms=5,
             label="labelled points",
@@ -151,7 +153,8 @@ _PAPER: dict[str, Any] = {"members": 30, "labels": 8, "width": 256, "steps": 100
 _DEPARTS = (
     "The paper says neither its function nor its sets or networks; ours are a wave with a slope, 8 "
     "points picked by EV-GP or close to each other, and 30 networks of width 256 in the NTK "
-    "parametrisation with weights of deviation 1.5 and biases of 0.3, trained by Adam."
+    "parametrisation with standard deviations of 1.5 for weights and 0.3 for biases, trained by "
+    "Adam."
 )
 
 STUDY = Study(

@@ -44,7 +44,7 @@ def placed(*, dataset_name: str, seed: int, pool: int, budget: int) -> list[Reco
     strategy, generator = pinned.evgp(NTK(mlp())), torch.Generator().manual_seed(seed)
     picks = strategy(Pool(x), budget, generator=generator).indices
     order = {int(row): rank for rank, row in enumerate(picks)}
-    # How many others lie closer than the typical nearest neighbours do.
+    # Number of other points closer than the typical nearest neighbours.
     crowd = (apart < np.quantile(apart, 0.05)).sum(1)
     return [
         {

@@ -1,4 +1,4 @@
-"""Which network? EV-GP+MS beside a fixed network and NASWOT, and its score beside real errors."""
+"""Which network? EV-GP+MS against a fixed network and NASWOT, and its score against real errors."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -209,8 +209,8 @@ def _draw_rounds(rows: Records) -> "Figure":
     def panel(axes: "Axes", some: list[Record]) -> None:
         for way, (words, look) in WAYS.items():
             logs = [{**row, "log": np.log(row["mse"])} for row in where(some, strategy=way)]
-            labels, found = mean_by(logs, "labels", "log")
-            mean, error = found.T
+            labels, means = mean_by(logs, "labels", "log")
+            mean, error = means.T
             band = np.exp(mean - error), np.exp(mean + error)
             draw_curve(
                 axes, labels, np.exp(mean), look, band=band, shade=0.12, markersize=3.5,
@@ -237,14 +237,14 @@ def _draw_ladder(rows: Records) -> "Figure":
     shades = colormaps["viridis"]
     for line, size in zip(panels, sizes, strict=True):
         for axes, name in zip(line, names, strict=True):
-            some = where(rows, dataset=name, labels=size, seed=0)
-            for row in some:
+            subset = where(rows, dataset=name, labels=size, seed=0)
+            for row in subset:
                 kind, depth = row["network"].rsplit("-", 1)
                 axes.scatter(
                     row["score"], row["mse"], marker=_MARKS[kind], s=38,
                     color=shades(0.1 + 0.25 * (int(depth) - 1)), edgecolor="white", linewidth=0.5,
                 )  # fmt: skip
-            rank = ranks(some, "score")[0] if some else np.nan
+            rank = ranks(subset, "score")[0] if subset else np.nan
             axes.set_title(
                 f"{TITLES[name]}, {size} labels, seed 0\nSpearman {rank:.2f}", fontsize=10
             )
@@ -339,8 +339,8 @@ def ranks(rows: Records, score: str, sign: float = 1.0) -> list[float]:
 
 def lower(rows: Records, name: str, way: str, other: str) -> Gap:
     """Log ratio of two errors, paired by seeds."""
-    some = where(rows, dataset=name)
-    ours, theirs = (areas(some, "mse", each, np.log) for each in (way, other))
+    subset = where(rows, dataset=name)
+    ours, theirs = (areas(subset, "mse", each, np.log) for each in (way, other))
     return mean_and_error(theirs[seed] - ours[seed] for seed in ours if seed in theirs)
 
 
@@ -355,7 +355,7 @@ def _claims_of_rounds(played: Records, tried: Records) -> list[Claim]:
     fixed = {name: lower(played, name, "evgp-ms", "fixed") for name in names}
     rival = {name: lower(played, name, "evgp-ms", "naswot") for name in names}
     ends = {name: where(tried, labels=last, dataset=name) for name in names}
-    adequate = {name: beside_median(some, FIRST) for name, some in ends.items()}
+    adequate = {name: beside_median(subset, FIRST) for name, subset in ends.items()}
     return [
         Claim(
             "Where the fixed network does well, EV-GP+MS is on par; where it is not adequate, "
@@ -414,8 +414,8 @@ def _claims_of_scores(tried: Records) -> list[Claim]:
 
 
 def _claim_of_mistakes(tried: Records, names: Sequence[str], sizes: Sequence[int]) -> Claim:
-    chosen = [one for name in names for one in choices(where(tried, dataset=name))]
-    wrong = [one for one in chosen if one[1] > 1.0]
+    chosen = [choice for name in names for choice in choices(where(tried, dataset=name))]
+    wrong = [item for item in chosen if item[1] > 1.0]
     return Claim(
         "Several networks have similar scores and different errors, so that the one that is "
         "selected is often not the best.",
@@ -432,7 +432,7 @@ def _claim_of_mistakes(tried: Records, names: Sequence[str], sizes: Sequence[int
 
 
 def _claim_of_the_acceptable(tried: Records, names: Sequence[str], sizes: Sequence[int]) -> Claim:
-    found = {
+    values = {
         size: {name: beside_median(where(tried, dataset=name, labels=size)) for name in names}
         for size in sizes
     }
@@ -440,10 +440,10 @@ def _claim_of_the_acceptable(tried: Records, names: Sequence[str], sizes: Sequen
         "The network that is selected is acceptable nonetheless.",
         "Test MSE of the chosen network below that of the median architecture, ± standard "
         "error over seeds: "
-        + "; ".join(f"at {size} labels {_listed(gaps)}" for size, gaps in found.items())
+        + "; ".join(f"at {size} labels {_listed(gaps)}" for size, gaps in values.items())
         + ". "
         + rule("it is lower at both sizes", tried),
-        graded([found[size][name] for size in sizes] for name in names),
+        graded([values[size][name] for size in sizes] for name in names),
     )
 
 
@@ -470,9 +470,9 @@ def _ranks(rows: Records, score: str, sign: float = 1.0) -> str:
     return "; ".join(
         f"at {size} labels "
         + ", ".join(
-            f"{TITLES[name]} " + hundredths(mean_and_error(ranks(some, score, sign)))
+            f"{TITLES[name]} " + hundredths(mean_and_error(ranks(subset, score, sign)))
             for name in distinct(rows, "dataset")
-            if (some := where(rows, dataset=name, labels=size))
+            if (subset := where(rows, dataset=name, labels=size))
         )
         for size in sorted(distinct(rows, "labels"))
     )
@@ -493,8 +493,8 @@ def choices(rows: Records) -> list[tuple[float, float, float]]:
     ratios = []
     for seed in distinct(rows, "seed"):
         for size in distinct(rows, "labels"):
-            some = where(rows, seed=seed, labels=size)
-            errors, scores = column(some, "mse"), column(some, "score")
+            subset = where(rows, seed=seed, labels=size)
+            errors, scores = column(subset, "mse"), column(subset, "score")
             mine, least = int(scores.argmin()), int(errors.argmin())
             ratio = errors[mine] / np.array([np.median(errors), errors[least]])
             ratios.append((float(ratio[0]), float(ratio[1]), float(scores[least] / scores[mine])))
@@ -504,29 +504,29 @@ def choices(rows: Records) -> list[tuple[float, float, float]]:
 def beside_median(rows: Records, network: str | None = None) -> Gap:
     """How far a network's error, or that of the best score, is below the median, as a logarithm."""
     if network is None:
-        return mean_and_error(-np.log([one[0] for one in choices(rows)]))
+        return mean_and_error(-np.log([choice[0] for choice in choices(rows)]))
     gaps = []
     for seed in distinct(rows, "seed"):
-        some = where(rows, seed=seed)
-        own = column(where(some, network=network), "mse")
-        gaps += [float(np.log(np.median(column(some, "mse")) / one)) for one in own]
+        subset = where(rows, seed=seed)
+        own = column(where(subset, network=network), "mse")
+        gaps += [float(np.log(np.median(column(subset, "mse")) / item)) for item in own]
     return mean_and_error(gaps)
 
 
 def _reflected(rows: Records, sizes: Sequence[int]) -> list[Gap]:
-    found = [mean_and_error(ranks(where(rows, labels=size), "score")) for size in sizes]
-    return [(mean - LARGE, error) for mean, error in found]
+    values = [mean_and_error(ranks(where(rows, labels=size), "score")) for size in sizes]
+    return [(mean - LARGE, error) for mean, error in values]
 
 
 def _regret(rows: Records, names: Sequence[str], sizes: Sequence[int]) -> str:
     return "; ".join(
         f"at {size} labels "
         + ", ".join(
-            f"{TITLES[name]} {_geometric(one[1] for one in choices(where(some, dataset=name))):.2f}"
+            f"{TITLES[name]} {_geometric(x[1] for x in choices(where(subset, dataset=name))):.2f}"
             for name in names
         )
         for size in sizes
-        if (some := where(rows, labels=size))
+        if (subset := where(rows, labels=size))
     )
 
 
@@ -535,14 +535,14 @@ def _geometric(values: Iterable[float]) -> float:
 
 
 def _median(found: Sequence[tuple[float, float, float]], which: int) -> str:
-    return f"{np.median([one[which] for one in found]):.2f}" if found else "none"
+    return f"{np.median([item[which] for item in found]):.2f}" if found else "none"
 
 
 def _mistaken(chosen: Sequence[tuple[float, float, float]]) -> list[bool]:
-    wrong = [one for one in chosen if one[1] > 1.0]
+    wrong = [item for item in chosen if item[1] > 1.0]
     if not wrong:
         return [False] if chosen else []
-    error, score = (float(np.median([one[i] for one in wrong])) for i in (1, 2))
+    error, score = (float(np.median([item[i] for item in wrong])) for i in (1, 2))
     return [2 * len(wrong) > len(chosen), score < error]
 
 
@@ -558,10 +558,10 @@ def _changes(rows: Records, way: str) -> str:
     changed: list[bool] = []
     for name in distinct(rows, "dataset"):
         for seed in distinct(rows, "seed"):
-            some = sorted(
+            subset = sorted(
                 where(rows, dataset=name, seed=seed, strategy=way), key=lambda row: row["labels"]
             )
-            nets = [row["network"] for row in some]
+            nets = [row["network"] for row in subset]
             changed += [a != b for a, b in pairwise(nets)]
     return f"{100 * np.mean(changed):.0f} %" if changed else "0 %"
 

@@ -99,8 +99,8 @@ def _draw_thin(rows: Records) -> "Figure":
     figure = Figure(figsize=(4.6, 3.2), layout="constrained")
     axes = figure.subplots()
     for name in distinct(rows, "dataset"):
-        at, found = mean_by(_more(where(rows, dataset=name)), "points", "more")
-        axes.errorbar(at, found[:, 0], found[:, 1], marker="o", ms=4, label=TITLES[name])
+        at, means = mean_by(_more(where(rows, dataset=name)), "points", "more")
+        axes.errorbar(at, means[:, 0], means[:, 1], marker="o", ms=4, label=TITLES[name])
     axes.axhline(0, color="#9a9fae", linewidth=0.8)
     axes.set(xscale="log", xlabel="test points that picks look at", ylabel="variance left, % more")
     axes.spines[["top", "right"]].set_visible(False)
@@ -112,9 +112,9 @@ def _more(rows: Records) -> list[Record]:
     """How much more variance is left than with all test points, in percent, for each seed."""
     records = []
     for seed in distinct(rows, "seed"):
-        some = where(rows, seed=seed)
-        whole = max(some, key=lambda row: int(row["points"]))["left"]
-        records += [{**row, "more": 100 * (row["left"] / whole - 1)} for row in some]
+        subset = where(rows, seed=seed)
+        whole = max(subset, key=lambda row: int(row["points"]))["left"]
+        records += [{**row, "more": 100 * (row["left"] / whole - 1)} for row in subset]
     return records
 
 
@@ -177,27 +177,27 @@ def _claim_of_correlation(paths: Records) -> Claim:
         + ", ".join(TITLES[name] for name in mine)
         + "): "
         + "; ".join(
-            f"{words} " + ", ".join(hundredths(_agree(some, raised)) for some in mine.values())
+            f"{words} " + ", ".join(hundredths(_agree(subset, raised)) for subset in mine.values())
             for raised, words in _WORDS.items()
         )
         + ". "
         + rule(f"it is {HIGH} for each of the four", paths),
         graded(
-            [(mean - LARGE, error) for mean, error in (_agree(some, one) for one in _WORDS)]
-            for some in mine.values()
+            [(mean - LARGE, error) for mean, error in (_agree(subset, word) for word in _WORDS)]
+            for subset in mine.values()
         ),
     )
 
 
 def _claim_of_instability(paths: Records) -> Claim:
     diverged = {
-        _WORDS[raised]: float((column(some, "lr") < TRAININGS["descent"].lr).mean())
+        _WORDS[raised]: float((column(subset, "lr") < TRAININGS["descent"].lr).mean())
         for way, raised in RAISED.items()
-        if (some := [row for row in where(paths, strategy=way) if "lr" in row])
+        if (subset := [row for row in where(paths, strategy=way) if "lr" in row])
     }
     return Claim(
         "Some training sets of 100V are unstable in training.",
-        "Share of sets, one by one, with which training diverged and began anew with a smaller "
+        "Share of sets, one by one, with which training diverged and was restarted with a smaller "
         "step: "
         + ", ".join(f"{words} {100 * share:.0f} %" for words, share in diverged.items())
         + ". Of batches it is not recorded. Holds if it is above zero and above that of the "
@@ -239,7 +239,7 @@ def _unstable(diverged: Mapping[str, float]) -> Verdict:
 
 
 def _agree(rows: Records, criterion: str) -> Gap:
-    return mean_and_error(-one for one in correlations(rows, criterion, VARIANCE))
+    return mean_and_error(-correlation for correlation in correlations(rows, criterion, VARIANCE))
 
 
 def _enough(row: Record) -> bool:

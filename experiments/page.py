@@ -74,11 +74,11 @@ def pages(folder: Path, *, above: str = "../../experiments/results") -> dict[str
         _HEAD.format(counts=_counts(claims)), _claims(claims), "## Studies\n",
         _overview(studies, records, claims), _HOW + _taken_over(records), _listed(),
     )  # fmt: skip
-    made = {_FRONT: "\n".join(front)}
+    result = {_FRONT: "\n".join(front)}
     for name, study in studies.items():
         own = _section(study, records[name], claims[name], folder / name, f"{above}/{name}")
-        made[_path(name)] = own
-    return made
+        result[_path(name)] = own
+    return result
 
 
 def _path(name: str) -> str:
@@ -86,10 +86,10 @@ def _path(name: str) -> str:
 
 
 def _counts(claims: dict[str, tuple[Claim, ...]]) -> str:
-    found = [one.verdict for every in claims.values() for one in every]
-    count = {verdict: found.count(verdict) for verdict in _SHORT}
+    values = [item.verdict for every in claims.values() for item in every]
+    count = {verdict: values.count(verdict) for verdict in _SHORT}
     text = (
-        f"Of {len(found)} claims, {count['does not hold']} do not hold in our runs, "
+        f"Of {len(values)} claims, {count['does not hold']} do not hold in our runs, "
         f"{count['holds in part']} hold in part, and {count['holds']} hold."
     )
     return text + (f" {count['not measured']} were not measured." if count["not measured"] else "")
@@ -99,11 +99,11 @@ def _claims(claims: dict[str, tuple[Claim, ...]]) -> str:
     """One table of all claims, those that do not hold first."""
     lines = ["| | the paper says | study |", "|---|---|---|"]
     lines += [
-        f"| **{verdict}** | {_cell(one.paper)} | [{name}]({_path(name)}) |"
+        f"| **{verdict}** | {_cell(item.paper)} | [{name}]({_path(name)}) |"
         for verdict in _SHORT
         for name, every in claims.items()
-        for one in every
-        if one.verdict == verdict
+        for item in every
+        if item.verdict == verdict
     ]
     return "\n".join(lines) + "\n"
 
@@ -116,24 +116,26 @@ def _listed() -> str:
 
 def _record(folder: Path) -> dict[str, Any] | None:
     """The record of a run, or None for smoke runs, which are not shown."""
-    found = read_record(folder) if (folder / ROWS).exists() else None
-    return None if found is None or found["scale"] == "smoke" else found
+    record = read_record(folder) if (folder / ROWS).exists() else None
+    return None if record is None or record["scale"] == "smoke" else record
 
 
 def _taken_over(ran: dict[str, dict[str, Any] | None]) -> str:
     """Which cells came from another command."""
-    found = {name: record for name, record in ran.items() if record and record.get("taken_over")}
+    partly = {name: record for name, record in ran.items() if record and record.get("taken_over")}
     names = [
-        f"{name} ({sum(one['taken_over'].values())} of {one['finished']})"
-        for name, one in found.items()
+        f"{name} ({sum(record['taken_over'].values())} of {record['finished']})"
+        for name, record in partly.items()
     ]
-    commands = dict.fromkeys(command for one in found.values() for command in one["taken_over"])
+    commands = dict.fromkeys(
+        command for record in partly.values() for command in record["taken_over"]
+    )
     if not names:
         return ""
     return (
         f"Some cells were run by `evgp compare` with the same settings and reused: "
         f"{', '.join(names)}. Today the commands would be "
-        + ", ".join(f"`{_as_now(one)}`" for one in commands)
+        + ", ".join(f"`{_as_now(command)}`" for command in commands)
         + ".\n"
     )
 
@@ -147,11 +149,11 @@ def _overview(
     for name, study in studies.items():
         record = ran[name]
         how = "not yet" if record is None else _extent(record)
-        found = [one.verdict for one in claims[name]]
-        said = ", ".join(
-            f"{found.count(one)} {word}" for one, word in _SHORT.items() if one in found
+        verdicts = [claim.verdict for claim in claims[name]]
+        summary = ", ".join(
+            f"{verdicts.count(item)} {word}" for item, word in _SHORT.items() if item in verdicts
         )
-        lines.append(f"| [{name}]({_path(name)}) | {study.paper} | {how} | {said} |")
+        lines.append(f"| [{name}]({_path(name)}) | {study.paper} | {how} | {summary} |")
     return "\n".join(lines) + "\n"
 
 
@@ -209,8 +211,8 @@ def _section(
         lines += [from_rows(study.table, folder)]
     lines += ["| the paper says | our rows say | |", "|---|---|---|"]
     lines += [
-        f"| {_cell(one.paper)} | {_cell(one.ours + _why(study, one))} | **{one.verdict}** |"
-        for one in claims
+        f"| {_cell(claim.paper)} | {_cell(claim.ours + _why(study, claim))} | **{claim.verdict}** |"
+        for claim in claims
     ]
     return "\n".join([*lines, ""])
 
@@ -229,8 +231,8 @@ def _as_now(command: str) -> str:
 
 
 def _why(study: Study, claim: Claim) -> str:
-    found = reason(study.name, claim)
-    return f"<br>*Why not:* {found}" if found else ""
+    values = reason(study.name, claim)
+    return f"<br>*Why not:* {values}" if values else ""
 
 
 def _cell(text: str) -> str:

@@ -1,7 +1,7 @@
 """EV-GP as the recorded studies ran it, whatever the package's defaults become.
 
-A recorded cell is never run again, so what it ran with must not follow a default: search and noise
-are given here, and the studies' data is scaled by their own loaders (`experiments.data`).
+A recorded cell is never run again, so its settings must not follow a default: search and noise are
+set here, and the studies' data is scaled by their own loaders (`experiments.data`).
 """
 
 from typing import Any

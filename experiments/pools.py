@@ -2,8 +2,8 @@
 
     python -m experiments.pools [FOLDER]
 
-writes what is not in the folder yet, by default where `evgp compare --suite` looks for pools:
-`$EVGP_DATA/suites`, or the user's cache. Tables come from packages of PyPI and Debian
+writes the pools that are not in the folder yet, by default where `evgp compare --suite` looks for
+them: `$EVGP_DATA/suites`, or the user's cache. Tables come from packages of PyPI and Debian
 (`experiments.tables`), texts and images as vectors of pretrained models (`experiments.vectors`).
 With `--describe` the size and the checksum of each pool are printed, for `pools.toml`.
 """
@@ -20,10 +20,12 @@ from experiments import tables, vectors
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=folders()[0])
-    parser.add_argument("--describe", action="store_true", help="only describe what is there")
-    given = parser.parse_args()
-    if given.describe:
-        for path in sorted(given.folder.glob("*.parquet")):
+    parser.add_argument(
+        "--describe", action="store_true", help="only describe the pools that are there"
+    )
+    arguments = parser.parse_args()
+    if arguments.describe:
+        for path in sorted(arguments.folder.glob("*.parquet")):
             about = pq.read_metadata(path)
             print(
                 path.stem,
@@ -33,7 +35,7 @@ if __name__ == "__main__":
                 fingerprint(path, ["label"]),
             )
     else:
-        for path in (*tables.fetch(given.folder), *vectors.write(given.folder)):
+        for path in (*tables.fetch(arguments.folder), *vectors.write(arguments.folder)):
             copy = path.with_stem(f"{path.stem}-efficientnet")
             # The study of text and images calls these vectors by the names of their datasets.
             if path.stem in ("svhn", "cifar100") and not copy.exists():

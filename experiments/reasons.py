@@ -1,8 +1,6 @@
-"""Why a claim of the paper does not hold, or not in full, in the runs that are recorded.
-
-Words about recorded rows, which rows cannot say by themselves: for each study the first words of a
-claim, and the reason that was looked for and found. The page shows them beside verdicts other than
-"holds".
+"""Why a claim of the paper does not hold, or not in full, in the recorded runs. Reasons are text,
+because rows do not contain them: for each study the first words of a claim, and the reason that was
+found. The page shows them next to verdicts other than "holds".
 """
 
 from collections.abc import Mapping
@@ -39,7 +37,7 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "Summed over points": "It is one number from all subsets. By gradient descent it is lower "
         "on Naval, for the reason above, on Robot Kinematics, for that in "
         "[sequential-selection](sequential-selection.md), and on the digits, where both are high.",
-        "Ours: the closed form": "It is that of networks trained for ever; on Naval and Protein "
+        "Ours: the closed form": "It is that of networks trained forever; on Naval and Protein "
         "Adam stops short of that (the training loss above). On the other two it is closer.",
     },
     "sequential-selection": {
@@ -67,7 +65,7 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "(and not at all if the two ends of the curve counted whole).",
         "EV-GP outperforms random": "As for the two claims above.",
         "K-Means++ is prone": "So on Naval alone, on Protein they are level; on Robot Kinematics "
-        "and Boston the picks of EV-GP lie farther out. Ours is scikit-learn's k-means++, which "
+        "and Boston the picks of EV-GP are farther out. Ours is scikit-learn's k-means++, which "
         "draws several points each time and keeps the one that lowers the distances most, seldom "
         "an outlier; the authors do not say which they ran.",
     },
@@ -83,18 +81,18 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "and ahead in test MSE, in batches behind in variance alone. There are no outliers to "
         "chase there: the largest prior variance of the pool is twice the mean, on Boston and "
         "Protein 7 and 15 times (of the kernel, not in the rows).",
-        "90V is better than 100V": "Beside 100V it is level, one by one, on Robot Kinematics and "
-        "Naval, on the digits in variance and on Random Model in test MSE. Beside EV the "
-        "difference is within its error, one by one, on Protein, Robot Kinematics, Boston and "
-        "Random Model; in batches it is ahead on Robot Kinematics in test MSE.",
+        "90V is better than 100V": "Compared with 100V it is level, one by one, on Robot "
+        "Kinematics and Naval, on the digits in variance and on Random Model in test MSE. Compared "
+        "with EV the difference is within its error, one by one, on Protein, Robot Kinematics, "
+        "Boston and Random Model; in batches it is ahead on Robot Kinematics in test MSE.",
         "MI is often good": "It is ahead of EV by the mean in a few, nowhere beyond the error.",
         "MI takes more": "On Boston seeds disagree (half, two fifths and four times the seconds "
         "of EV): picks take about a second there, and cells shared the cores.",
         "The criteria are correlated": "Not so on Naval and Robot Kinematics, for the two reasons "
         "in [sequential-selection](sequential-selection.md): too large a step, and Xavier's "
         "initialisation; on Protein 100V is above 0.5 by less than its error.",
-        "Some training sets of 100V": "With each seed one set of 100V and one of EV, all on the "
-        "digits, began anew.",
+        "Some training sets of 100V": "With each seed, training restarted for one set of 100V and "
+        "one of EV, all on the digits.",
         "The criterion may look": "At 500 points it is a little more on two datasets; with more of "
         "them it is less (the figure).",
     },
@@ -177,13 +175,13 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "cover the space evenly is not tested.",
     },
     "exchange-and-certificate": {
-        "Greedy picks reach": "It was reached each time; that it always is, nothing promises.",
+        "Greedy picks reach": "It was reached each time; nothing guarantees that it always is.",
     },
 }
 
 
 def reason(study: str, claim: Claim) -> str:
-    """Why this claim does not hold in full; empty if it does."""
+    """Return why this claim does not hold in full; empty if it does."""
     if claim.verdict in ("holds", "not measured"):
         return ""
     known = REASONS.get(study, {})

@@ -45,14 +45,14 @@ def trials(rows: Sequence[Row]) -> list[Trial]:
     about = {pool.name: pool for pool in suite_pools()}
     every = pool_scores([row for row in rows if row.strategy in (DEFAULT, CELLS)])
     groups = [[pool for pool in every if (pool.name in TUNING) == tuned] for tuned in (True, False)]
-    made = []
+    results = []
     for words, rule in RULES.items():
-        found = [
+        values = [
             rivals([ruled(pool, about[pool.name], rule) for pool in group], RULE, [DEFAULT])
             for group in groups
         ]
-        made.append(Trial(words, *(one[DEFAULT] for one in found)))
-    return sorted(made, key=lambda trial: trial.tuning.ratio)
+        results.append(Trial(words, *(value[DEFAULT] for value in values)))
+    return sorted(results, key=lambda trial: trial.tuning.ratio)
 
 
 def ruled(pool: PoolScores, about: SuitePool, rule: Callable[[SuitePool, int], bool]) -> PoolScores:

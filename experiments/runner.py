@@ -27,7 +27,7 @@ T = TypeVar("T")
 RESULTS = "experiments/results"
 ROWS, RECORD = "rows.csv", "study.json"
 _DIGITS = 9  # of numbers in rows.csv
-_BYTES = 3 << 30  # about what a cell may need: a kernel of 10,000 points and networks
+_BYTES = 3 << 30  # approximate memory of a cell: a kernel of 10,000 points, and networks
 _NEEDED = {
     "study": str, "scale": str, "departures": str, "command": str, "versions": dict,
     "cells": int, "finished": int, "cell_seconds": int | float, "cores": int | str,
@@ -60,8 +60,8 @@ def reproduce(
 ) -> Reproduced:
     """Run a study of the paper by name, and write its rows and figures to a folder of its own.
 
-    What is finished under `out` is not run again, whichever study asked for it, so a run that was
-    stopped goes on where it was. With `draw_only` nothing runs: rows are gathered from what is
+    Finished cells under `out` are not run again, whichever study ran them, so an interrupted run
+    resumes where it stopped. With `draw_only` nothing runs: rows are gathered from what is
     finished, and figures drawn from the rows. A folder with a record of another scale is refused,
     unless that is smoke.
     """
@@ -92,8 +92,8 @@ def _check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise DatasetError(
-            f"{folder}: expected a folder that can be written, got {error.strerror}; give another "
-            "with --out"
+            f"{folder}: expected a folder that can be written, got {error.strerror}; pass another "
+            "as --out"
         ) from error
 
 
@@ -134,7 +134,7 @@ def _publish(study: Study, scale: Scale, store: Store, cells: list[Cell], comman
     former = read_record(folder) or {}
     if former.get("scale") != scale:
         former = {}
-    finished = [found for found in map(store.found, cells) if found is not None]
+    finished = [values for values in map(store.found, cells) if values is not None]
     rows = store.rows(cells)
     document = {
         "study": study.name,
@@ -153,30 +153,30 @@ def _publish(study: Study, scale: Scale, store: Store, cells: list[Cell], comman
 
 def _departures(study: Study, scale: Scale) -> str:
     if scale == "smoke":
-        return "its sizes only show that it runs; what comes out says nothing of the paper."
+        return "its sizes only show that it runs; the results say nothing about the paper."
     return study.departures if scale == "laptop" else study.paper_departures
 
 
 def how_made(finished: Sequence[Finished], former: Mapping[str, Any]) -> dict[str, Any]:
-    """What cells say of how they were made, and where none does, what was known before.
+    """Collect how cells were run, from the cells, or else from the earlier record.
 
     Seconds on the clock are those in which a cell was running, so runs that were resumed add up.
     """
     every = [cell.made for cell in finished]
-    runs = [made for made in every if "versions" in made]
-    commands = [made["by"] for made in every if "by" in made]
+    runs = [result for result in every if "versions" in result]
+    commands = [result["by"] for result in every if "by" in result]
     complete = len(runs) == len(finished)
     known = [*([former] if former and not complete else []), *runs]
-    packages = {name: None for made in known for name in made["versions"]}
-    cores = _all([made["cores"] for made in known]) or "unknown"
+    packages = {name: None for result in known for name in result["versions"]}
+    cores = _all([result["cores"] for result in known]) or "unknown"
     return {
         "cell_seconds": round(sum(cell.seconds for cell in finished)),
-        "cpu_seconds": round(sum(made["cpu_seconds"] for made in runs)) if complete else None,
+        "cpu_seconds": round(sum(run["cpu_seconds"] for run in runs)) if complete else None,
         "clock_seconds": round(_covered(finished)) if complete else None,
-        "jobs": max(made["jobs"] for made in runs) if complete else None,
+        "jobs": max(run["jobs"] for run in runs) if complete else None,
         "cores": int(cores) if cores.isdecimal() else cores,
         "versions": {
-            name: _all([made["versions"].get(name, "") for made in known]) for name in packages
+            name: _all([result["versions"].get(name, "") for result in known]) for name in packages
         },
         "taken_over": {name: commands.count(name) for name in dict.fromkeys(commands)} or None,
     }
@@ -239,12 +239,12 @@ def check_scale(folder: Path, scale: Scale, *, draw_only: bool = False) -> None:
     if draw_only and record is not None and record["scale"] != scale:
         raise DatasetError(
             f"{folder}: expected a record of scale {scale} to draw, got one of {record['scale']}; "
-            f"say --scale {record['scale']}"
+            f"pass --scale {record['scale']}"
         )
     if record is not None and record["scale"] not in ("smoke", scale):
         raise DatasetError(
             f"{folder}: expected no record of another scale than {scale}, got one of "
-            f"{record['scale']}; keep it, and give another folder with --out"
+            f"{record['scale']}; keep it, and pass another folder as --out"
         )
 
 

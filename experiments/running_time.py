@@ -71,13 +71,13 @@ def sketched(
     protocol = pinned.protocol(budget=budget, batch=batch, network=network)
     begun = perf_counter()
     kernel = EmpiricalNTK(protocol.setting(data, seed).recipe.network, seed=seed)
-    found = Sketch(kernel, features, seed).phi(data.x)
+    phi = Sketch(kernel, features, seed).phi(data.x)
     passed = perf_counter() - begun
-    made: list[Record] = []
+    records: list[Record] = []
     for n in range(batch, budget + 1, batch):
         begun = perf_counter()
         pick(
-            found,
+            phi,
             n,
             features="raw",
             greedy="exact",
@@ -86,26 +86,26 @@ def sketched(
             seed=seed,
         )
         seconds = passed + perf_counter() - begun
-        made.append({"dataset": dataset_name, "labels": n, "seconds": seconds, "pool": pool})
-    return made
+        records.append({"dataset": dataset_name, "labels": n, "seconds": seconds, "pool": pool})
+    return records
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
     """Cells of all strategies of all groups, seed by seed.
 
-    EV-GP picks for all rounds at once where they make no difference, so that it is asked for each
-    number of picks `apart`.
+    EV-GP picks for all rounds at once if they make no difference, so it is timed for each number of
+    picks separately (`apart`).
     """
     return [
-        Cell(f"evgp.studies.running_time:{one.get('work', 'timed')}", told | sizes)
-        for one in settings["timings"]
-        for seed in range(one["seeds"])
-        for way in one["strategies"]
-        for told in [
-            {"strategy": way, "seed": seed, **{k: v for k, v in one.items() if k not in _LISTS}}
+        Cell(f"evgp.studies.running_time:{timing.get('work', 'timed')}", options | sizes)
+        for timing in settings["timings"]
+        for seed in range(timing["seeds"])
+        for way in timing["strategies"]
+        for options in [
+            {"strategy": way, "seed": seed, **{k: v for k, v in timing.items() if k not in _LISTS}}
         ]
         for sizes in (
-            [{"budget": n, "batch": n} for n in _steps(one)] if one.get("apart") else [{}]
+            [{"budget": n, "batch": n} for n in _steps(timing)] if timing.get("apart") else [{}]
         )
     ]
 
@@ -124,10 +124,10 @@ def draw(rows: Records) -> "dict[str, Figure]":
     names, styles = distinct(rows, "dataset"), looks(distinct(rows, "strategy"))
     figure = Figure(figsize=(4.9 * len(names), 5.0), layout="constrained")
     for axes, name in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
-        some = where(rows, dataset=name)
-        for way in distinct(some, "strategy"):
+        subset = where(rows, dataset=name)
+        for way in distinct(subset, "strategy"):
             # A first batch at random takes no time, which a logarithm cannot show.
-            mine = [row for row in where(some, strategy=way) if row["seconds"] > _NOTHING]
+            mine = [row for row in where(subset, strategy=way) if row["seconds"] > _NOTHING]
             pool, look = max(distinct(mine, "pool")), styles[way]
             whole = pool == _POOLS.get(name)
             words = f"{_NAMES[way]}, here" + ("" if whole else f", {pool:,} points")
@@ -155,21 +155,23 @@ def table(rows: Records) -> str:
     """The paper's two tables and ours, in Markdown."""
     lines = []
     for name in distinct(rows, "dataset"):
-        some = where(rows, dataset=name)
+        subset = where(rows, dataset=name)
         theirs = PAPER.get(name, {})
-        counts = sorted({*distinct(some, "labels"), *(n for one in theirs.values() for n in one)})
+        counts = sorted(
+            {*distinct(subset, "labels"), *(n for item in theirs.values() for n in item)}
+        )
         lines += [
             f"Seconds to n picks, {TITLES[name]}:",
             "",
             "| | pool | " + " | ".join(f"n = {n:,}" for n in counts) + " |",
             "|---|---:|" + "---:|" * len(counts),
         ]
-        for way in distinct(some, "strategy"):
-            for pool in distinct(where(some, strategy=way), "pool"):
-                found = _seconds(where(some, strategy=way, pool=pool))
-                lines.append(f"| {_NAMES[way]}, here | {pool:,} | {_line(found, counts)} |")
-        for way, told in theirs.items():
-            lines.append(f"| {_NAMES[way]}, paper | {_POOLS[name]:,} | {_line(told, counts)} |")
+        for way in distinct(subset, "strategy"):
+            for pool in distinct(where(subset, strategy=way), "pool"):
+                values = _seconds(where(subset, strategy=way, pool=pool))
+                lines.append(f"| {_NAMES[way]}, here | {pool:,} | {_line(values, counts)} |")
+        for way, options in theirs.items():
+            lines.append(f"| {_NAMES[way]}, paper | {_POOLS[name]:,} | {_line(options, counts)} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -183,44 +185,44 @@ def _line(found: Mapping[int, float], counts: Sequence[int]) -> str:
 
 def claims(rows: Records) -> Sequence[Claim]:
     """The claims of the paper about running time."""
-    made = []
+    claims_of = []
     for name in distinct(rows, "dataset"):
-        some = where(rows, dataset=name)
-        one = len(distinct(some, "seed")) < 2
-        grade = at_most_in_part if one else (lambda found: found)
-        few = "One seed, so it holds in part at most" if one else "Mean over seeds"
+        subset = where(rows, dataset=name)
+        single = len(distinct(subset, "seed")) < 2
+        grade = at_most_in_part if single else (lambda values: values)
+        few = "One seed, so it holds in part at most" if single else "Mean over seeds"
         rule = f"{few}; holds where EV-GP takes at most half as much again, in part if so for some."
         greedy, every, badge = (
-            beside(some, ours, theirs)
+            beside(subset, ours, theirs)
             for ours, theirs in (
                 ("evgp", (MLMOC, "batchbald")),
                 ("evgp", ("badge", MLMOC, "batchbald")),
                 ("badge", ("evgp", MLMOC, "batchbald")),
             )
         )
-        made += [
+        claims_of += [
             Claim(
                 f"{TITLES[name]}: the running time of EV-GP is not significantly larger than that "
                 "of other look-ahead or greedy algorithms (MLMOC, BatchBALD).",
-                f"Seconds of EV-GP and of the other to as many picks, {_pool(some, name)}: "
+                f"Seconds of EV-GP and of the other to as many picks, {_pool(subset, name)}: "
                 f"{_pairs(greedy)}. {rule}",
                 grade(verdict([mine <= 1.5 * other for _, mine, other in greedy.values()])),
             ),
             Claim(
                 f"{TITLES[name]}: the cost of running EV-GP is not significantly higher than that "
                 "of other active learning baselines.",
-                f"As above, with BADGE, {_pool(some, name)}: {_pairs(every)}. {rule}",
+                f"As above, with BADGE, {_pool(subset, name)}: {_pairs(every)}. {rule}",
                 grade(verdict([mine <= 1.5 * other for _, mine, other in every.values()])),
             ),
             Claim(
                 f"{TITLES[name]}: BADGE is the fastest of the tables (their numbers).",
-                f"Seconds of BADGE and of the other to as many picks, {_pool(some, name)}: "
+                f"Seconds of BADGE and of the other to as many picks, {_pool(subset, name)}: "
                 f"{_pairs(badge)}. {few}; holds if BADGE takes less than each, in part if less "
                 "than some.",
                 grade(verdict([mine < other for _, mine, other in badge.values()])),
             ),
         ]
-    return made
+    return claims_of
 
 
 def beside(rows: Records, ours: str, theirs: Sequence[str]) -> dict[str, tuple[int, float, float]]:
@@ -228,9 +230,9 @@ def beside(rows: Records, ours: str, theirs: Sequence[str]) -> dict[str, tuple[i
     mine = _seconds(where(rows, strategy=ours))
     rivals = {way: _seconds(where(rows, strategy=way)) for way in theirs}
     return {
-        way: (n, mine[n], found[n])
-        for way, found in rivals.items()
-        if (n := max({*found} & {*mine}, default=0))
+        way: (n, mine[n], values[n])
+        for way, values in rivals.items()
+        if (n := max({*values} & {*mine}, default=0))
     }
 
 
@@ -273,7 +275,7 @@ _UNLIKE = (
     "EV-GP with ResNet18 draws a network anew for every batch, as the authors do; sketched EV-GP, "
     "which is ours, draws one and picks all n points from its features at once, and how good these "
     "picks are is not measured here. The first 100 points of MLMOC are random and take no time "
-    "here; whether the paper's n counts them is not told."
+    "here; whether the paper's n includes them is not stated."
 )
 _SKETCH = {**_SVHN, "strategies": ["evgp-sketch"], "work": "sketched", "features": 512}
 
@@ -282,7 +284,7 @@ STUDY = Study(
     title="Seconds to pick",
     paper="tables time1, time2",
     shows="Seconds to n picks of BADGE, BatchBALD, MLMOC and EV-GP on MNIST, and with ResNet18 on "
-    "SVHN, beside the paper's.",
+    "SVHN, next to the paper's.",
     scales={
         "paper": {
             "timings": [

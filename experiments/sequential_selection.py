@@ -24,15 +24,19 @@ VARIANCE = "output_variance_p90"
 
 def cells(settings: Settings) -> Sequence[Cell]:
     """Cells of random sets and of the picks of EV-GP; then random sets with other training."""
-    told = {name: value for name, value in settings.items() if name != "also"}
+    options = {name: value for name, value in settings.items() if name != "also"}
     return [
-        *ways(strategies=["evgp", "random"], **told),
+        *ways(strategies=["evgp", "random"], **options),
         *(
             cell
             for training, names in settings["also"].items()
             for cell in ways(
                 strategies=["random"],
-                **{**told, "datasets": names, "random": {**told["random"], "training": training}},
+                **{
+                    **options,
+                    "datasets": names,
+                    "random": {**options["random"], "training": training},
+                },
             )
         ),
     ]
@@ -41,7 +45,7 @@ def cells(settings: Settings) -> Sequence[Cell]:
 def draw(rows: Records) -> "dict[str, Figure]":
     """Draw the paper's three columns for each dataset, and random sets with other training."""
     usual = by("descent", rows)
-    made = {
+    figures = {
         "sequential-selection": scattered(
             usual, [("ev", VARIANCE)], {"evgp": "ev"}, [VARIANCE, "mse"]
         )
@@ -52,11 +56,11 @@ def draw(rows: Records) -> "dict[str, Figure]":
             why.setdefault(f"{TITLES[name]}, as in the paper", where(usual, dataset=name))
             why[f"{TITLES[name]}, {title}"] = where(by(training, rows), dataset=name)
     if why:
-        made["why"] = clouds(why, "ev", VARIANCE)
-    return made
+        figures["why"] = clouds(why, "ev", VARIANCE)
+    return figures
 
 
-# Trainings that were tried to find out why the criterion is not seen in the variance.
+# Trainings that were tried to find out why the criterion does not show in the variance.
 _WHY = {
     "small-step": "a quarter of the step",
     "ntk-descent": "NTK parametrisation",
@@ -69,7 +73,7 @@ def claims(rows: Records) -> Sequence[Claim]:
     tried, kernel, rows = rows, by("adam", rows), by("descent", rows)
     names = distinct(rows, "dataset")
     mine = {name: where(rows, dataset=name) for name in names}
-    random = {name: where(some, strategy="random") for name, some in mine.items()}
+    random = {name: where(subset, strategy="random") for name, subset in mine.items()}
     return [
         Claim(
             "The criterion is highly correlated with the output variance of trained networks.",
@@ -82,8 +86,8 @@ def claims(rows: Records) -> Sequence[Claim]:
             + _otherwise(tried)
             + rule(f"both, without their sign, are {HIGH}", rows),
             graded(
-                [(-mean - LARGE, error) for mean, error in map(mean_and_error, _both(some))]
-                for some in mine.values()
+                [(-mean - LARGE, error) for mean, error in map(mean_and_error, _both(subset))]
+                for subset in mine.values()
             ),
         ),
         Claim(
@@ -91,29 +95,30 @@ def claims(rows: Records) -> Sequence[Claim]:
             "Share of EV-GP's sets with a larger criterion and a lower variance than the medians "
             f"of all random sets: {_shares(mine, corner)}. " + rule("it is above a half", rows),
             graded(
-                [mean_and_error(share - 0.5 for share in corner(some))] for some in mine.values()
+                [mean_and_error(share - 0.5 for share in corner(subset))]
+                for subset in mine.values()
             ),
         ),
         Claim(
             "Picking by the criterion progressively reduces the output variance.",
             f"Share of steps from one size to the next at which it falls: "
-            f"{_shares(mine, lambda some: falling(some, VARIANCE))}; at the last size over that at "
+            f"{_shares(mine, lambda part: falling(part, VARIANCE))}; at the last size over that at "
             f"the first, random sets in brackets: {_ratios(mine, VARIANCE)}. "
             + rule("it falls at every step", rows),
-            graded(steps(some, VARIANCE) for some in mine.values()),
+            graded(steps(subset, VARIANCE) for subset in mine.values()),
         ),
         Claim(
             "Picking by the criterion consistently outperforms random sets in output variance.",
             f"Share of sizes at which it is below the mean of random sets: "
-            f"{_shares(mine, lambda some: below(some, VARIANCE))}. "
+            f"{_shares(mine, lambda part: below(part, VARIANCE))}. "
             + rule("it is below at every size", rows),
-            graded(against_random(some, VARIANCE) for some in mine.values()),
+            graded(against_random(subset, VARIANCE) for subset in mine.values()),
         ),
         Claim(
             "Picking by the criterion also reduces the test error, step by step.",
             f"Share of steps at which the test MSE falls: "
-            f"{_shares(mine, lambda some: falling(some, 'mse'))}; share of sizes at which it is "
-            f"below that of random sets: {_shares(mine, lambda some: below(some, 'mse'))}; at the "
+            f"{_shares(mine, lambda part: falling(part, 'mse'))}; share of sizes at which it is "
+            f"below that of random sets: {_shares(mine, lambda part: below(part, 'mse'))}; at the "
             f"last size over that at the first, random sets in brackets: {_ratios(mine, 'mse')}. "
             "More labels help any set. "
             + rule(
@@ -121,31 +126,31 @@ def claims(rows: Records) -> Sequence[Claim]:
                 "mean over sizes",
                 rows,
             ),
-            graded([*steps(some, "mse"), overall(some, "mse")] for some in mine.values()),
+            graded([*steps(subset, "mse"), overall(subset, "mse")] for subset in mine.values()),
         ),
     ]
 
 
 def heights(rows: Records, strategy: str, metric: str) -> Float[np.ndarray, "s z"]:
     """The mean of a metric over sets, for each seed and each size."""
-    some = where(rows, strategy=strategy)
+    subset = where(rows, strategy=strategy)
     return np.array(
         [
-            mean_by(where(some, seed=seed), "labels", metric)[1][:, 0]
-            for seed in distinct(some, "seed")
+            mean_by(where(subset, seed=seed), "labels", metric)[1][:, 0]
+            for seed in distinct(subset, "seed")
         ]
     )
 
 
 def steps(rows: Records, metric: str) -> list[Gap]:
     """Log of how much picks lower a metric from each size to the next."""
-    return [mean_and_error(-one) for one in np.diff(np.log(heights(rows, "evgp", metric))).T]
+    return [mean_and_error(-item) for item in np.diff(np.log(heights(rows, "evgp", metric))).T]
 
 
 def against_random(rows: Records, metric: str) -> list[Gap]:
     """Log ratio of the mean of random sets to the picks, for each size."""
     ours, theirs = (heights(rows, way, metric) for way in ("evgp", "random"))
-    return [mean_and_error(one) for one in np.log(theirs / ours).T]
+    return [mean_and_error(item) for item in np.log(theirs / ours).T]
 
 
 def overall(rows: Records, metric: str, ours: str = "evgp", theirs: str = "random") -> Gap:
@@ -153,38 +158,38 @@ def overall(rows: Records, metric: str, ours: str = "evgp", theirs: str = "rando
     seeds = set.intersection(
         *({*distinct(where(rows, strategy=w), "seed")} for w in (ours, theirs))
     )
-    some = where(rows, seed=tuple(seeds))
-    mine, other = (heights(some, way, metric) for way in (ours, theirs))
-    return mean_and_error(np.log(other / mine).mean(1) if some else [])
+    subset = where(rows, seed=tuple(seeds))
+    mine, other = (heights(subset, way, metric) for way in (ours, theirs))
+    return mean_and_error(np.log(other / mine).mean(1) if subset else [])
 
 
 def falling(rows: Records, metric: str) -> list[float]:
     """Share of the steps at which a metric of the picks falls, for each seed."""
-    return [float(one.mean()) for one in np.diff(heights(rows, "evgp", metric)) < 0]
+    return [float(item.mean()) for item in np.diff(heights(rows, "evgp", metric)) < 0]
 
 
 def below(rows: Records, metric: str) -> list[float]:
     """Share of the sizes at which picks are below the mean of random sets, for each seed."""
     ours, theirs = (heights(rows, way, metric) for way in ("evgp", "random"))
-    return [float(one.mean()) for one in ours < theirs]
+    return [float(item.mean()) for item in ours < theirs]
 
 
 def corner(rows: Records) -> list[float]:
     """Share of the picked sets to the right of and below the median random set, by seed."""
-    made = []
+    results = []
     for seed in distinct(rows, "seed"):
         random = where(rows, seed=seed, strategy="random")
         picks = where(rows, seed=seed, strategy="evgp")
         right = column(picks, "ev") > np.median(column(random, "ev"))
         low = column(picks, VARIANCE) < np.median(column(random, VARIANCE))
-        made.append(float((right & low).mean()))
-    return made
+        results.append(float((right & low).mean()))
+    return results
 
 
 def ends(rows: Records, strategy: str, metric: str) -> float:
     """Ratio of a metric at the largest size to that at the smallest, geometric mean."""
-    found = heights(rows, strategy, metric)
-    return float(np.exp(np.log(found[:, -1] / found[:, 0]).mean()))
+    heights_of = heights(rows, strategy, metric)
+    return float(np.exp(np.log(heights_of[:, -1] / heights_of[:, 0]).mean()))
 
 
 def _both(rows: Records) -> tuple[list[float], list[float]]:
@@ -197,8 +202,8 @@ def _both(rows: Records) -> tuple[list[float], list[float]]:
 
 def _pairs(found: Mapping[str, Records]) -> str:
     return ", ".join(
-        f"{TITLES[name]} {' and '.join(hundredths(mean_and_error(one)) for one in _both(some))}"
-        for name, some in found.items()
+        f"{TITLES[name]} {' and '.join(hundredths(mean_and_error(item)) for item in _both(subset))}"
+        for name, subset in found.items()
     )
 
 
@@ -207,13 +212,13 @@ def _otherwise(rows: Records) -> str:
     parts = []
     for training in _WHY:
         for name in distinct(by(training, rows), "dataset"):
-            some, usual = (where(by(one, rows), dataset=name) for one in (training, "descent"))
+            subset, usual = (where(by(item, rows), dataset=name) for item in (training, "descent"))
             parts.append(
                 f"{TITLES[name]} "
-                + " and ".join(hundredths(mean_and_error(one)) for one in _both(some))
+                + " and ".join(hundredths(mean_and_error(item)) for item in _both(subset))
                 + f" ({TRAININGS[training].words}; the variance is "
-                f"{short(_size(some, usual))} times that above, with the largest sets "
-                f"{short(ends(some, 'random', VARIANCE))} times that with the smallest, above "
+                f"{short(_size(subset, usual))} times that above, with the largest sets "
+                f"{short(ends(subset, 'random', VARIANCE))} times that with the smallest, above "
                 f"{short(ends(usual, 'random', VARIANCE))} times)"
             )
     return f"To find out why, some were trained in other ways: {', '.join(parts)}. " * bool(parts)
@@ -221,21 +226,21 @@ def _otherwise(rows: Records) -> str:
 
 def _size(rows: Records, beside: Records) -> float:
     """Ratio of the variances over two kinds of random sets, geometric mean."""
-    ours, theirs = (heights(some, "random", VARIANCE) for some in (rows, beside))
+    ours, theirs = (heights(subset, "random", VARIANCE) for subset in (rows, beside))
     return float(np.exp(np.log(ours / theirs).mean()))
 
 
 def _shares(found: Mapping[str, Records], share: Callable[[Records], list[float]]) -> str:
     return ", ".join(
-        f"{TITLES[name]} {100 * np.mean(share(some)):.0f} %" for name, some in found.items()
+        f"{TITLES[name]} {100 * np.mean(share(subset)):.0f} %" for name, subset in found.items()
     )
 
 
 def _ratios(found: Mapping[str, Records], metric: str) -> str:
     return ", ".join(
-        f"{TITLES[name]} {short(ends(some, 'evgp', metric))} "
-        f"({short(ends(some, 'random', metric))})"
-        for name, some in found.items()
+        f"{TITLES[name]} {short(ends(subset, 'evgp', metric))} "
+        f"({short(ends(subset, 'random', metric))})"
+        for name, subset in found.items()
     )
 
 
@@ -254,7 +259,8 @@ SMOKE: dict[str, Any] = {
     "datasets": ["random-model"], "seeds": 1, "random": {"sizes": [3, 6], "draws": 2},
     "sizes": [3, 6], "pool": 30, "test": 20, "width": 8, "members": 2, "steps": 5,
 }  # fmt: skip
-# Beside what the paper did: networks as the kernel has them; and to find out why it is not seen.
+# Besides the paper's training: networks as the kernel assumes, and some to find out why the
+# criterion does not show.
 _ALSO = {
     "adam": _DATA,
     "small-step": ["naval"],
@@ -270,8 +276,7 @@ LESS = (
 )
 MORE = (
     "Sets are measured at nine sizes up to 100, where the paper picks one by one; 20 random sets "
-    "of each size, as the paper does not say how many. Noise is told as a share of the mean "
-    "variance."
+    "of each size, as the paper does not say how many. Noise is a share of the mean variance."
 )
 
 STUDY = Study(

@@ -28,7 +28,7 @@ from experiments.contests import NAMES
 from experiments.data import TITLES, dataset
 
 WORDS = {"output_variance_p90": "variance, 90th percentile", "mse": "test MSE"}
-CRITERIA = {  # as they are raised
+CRITERIA = {  # in the direction in which they are maximised
     "ev": "EV: minus the mean variance",
     "mi": "MI: mutual information",
     "p90": "90V: minus the 90th percentile",
@@ -109,17 +109,17 @@ class Ground:
         )
 
     def values(self, rows: Int[Tensor, " l"]) -> dict[str, float]:
-        """The value of every criterion for a set, with the pool as test points; more is better."""
+        """Values of all criteria for a set, with the pool as test points; higher is better."""
         points = torch.unique(torch.cat([rows, self.looked_at, self.joint]))
         whole = len(points) == len(self.data.x)
         matrix = self.kernel if whole else NTK(mlp())(self.data.x[points].double())
         own, seen, joint = (
-            torch.searchsorted(points, some) for some in (rows, self.looked_at, self.joint)
+            torch.searchsorted(points, subset) for subset in (rows, self.looked_at, self.joint)
         )
         scale = float(matrix.diagonal().mean())
         known, half = (_explained(matrix, own, n * scale) for n in (self.noise, _NOISE))
         left, variance = (
-            (matrix.diagonal() - one.square().sum(0)).clamp(min=0)[seen] for one in (known, half)
+            (matrix.diagonal() - item.square().sum(0)).clamp(min=0)[seen] for item in (known, half)
         )
         rest = joint[~torch.isin(joint, own)]
         before = matrix[rest][:, rest]
@@ -200,9 +200,9 @@ def correlations(
     """Correlation of a criterion and a metric over random sets, for each seed."""
     values = []
     for seed in distinct(rows, "seed"):
-        some = where(rows, seed=seed, strategy="random")
-        pair = column(some, criterion), column(some, metric)
-        if len(some) > 2 and all(np.ptp(one) > 0 for one in pair):
+        subset = where(rows, seed=seed, strategy="random")
+        pair = column(subset, criterion), column(subset, metric)
+        if len(subset) > 2 and all(np.ptp(item) > 0 for item in pair):
             values.append(float(how(*pair)))
     return values
 
@@ -263,8 +263,8 @@ def scattered(
             _growth(axes, mine, metric, ["random", *strategies])
         for axes in line:
             axes.spines[["top", "right"]].set_visible(False)
-        said = line[0].get_title()
-        line[0].set_title(f"{TITLES[name]}: {said}" if said else TITLES[name], fontsize=9)
+        message = line[0].get_title()
+        line[0].set_title(f"{TITLES[name]}: {message}" if message else TITLES[name], fontsize=9)
     handles, words = grid[0, -1].get_legend_handles_labels()
     columns = 6 if wide > 2 else 3
     figure.legend(
@@ -281,16 +281,16 @@ def _bands(rows: Records, ways: Sequence[str]) -> str:
     picked = {sets for way, sets in drawn.items() if way != "random"}
     parts = [f"{sets} of picks" for sets in sorted(picked)]
     parts += [f"{drawn['random']} random ones"] if "random" in drawn else []
-    return f"bands: the deviation over sets, {' and '.join(parts)}" if parts else ""
+    return f"bands: the standard deviation over sets, {' and '.join(parts)}" if parts else ""
 
 
 def _sizes(rows: list[Record]) -> list[list[Record]]:
     """The sets of each dataset and size."""
     return [
-        where(some, labels=size)
+        where(subset, labels=size)
         for name in distinct(rows, "dataset")
-        for some in [where(rows, dataset=name)]
-        for size in distinct(some, "labels")
+        for subset in [where(rows, dataset=name)]
+        for size in distinct(subset, "labels")
     ]
 
 
@@ -310,8 +310,10 @@ def clouds(panels: Mapping[str, list[Record]], criterion: str, metric: str) -> "
 
 
 def _cloud(axes: "Axes", rows: list[Record], criterion: str, metric: str) -> None:
-    some = where(rows, strategy="random")
-    axes.scatter(column(some, criterion), column(some, metric), s=9, color="#9a9fae", linewidth=0)
+    subset = where(rows, strategy="random")
+    axes.scatter(
+        column(subset, criterion), column(subset, metric), s=9, color="#9a9fae", linewidth=0
+    )
     sp = correlation(rows, criterion, metric)
     pr = correlation(rows, criterion, metric, metrics.pearson)
     axes.set_title(f"Spearman {sp:.2f}, Pearson {pr:.2f}", fontsize=9)
@@ -322,13 +324,13 @@ def _cloud(axes: "Axes", rows: list[Record], criterion: str, metric: str) -> Non
 def _growth(axes: "Axes", rows: list[Record], metric: str, ways: Sequence[str]) -> None:
     styles = looks(ways)
     for way in ways:
-        some, look = where(rows, strategy=way), styles[way]
-        labels, found = mean_by(some, "labels", metric)
-        spread = [column(where(some, labels=one), metric) for one in labels]
-        mean, band = found[:, 0], None
+        subset, look = where(rows, strategy=way), styles[way]
+        labels, means = mean_by(subset, "labels", metric)
+        spread = [column(where(subset, labels=label), metric) for label in labels]
+        mean, band = means[:, 0], None
         if max(map(len, spread)) > 1:
-            wide = [one.std(ddof=1) if len(one) > 1 else 0.0 for one in spread]
-            low = [max(m - w, min(one)) for m, w, one in zip(mean, wide, spread, strict=True)]
+            wide = [item.std(ddof=1) if len(item) > 1 else 0.0 for item in spread]
+            low = [max(m - w, min(item)) for m, w, item in zip(mean, wide, spread, strict=True)]
             band = low, mean + wide
         draw_curve(
             axes, labels, mean, look, band=band, shade=0.15, linewidth=look.width * 0.7,

@@ -20,7 +20,7 @@ Verdict: TypeAlias = Literal["holds", "holds in part", "does not hold", "not mea
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says of a figure, what our rows say, and whether they agree."""
+    """What the paper says about a figure, what our rows say, and whether they agree."""
 
     paper: str
     ours: str
@@ -28,7 +28,7 @@ class Claim:
 
 
 def verdict(found: Sequence[bool]) -> Verdict:
-    """On every dataset, on some, on none; or nowhere looked at.
+    """On every dataset, on some, on none, or not measured.
 
     >>> verdict([True, False])
     'holds in part'
@@ -44,9 +44,9 @@ class Study:
 
     `scales` are the settings of each scale. `departures` say in words how the laptop's differ from
     the paper, and `paper_departures` where even the scale named after it does. `cells` are ordered
-    so that those which come first are worth most. `draw` and `claims` see rows alone, as they are
-    read from the file. Cells that measure time run `alone`, one after another with all cores.
-    `table` is one of the rows in Markdown, where that says more than a figure.
+    by importance. `draw` and `claims` see only rows, as read from the file. Cells that measure time
+    run `alone`, one after another with all cores. `table` formats the rows in Markdown, where that
+    is clearer than a figure.
     """
 
     name: str
@@ -119,11 +119,13 @@ class Change:
         )
 
 
-# A cell's name holds what is asked for, not the code that does it, nor defaults that it does not
-# state. So whoever changes what comes out adds a line here, and takes none away.
+# A cell's name contains its settings, not the code that runs it, nor defaults that it does not
+# state. So every change of the results adds a line here, and no line is ever removed.
 CHANGES: tuple[Change, ...] = (
     Change("evgp.studies.contests:play", {"strategy": "batchbald"}),  # 100 masks, not 10 networks
-    Change("evgp.studies.other_criteria:thinning"),  # each point kept stands for those around it
+    Change(
+        "evgp.studies.other_criteria:thinning"
+    ),  # each point that is kept represents those around it
 )
 
 
@@ -133,7 +135,7 @@ def version(cell: Cell) -> int:
     >>> version(Cell("a:b", {"seed": 0}))
     1
     """
-    return 1 + sum(one.concerns(cell) for one in CHANGES)
+    return 1 + sum(change.concerns(cell) for change in CHANGES)
 
 
 def store_in(folder: Path) -> Store:

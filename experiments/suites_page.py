@@ -38,7 +38,7 @@ _LOSSES = 10
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     recorded = {suite: recorded_rows(RESULTS / suite) for suite in SUITES}
     rows = {suite: _cold(own) for suite, own in recorded.items() if own}
     whole = [row for own in rows.values() for row in own]
@@ -64,7 +64,7 @@ def _cold(rows: Sequence[Row]) -> list[Row]:
 def _head(every: Judgement, suites: Sequence[str]) -> str:
     fewest, most = every.seeds
     seeds = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-    best = min(every.savings.values(), key=lambda one: one.ratio)
+    best = min(every.savings.values(), key=lambda value: value.ratio)
     mine = every.savings[MINE].sentence()
     return f"""# Which strategy needs fewer labels
 
@@ -157,10 +157,10 @@ def _table(losses: Sequence[LostPlace]) -> str:
         "| pool | labels | difference to random | with Holm's correction |",
         "| --- | --- | --- | --- |",
     ]
-    for one in losses:
-        gap = f"{one.difference:+.1f} {unit(one.kind)} ({one.low:+.1f} to {one.high:+.1f})"
-        clear = "worse" if one.holm < LEVEL else "not clear"
-        lines.append(f"| {one.pool} | {one.labels} | {gap} | {clear} |")
+    for loss in losses:
+        gap = f"{loss.difference:+.1f} {unit(loss.kind)} ({loss.low:+.1f} to {loss.high:+.1f})"
+        clear = "worse" if loss.holm < LEVEL else "not clear"
+        lines.append(f"| {loss.pool} | {loss.labels} | {gap} | {clear} |")
     return "\n".join(lines)
 
 
@@ -198,8 +198,8 @@ def _suite(suite: str, made: Judgement) -> str:
 
 
 def _rule(every: Sequence[Row]) -> str:
-    made = trials(every)
-    best = made[0]
+    tried = trials(every)
+    best = tried[0]
     tuning, validation = len(best.tuning.pools), len(best.validation.pools)
     lines = [
         "## When to use cells\n",
@@ -211,7 +211,7 @@ def _rule(every: Sequence[Row]) -> str:
         "| use cells | tuning pools | validation pools | p | fewer on | more on |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for trial in made:
+    for trial in tried:
         own = trial.validation
         ratios = list(own.pools.values())
         lines.append(
@@ -242,24 +242,24 @@ def _rounds(recorded: Sequence[Row]) -> str:
     rows = [row for row in recorded if row.batch and row.learner == NETWORK]
     if not rows:
         return ""
-    made = judge(rows)
-    fewest, most = made.seeds
+    judgement = judge(rows)
+    fewest, most = judgement.seeds
     lines = [
         "## Rounds, with trained networks\n",
-        f"{len(made.pools)} pools ({', '.join(pool.name for pool in made.pools)}), "
+        f"{len(judgement.pools)} pools ({', '.join(pool.name for pool in judgement.pools)}), "
         f"{fewest if fewest == most else f'{fewest} to {most}'} seeds so far: a batch of two",
         "labels per class, or 20, then three more, with networks trained on all labels so far;",
         "scores are those of these networks. A test needs six pools, and with Holm's correction",
         "more.\n",
     ]
-    if not made.savings:
+    if not judgement.savings:
         return "\n".join([*lines, "Too few seeds for intervals.", ""])
     lines += [
         "| strategy | pools | labels needed, of random's | `evgp` needs, of its labels |",
         "| --- | --- | --- | --- |",
     ]
-    against = rivals(made.pools, MINE, made.strategies)
-    for name, saved in sorted(made.savings.items(), key=lambda item: item[1].ratio):
+    against = rivals(judgement.pools, MINE, judgement.strategies)
+    for name, saved in sorted(judgement.savings.items(), key=lambda item: item[1].ratio):
         own = _share(against[name]) if name in against else ""
         lines.append(f"| `{name}` | {len(saved.pools)} | {_share(saved)} | {own} |")
     return "\n".join([*lines, ""])
@@ -268,7 +268,7 @@ def _rounds(recorded: Sequence[Row]) -> str:
 def _forecast() -> str:
     if not TABLE.exists():
         return ""
-    found, models = correlations(), forecasts()
+    values, models = correlations(), forecasts()
     best = max(model.rank for model in models)
     verdict = (
         "None comes near, so no forecast is shown: it was tried, and left out."
@@ -280,7 +280,7 @@ def _forecast() -> str:
         "Could the pool alone say, before any label, how many labels choosing will save? A",
         "forecast would be shown if its rank correlation with the labels saved by `evgp` were at",
         f"least {GOAL} on pools that it was not fitted on. {verdict}",
-        f"Models of all features below, over {found[0][2]} pools, fitted while each pool is",
+        f"Models of all features below, over {values[0][2]} pools, fitted while each pool is",
         "left out, together with others made of the same data. (A model that learns nothing",
         "forecasts the mean of the other pools, which is low where the pool left out is high:",
         "hence ranks far below zero.)\n",
@@ -289,16 +289,16 @@ def _forecast() -> str:
         "| --- | --- | --- | --- | --- |",
     ]
     lines += [
-        f"| {one.model} | {one.rank:+.2f} | {one.error:.2f} | {one.usual:.2f} "
-        f"| {100 * one.covered:.0f} % |"
-        for one in models
+        f"| {model.model} | {model.rank:+.2f} | {model.error:.2f} | {model.usual:.2f} "
+        f"| {100 * model.covered:.0f} % |"
+        for model in models
     ]
     lines += [
         "\nSpearman's rank correlations of single features, on all pools:\n",
         "| what the pool says | rank correlation |",
         "| --- | --- |",
     ]
-    lines += [f"| {ABOUT[name]} | {value:+.2f} |" for name, value, _ in found]
+    lines += [f"| {ABOUT[name]} | {value:+.2f} |" for name, value, _ in values]
     return "\n".join([*lines, "", "`python -m experiments.forecast` computes the table.", ""])
 
 
@@ -327,7 +327,7 @@ evgp compare --suite tables --out runs/tables
 
 The first command, in the repository, makes the pools in `$EVGP_DATA/suites` or the user's cache;
 checksums are checked. The suites are {names}.
-`--plan` prints the core-hours that are left; a stopped run goes on where it was. Rows are in
+`--plan` prints the core-hours that are left; a stopped run resumes where it stopped. Rows are in
 `runs/tables/rows.parquet`, and those of this page in `experiments/results/suites`.
 """
 
@@ -363,18 +363,18 @@ def said_elsewhere() -> dict[str, str]:
     return {"README.md": readme, "docs/faq.md": faq, "docs/compare.md": advice(best)}
 
 
-def marked(text: str, said: str) -> str:
+def marked(text: str, words: str) -> str:
     """A page with another text between its marks."""
     pattern = r"(<!-- suites -->).*?(<!-- /suites -->)"
-    return re.sub(pattern, lambda found: found[1] + said + found[2], text, flags=re.DOTALL)
+    return re.sub(pattern, lambda match: match[1] + words + match[2], text, flags=re.DOTALL)
 
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
     print(PAGE)
-    for name, said in said_elsewhere().items():
+    for name, words in said_elsewhere().items():
         other = PAGE.parents[1] / name
-        other.write_text(marked(other.read_text(encoding="utf-8"), said), encoding="utf-8")
+        other.write_text(marked(other.read_text(encoding="utf-8"), words), encoding="utf-8")
         print(other)
     for named in (suite for suite in SUITES if recorded_rows(RESULTS / suite)):
         publish_suite(

@@ -1,4 +1,4 @@
-"""What picks are worth on mails and photographs that models have turned into vectors.
+"""What picks are worth on mails and photographs, as vectors of pretrained models.
 
 Cold starts: no labels, one batch, a linear probe (logistic regression) on the labels. Pools of
 1,000 rows (1,200 of CIFAR-100); 1, 2, 5 and 10 labels per class (1, 2 and 5 of CIFAR-100), and up
@@ -8,7 +8,7 @@ strategy sees the pool as `evgp.pick` scales it.
     python -m experiments.vectors FOLDER
     python -m experiments.text_and_images FOLDER --seeds 20
 
-goes on where it stopped, and writes `experiments/results/text-and-images/rows.parquet`.
+resumes where it stopped, and writes `experiments/results/text-and-images/rows.parquet`.
 """
 
 import argparse
@@ -39,7 +39,7 @@ TESTS = {
 
 
 def source(folder: Path, name: str) -> DatasetSource:
-    """Return the vectors and labels of a dataset; what is not in the pool is the test part."""
+    """Return the vectors and labels of a dataset; rows outside the pool are the test set."""
     path = str(folder / f"{name}.parquet")
     return DatasetSource(
         path, label="label", task="classification", pool=POOLS[name], test=TESTS[name]
@@ -47,7 +47,7 @@ def source(folder: Path, name: str) -> DatasetSource:
 
 
 def run(folder: Path, names: tuple[str, ...], seeds: int, jobs: int) -> None:
-    """Run what is missing, seed by seed, so that all datasets grow alike."""
+    """Run the missing cells, seed by seed, so that all datasets have equally many."""
     cells = []
     for seed, name in product(range(seeds), names):
         protocol = Protocol(
@@ -66,5 +66,5 @@ if __name__ == "__main__":
     parser.add_argument("names", nargs="*", help="only these datasets", default=tuple(POOLS))
     parser.add_argument("--seeds", type=int, default=SPLITS)
     parser.add_argument("--jobs", type=int, default=1)
-    given = parser.parse_args()
-    run(given.folder, tuple(given.names), given.seeds, given.jobs)
+    arguments = parser.parse_args()
+    run(arguments.folder, tuple(arguments.names), arguments.seeds, arguments.jobs)

@@ -80,7 +80,7 @@ class Curves:
         random = np.random.default_rng(0)
         samples = random.integers(0, len(own), (_SAMPLES, len(own)))
         counts = [labels_for(self.budgets, own[s].mean(0), target[s].mean()) for s in samples]
-        # Whole numbers of the sample, as infinity cannot be interpolated.
+        # Values of the sample itself, because infinity cannot be interpolated.
         low, high = np.quantile(counts, (0.025, 0.975), method="closest_observation")
         mean = labels_for(self.budgets, own.mean(0), target.mean())
         return f"{self._count(mean)} ({self._count(low)} to {self._count(high)})"
@@ -110,17 +110,22 @@ def labels_for(budgets: Sequence[int], accuracy: Float[np.ndarray, " b"], target
 
 def _losses(curves: Iterable[Curves], base: str) -> str:
     """Return where EV-GP is worse than another strategy."""
-    found = [one for own in curves for one in own.differences("evgp", base)]
-    below, kept = losses(found)
+    differences = [difference for own in curves for difference in own.differences("evgp", base)]
+    below, kept = losses(differences)
     text = (
-        f"**Against {NAMES[base]}**: worse in {len(below)} of {len(found)} comparisons at the "
-        f"level of 5 %, each taken alone; {len(kept)} remain with Holm's correction."
+        f"**Against {NAMES[base]}**: worse in {len(below)} of {len(differences)} comparisons at "
+        f"the level of 5 %, each taken alone; {len(kept)} remain with Holm's correction."
     )
     if not below:
         return text
     rows = [
-        (TITLES[one.dataset], str(one.labels), str(one), "worse" if one in kept else "not clear")
-        for one in sorted(below, key=lambda one: one.mean)
+        (
+            TITLES[item.dataset],
+            str(item.labels),
+            str(item),
+            "worse" if item in kept else "not clear",
+        )
+        for item in sorted(below, key=lambda value: value.mean)
     ]
     head = ("dataset", "labels", "difference", "with Holm's correction")
     return f"{text}\n\n{table(head, rows)}"
@@ -152,9 +157,9 @@ def _section(own: Curves) -> str:
 def _times() -> str:
     times = json.loads(TIMES.read_text(encoding="utf-8"))
     rows = [
-        (one["embedder"], f"{one['first']:.0f} s", one["first_goal"],
-         f"{one['second']:.1f} s", one["second_goal"])
-        for one in times["runs"]
+        (run["embedder"], f"{run['first']:.0f} s", run["first_goal"],
+         f"{run['second']:.1f} s", run["second_goal"])
+        for run in times["runs"]
     ]  # fmt: skip
     head = ("embedder", "first time", "goal", "second time", "goal")
     return f"{times['machine']}\n\n{table(head, rows)}"
@@ -182,7 +187,7 @@ def page() -> str:
     )
     splits = {TITLES[own.dataset]: len(own.seeds) for own in every}
     short = "".join(
-        f" {name} has {count} of the {SPLITS} splits that were planned, for want of time."
+        f" {name} has {count} of the {SPLITS} planned splits, for lack of time."
         for name, count in splits.items()
         if count < SPLITS
     )
@@ -230,7 +235,7 @@ python -m experiments.text_and_images_page
 ```
 
 The first command fetches the mails and embeds everything; the models are those that
-`make test-models` installs. The second goes on where it stopped; its rows are in
+`make test-models` installs. The second resumes where it stopped; its rows are in
 `experiments/results/text-and-images`.
 """
 

@@ -18,9 +18,9 @@ $$ |f^*(x) - f(x; \theta_\infty)| \le \zeta\, \sigma_{NTKGP}(x), \qquad
 
 with probability $1 - 2\delta$ at any input x, for a function of RKHS norm B in the NTK, noise that
 is R-sub-Gaussian, and networks trained with the ridge s, which $\sigma$ carries too (Vakili et al.
-2021; Hemachandra et al. 2023). The paper has $\lambda$ for $\sqrt s$, which for its mean loss is
-$s = n \lambda$, and $\log 1/\delta$ in the second term, whose two sides need $2/\delta$. Without a
-ridge it says something only if labels have no noise.
+2021; Hemachandra et al. 2023). The paper has $\lambda$ for $\sqrt s$, which for its mean loss is $s
+= n \lambda$, and $\log 1/\delta$ in the second term, whose two sides need $2/\delta$. Without a
+ridge it is meaningful only if labels have no noise.
 
 Theorem 1 rests on bounds of the ratio of a ReLU network's kernels, $a_- \le K/\Theta \le a_+$. Ours
 come from interval arithmetic on the recursion itself, so they hold for any depth, weights and
@@ -58,13 +58,13 @@ _ROUNDING = 2.3e-16
 
 
 def _points(x: Array, name: str, columns: int | None = None) -> Float[Tensor, "n d"]:
-    """Finite rows of numbers, with so many columns."""
+    """Check for finite rows of numbers with this many columns."""
     rows = _checks.points(x, name)
     if rows.ndim != 2:
         raise BadArgument.of(PoolError)(name, "of shape (rows, columns)", str(tuple(rows.shape)))
     if columns is not None and rows.shape[1] != columns:
         raise BadArgument.of(PoolError)(
-            name, f"with {columns} columns, as x", str(rows.shape[1]), "give both the same"
+            name, f"with {columns} columns, like x", str(rows.shape[1]), "give both the same"
         )
     return rows
 

@@ -14,7 +14,7 @@ from experiments.verdicts import Gap, clear, lead, percent
 CENTRAL = {VARIANCE: "output variance (90th percentile)", "mse": "test MSE"}
 READ = "in percent of the larger of the two, ± standard error over seeds, below zero if behind"
 RULE = "By both metrics, by more than a standard error, in batches and one by one"
-SHARED = "Cells shared the cores with others, so that seconds are rough"
+SHARED = "Cells shared the cores with others, so seconds are rough"
 
 
 def one_by_one(rows: Records) -> list[Record]:
@@ -34,14 +34,14 @@ def gaps(
     paths = {TITLES[name]: where(one_by_one(rows), dataset=name) for name in _names(rows)}
     return (
         {
-            title: lead(some, metric, ours, theirs)
-            for title, some in panels(batches(rows)).items()
-            if _has(some, ours, theirs)
+            title: lead(subset, metric, ours, theirs)
+            for title, subset in panels(batches(rows)).items()
+            if _has(subset, ours, theirs)
         },
         {
-            title: overall(some, metric, ours, theirs)
-            for title, some in paths.items()
-            if _has(some, ours, theirs)
+            title: overall(subset, metric, ours, theirs)
+            for title, subset in paths.items()
+            if _has(subset, ours, theirs)
         },
     )
 
@@ -80,12 +80,15 @@ def _listed(found: dict[str, Gap]) -> str:
 def seconds(rows: Records, way: str, other: str = "evgp") -> dict[str, Gap]:
     """Log ratio of the times that two strategies take to pick, paired by seeds."""
     factors_by_title = {}
-    for title, some in panels(batches(rows)).items():
+    for title, subset in panels(batches(rows)).items():
         took = [
-            {one: _sum(where(some, strategy=each, seed=one)) for one in distinct(some, "seed")}
+            {
+                item: _sum(where(subset, strategy=each, seed=item))
+                for item in distinct(subset, "seed")
+            }
             for each in (way, other)
         ]
-        both = [(took[0][one], took[1][one]) for one in took[0]]
+        both = [(took[0][item], took[1][item]) for item in took[0]]
         pairs = [pair for pair in both if min(pair) > 0]
         if pairs:
             factors_by_title[title] = mean_and_error(float(np.log(a / b)) for a, b in pairs)

@@ -100,8 +100,8 @@ def subsets(rows: Records) -> dict[int, list[list[Record]]]:
 def correlation(rows: Records, predicted: str, how: Any = metrics.pearson) -> Gap:
     """Correlation of predicted and observed variance, averaged over the subsets of each seed."""
     return mean_and_error(
-        np.mean([how(column(some, predicted), column(some, "observed")) for some in found])
-        for found in subsets(rows).values()
+        np.mean([how(column(part, predicted), column(part, "observed")) for part in values])
+        for values in subsets(rows).values()
     )
 
 
@@ -124,9 +124,9 @@ def _draw(rows: Records, words: str) -> "Figure":
         for axes, name in zip(line, names, strict=True):
             mine = where(rows, dataset=name)
             for size, colour in zip(sizes, _COLOURS, strict=False):
-                some = where(mine, size=size)
+                part = where(mine, size=size)
                 axes.scatter(
-                    column(some, predicted), column(some, "observed"), s=9, color=colour,
+                    column(part, predicted), column(part, "observed"), s=9, color=colour,
                     alpha=0.8, linewidth=0, label=f"{size} labels",
                 )  # fmt: skip
             axes.set(xscale="log", yscale="log")
@@ -134,7 +134,7 @@ def _draw(rows: Records, words: str) -> "Figure":
             plain_ticks(axes.xaxis)
             plain_ticks(axes.yaxis)
             whole = [column(mine, key)[column(mine, key) > 0] for key in (predicted, "observed")]
-            ends = [min(one.min() for one in whole), max(one.max() for one in whole)]
+            ends = [min(item.min() for item in whole), max(item.max() for item in whole)]
             axes.plot(ends, ends, color="#9a9fae", lw=0.9, zorder=0, label="observed = predicted")
             pearson = correlation(mine, predicted)[0]
             spearman = correlation(mine, predicted, metrics.spearman)[0]
@@ -171,26 +171,26 @@ def _claims_of_points(rows: Records, paper: Records, adam: Records) -> list[Clai
             f"{losses({name: where(adam, dataset=name) for name in names})} by Adam; "
             f"{_explained(paper)}. "
             + rule(f"both are {HIGH}", rows),
-            graded(_high(some, "ntkgp") for some in mine.values()),
+            graded(_high(part, "ntkgp") for part in mine.values()),
         ),
         Claim(
             "The sparse NTKGP's variance is a decent approximation of the trained networks' "
             "variance.",
             f"Pearson and Spearman as above: {_listed(paper, 'sparse')} (gradient descent). "
             + rule(f"both are {HIGH}", rows),
-            graded(_high(some, "sparse") for some in mine.values()),
+            graded(_high(part, "sparse") for part in mine.values()),
         ),
         Claim(
             "The variances are confined within some region, as Theorem 1 has it.",
             "Observed over predicted variance of a point, from the 5th to the 95th percentile of "
-            "all points of all subsets; the factor between these two, beside that between the same "
-            "percentiles of the observed variance alone (each for one seed, geometric mean; "
+            "all points of all subsets; the factor between these two, next to that between the "
+            "same percentiles of the observed variance alone (each for one seed, geometric mean; "
             "gradient descent): "
-            + "; ".join(_confined(name, some) for name, some in mine.items())
+            + "; ".join(_confined(name, part) for name, part in mine.items())
             + ". "
             + rule("the first factor is smaller (what surrounds the prediction is narrower than "
                    "what is observed)", rows),
-            graded([mean_and_error(_factors(some) @ [-1.0, 1.0])] for some in mine.values()),
+            graded([mean_and_error(_factors(part) @ [-1.0, 1.0])] for part in mine.values()),
         ),
     ]  # fmt: skip
 
@@ -202,12 +202,12 @@ def _claims_of_sizes(rows: Records, paper: Records, adam: Records) -> list[Claim
         Claim(
             "Summed over points, as in the criterion, prediction and observation agree better "
             "than point by point.",
-            "Pearson over subsets of the mean variance, beside the mean of that over points: "
+            "Pearson over subsets of the mean variance, next to the mean of that over points: "
             f"{_beside(paper)} (gradient descent); {_beside(adam)} (Adam). Holds in part if the "
             "first is larger on some dataset; it is one number from all subsets, without spread, "
             "so that this is the most it can show.",
-            graded([(_summed(some) - correlation(some, "ntkgp")[0], float("nan"))]
-                   for some in mine.values()),
+            graded([(_summed(part) - correlation(part, "ntkgp")[0], float("nan"))]
+                   for part in mine.values()),
         ),
         Claim(
             "Ours: the closed form for trained networks is closer to the size of the variance "
@@ -215,9 +215,9 @@ def _claims_of_sizes(rows: Records, paper: Records, adam: Records) -> list[Claim
             "Observed over predicted mean variance by the closed form, and by the NTKGP (geometric "
             "mean over subsets; Adam, NTK parametrisation): "
             + ", ".join(
-                f"{TITLES[name]} {short(_size(some, 'trained'))} and {short(_size(some, 'ntkgp'))}"
+                f"{TITLES[name]} {short(_size(part, 'trained'))} and {short(_size(part, 'ntkgp'))}"
                 for name in names
-                if (some := where(adam, dataset=name))
+                if (part := where(adam, dataset=name))
             )
             + f". Pearson and Spearman of the closed form: {_listed(adam, 'trained')}. "
             + rule("the first is closer to 1 as a ratio", rows),
@@ -230,16 +230,16 @@ def _claims_of_sizes(rows: Records, paper: Records, adam: Records) -> list[Claim
 
 
 def _high(rows: Records, predicted: str) -> list[Gap]:
-    found = [correlation(rows, predicted, how) for how in (metrics.pearson, metrics.spearman)]
-    return [(mean - LARGE, error) for mean, error in found]
+    values = [correlation(rows, predicted, how) for how in (metrics.pearson, metrics.spearman)]
+    return [(mean - LARGE, error) for mean, error in values]
 
 
 def _listed(rows: Records, predicted: str) -> str:
     return ", ".join(
-        f"{TITLES[name]} {hundredths(correlation(some, predicted))} and "
-        f"{hundredths(correlation(some, predicted, metrics.spearman))}"
+        f"{TITLES[name]} {hundredths(correlation(part, predicted))} and "
+        f"{hundredths(correlation(part, predicted, metrics.spearman))}"
         for name in distinct(rows, "dataset")
-        if (some := where(rows, dataset=name))
+        if (part := where(rows, dataset=name))
     )
 
 
@@ -253,30 +253,29 @@ def span(rows: Records) -> Float[np.ndarray, "2 2"]:
 def _factors(rows: Records) -> Float[np.ndarray, "s 2"]:
     """Log ratios of the ends of the two ranges, for each seed."""
     seeds = distinct(rows, "seed")
-    return np.array([np.diff(np.log(span(where(rows, seed=one))))[:, 0] for one in seeds])
+    return np.array([np.diff(np.log(span(where(rows, seed=seed))))[:, 0] for seed in seeds])
 
 
 def _confined(name: str, rows: Records) -> str:
     low, high = span(rows)[0]
     ratio, alone = np.exp(_factors(rows).mean(0))
-    return (
-        f"{TITLES[name]} {short(low)} to {short(high)}, factor {short(ratio)} beside {short(alone)}"
-    )
+    factors = f"factor {short(ratio)} next to {short(alone)}"
+    return f"{TITLES[name]} {short(low)} to {short(high)}, {factors}"
 
 
 def _summed(rows: Records) -> float:
     """Pearson correlation over subsets of the means over points."""
-    each = [one for found in subsets(rows).values() for one in found]
-    means = [[column(some, key).mean() for some in each] for key in ("ntkgp", "observed")]
+    each = [item for values in subsets(rows).values() for item in values]
+    means = [[column(part, key).mean() for part in each] for key in ("ntkgp", "observed")]
     flat = len(each) < 3 or not min(map(np.ptp, means)) > 0
     return float("nan") if flat else float(metrics.pearson(*means))
 
 
 def _beside(rows: Records) -> str:
     return ", ".join(
-        f"{TITLES[name]} {_summed(some):.2f} beside {correlation(some, 'ntkgp')[0]:.2f}"
+        f"{TITLES[name]} {_summed(part):.2f} next to {correlation(part, 'ntkgp')[0]:.2f}"
         for name in distinct(rows, "dataset")
-        if (some := where(rows, dataset=name))
+        if (part := where(rows, dataset=name))
     )
 
 
@@ -286,24 +285,24 @@ def _off(rows: Records, predicted: str) -> float:
 
 
 def _size(rows: Records, predicted: str) -> float:
-    each = [one for found in subsets(rows).values() for one in found]
-    return float(np.exp(np.mean([_off(one, predicted) for one in each])))
+    each = [item for values in subsets(rows).values() for item in values]
+    return float(np.exp(np.mean([_off(item, predicted) for item in each])))
 
 
 def _closer(found: Sequence[Records]) -> float:
-    return float(np.mean([abs(_off(one, "ntkgp")) - abs(_off(one, "trained")) for one in found]))
+    return float(np.mean([abs(_off(item, "ntkgp")) - abs(_off(item, "trained")) for item in found]))
 
 
 def _explained(rows: Records) -> str:
     """Whether subsets with a larger training loss have a lower correlation."""
     each = [
-        one
+        item
         for name in distinct(rows, "dataset")
-        for found in subsets(where(rows, dataset=name)).values()
-        for one in found
+        for values in subsets(where(rows, dataset=name)).values()
+        for item in values
     ]
-    loss = [column(one, "train_loss").mean() for one in each]
-    pearson = [metrics.pearson(column(one, "ntkgp"), column(one, "observed")) for one in each]
+    loss = [column(item, "train_loss").mean() for item in each]
+    pearson = [metrics.pearson(column(item, "ntkgp"), column(item, "observed")) for item in each]
     if len(each) < 3 or not min(np.ptp(loss), np.ptp(pearson)) > 0:
         return "too few subsets to relate the two"
     return (

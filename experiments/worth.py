@@ -2,12 +2,12 @@
 
 Cold starts: no labels, one batch. Pools of up to 1,000 points; 1 to 20 labels per class, or 10 to
 160 labels for numbers; four learners on the same picks. Every strategy sees the pool as `evgp.pick`
-scales it; a name with `@` says another scaling: `evgp@columns` is the scaling of version 0.1.
+scales it; a name with `@` names another scaling: `evgp@columns` is the scaling of version 0.1.
 
     python -m experiments.tables FOLDER
     python -m experiments worth FOLDER --seeds 20 --jobs 2
 
-goes on where it stopped, and writes `experiments/results/worth`.
+resumes where it stopped, and writes `experiments/results/worth`.
 """
 
 import argparse
@@ -37,7 +37,7 @@ IMAGES = ("mnist", "emnist")
 WITHOUT_UNIT_ROWS = "evgp@common"
 UNIT_ROWS = ("satellite", "ionosphere", "digits", "optdigits", "mnist")
 LEARNERS = ("1nn", "linear", "ntk", "trees")
-# Looked at while the rule for scaling was made; all others only validate it.
+# Used to develop the rule for scaling; all others only validate it.
 TUNING = (
     "digits", "optdigits", "mnist", "kin8nm", "protein", "boston", "california", "naval",
     "spam", "satellite", "vehicle", "ionosphere", "concrete", "computers",
@@ -65,7 +65,7 @@ class Contender:
 
     @property
     def tuning(self) -> bool:
-        """Whether the rule for scaling was made with it."""
+        """Whether the rule for scaling was developed on it."""
         return self.name in TUNING
 
 
@@ -101,18 +101,18 @@ def budgets_for(classes: int, pool: int) -> tuple[int, ...]:
     >>> budgets_for(10, 1000), budgets_for(0, 250)
     ((10, 20, 40, 100, 200), (10, 20, 40, 80))
     """
-    wanted = [classes * each for each in (1, 2, 4, 10, 20)] if classes else [10, 20, 40, 80, 160]
-    return tuple(count for count in wanted if 2 <= count <= min(pool // 2, 400))
+    counts = [classes * each for each in (1, 2, 4, 10, 20)] if classes else [10, 20, 40, 80, 160]
+    return tuple(count for count in counts if 2 <= count <= min(pool // 2, 400))
 
 
 def run(folder: Path, seeds: int, jobs: int) -> None:
-    """Run what is missing, seed by seed, so that all datasets grow alike; central ones first."""
+    """Run the missing cells, seed by seed, so that datasets grow alike; central ones first."""
     everything = list(datasets(folder))
-    first = [one for one in everything if one.name in FIRST]
-    others = [one for one in everything if one.name not in FIRST]
+    first = [item for item in everything if item.name in FIRST]
+    others = [item for item in everything if item.name not in FIRST]
     turns = [*product((first, others), (CENTRAL, OTHERS))]
     for names, strategy in ((UNIT_ROWS, WITHOUT_UNIT_ROWS), (IMAGES, EACH_PIXEL)):
-        turns += [([one for one in everything if one.name in names], (strategy,))]
+        turns += [([item for item in everything if item.name in names], (strategy,))]
     for (contenders, strategies), seed in product(turns, range(seeds)):
         for contender in contenders:
             protocol = Protocol(
@@ -137,8 +137,8 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--pack", action="store_true", help="only pack the finished cells")
-    given = parser.parse_args()
-    if given.pack:
+    arguments = parser.parse_args()
+    if arguments.pack:
         print(pack())
     else:
-        run(given.folder, given.seeds, given.jobs)
+        run(arguments.folder, arguments.seeds, arguments.jobs)

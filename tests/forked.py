@@ -62,7 +62,7 @@ def python(code: str, *arguments: object) -> Made:
     (server,) = _running
     assert server.stdin is not None and server.stdout is not None
     with tempfile.TemporaryDirectory() as folder:
-        words = [str(one) for one in arguments]
+        words = [str(argument) for argument in arguments]
         server.stdin.write(json.dumps([code, words, folder]) + "\n")
         server.stdin.flush()
         ended = server.stdout.readline()

@@ -23,7 +23,7 @@ import pytest
 FILE = Path(__file__).with_name("messages.txt")
 ROOT = FILE.parents[1]
 HINT = "if the new words are meant, run this test with --update-messages and read the diff"
-# What differs from run to run, and what stands for it.
+# Parts that differ from run to run, and their placeholders.
 VARYING = [
     (re.compile(r"\b(127\.0\.0\.1|localhost)(:| port )\d+"), r"\1\2<port>"),
     (re.compile(r"\b0x[0-9a-f]{6,}"), "<address>"),
@@ -40,24 +40,24 @@ Messages = dict[str, list[str]]  # by the id of a test
 
 def read() -> Messages:
     """The messages of each test: a line with the file, indented the test, more so its messages."""
-    found: Messages = {}
+    actual: Messages = {}
     file = test = ""
     for line in FILE.read_text(encoding="utf-8").split("\n") if FILE.exists() else ():
         if line.startswith("    "):
-            found[f"{file}::{test}"].append(line[4:])
+            actual[f"{file}::{test}"].append(line[4:])
         elif line.startswith("  "):
             test = line[2:]
-            found[f"{file}::{test}"] = []
+            actual[f"{file}::{test}"] = []
         elif line:
             file = line
-    return found
+    return actual
 
 
 def write(messages: Messages) -> None:
     """All of them, sorted, so that a diff shows what has changed and nothing else."""
     lines: list[str] = []
     before = ""
-    for key in sorted(key for key, said in messages.items() if said):
+    for key in sorted(key for key, message in messages.items() if message):
         file, _, test = key.partition("::")
         lines += [file] if file != before else []
         lines += [f"  {test}", *(f"    {message}" for message in messages[key])]
@@ -81,17 +81,17 @@ class Book:
         """Compare the next new message of the test that runs with the snapshot, or take it."""
         assert self.test is not None, "messages are compared while a test runs"
         message = self.plain(message)
-        said = self.said.setdefault(self.test, [])
-        if message in said:  # a loop may meet the same message often
+        text = self.said.setdefault(self.test, [])
+        if message in text:  # a loop may meet the same message often
             return
-        said.append(message)
+        text.append(message)
         if self.update:
             return
         expected = self.expected.get(self.test, [])
-        if len(said) > len(expected):
+        if len(text) > len(expected):
             pytest.fail(f"tests/messages.txt has no such message yet:\n  {message}\n{HINT}")
-        if message != expected[len(said) - 1]:
-            pytest.fail(f"expected\n  {expected[len(said) - 1]}\ngot\n  {message}\n{HINT}")
+        if message != expected[len(text) - 1]:
+            pytest.fail(f"expected\n  {expected[len(text) - 1]}\ngot\n  {message}\n{HINT}")
 
     def finish(self) -> None:
         """The test passed; messages that it no longer gives must not stay in the file."""
@@ -123,10 +123,10 @@ class Book:
             rest = [] if test in finished else messages.get(test, [])[len(new) :]
             messages[test] = new + rest
         gone = self.stale(messages)
-        write({test: said for test, said in messages.items() if test not in gone})
+        write({test: message for test, message in messages.items() if test not in gone})
 
     def stale(self, messages: Messages) -> set[str]:
-        """Tests in the file that are no longer in the tree, as far as this session can tell."""
+        """Tests in the file that are no longer in the tree, as far as this session knows."""
         functions = {test.partition("[")[0] for test in self.collected}
         return {
             test
@@ -168,9 +168,9 @@ def warned(
     """Warnings of this class, whose words are those of the snapshot."""
     with pytest.warns(expected) as caught:
         yield caught  # type: ignore[misc]
-    ours = [one.message for one in caught if issubclass(one.category, expected)]
-    for one in ours:
-        BOOK.check(f"{type(one).__name__}: {_hidden(str(one), hide)}")
+    ours = [warning.message for warning in caught if issubclass(warning.category, expected)]
+    for item in ours:
+        BOOK.check(f"{type(item).__name__}: {_hidden(str(item), hide)}")
 
 
 def printed(text: str, *, hide: str | None = None) -> None:

@@ -86,14 +86,14 @@ def is_open(stream):
 
 @contextmanager
 def watched(port, path, every=0.05):
-    """The seconds that each of many requests took, while something else goes on."""
+    """The seconds that each of many requests took, while something else runs."""
     took, ending = [], threading.Event()
 
     def watch():
         while not ending.is_set():
             began = time.monotonic()
-            found = ask(port, head("GET", path, "Connection: close"))
-            took.append(time.monotonic() - began if found and found[0] == 200 else float("inf"))
+            actual = ask(port, head("GET", path, "Connection: close"))
+            took.append(time.monotonic() - began if actual and actual[0] == 200 else float("inf"))
             ending.wait(every)
 
     thread = threading.Thread(target=watch)

@@ -1,6 +1,5 @@
-"""Odd arguments at the doors; the whole table is in `tests/hostile/arguments.py`.
-
-In a process of its own: the checks of types that the tests add would refuse them first.
+"""Odd arguments of public functions; the whole table is in `tests/hostile/arguments.py`. They run
+in another process, because the type checks of the tests would refuse them first.
 """
 
 import json
@@ -114,10 +113,10 @@ print(json.dumps(found))
 
 
 @pytest.fixture(scope="module")
-def said() -> dict[str, str]:
-    made = python(SCRIPT)
-    assert made.returncode == 0, made.stderr
-    return json.loads(made.stdout.splitlines()[-1])
+def outcomes() -> dict[str, str]:
+    result = python(SCRIPT)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize(
@@ -180,8 +179,8 @@ def said() -> dict[str, str]:
         ("plain types", "Percentile(r=90)"),
     ],
 )
-def test_odd_arguments_work_or_are_refused_in_a_sentence(said, name, words) -> None:
-    assert words in said[name]
+def test_odd_arguments_work_or_are_refused_clearly(outcomes, name, words) -> None:
+    assert words in outcomes[name]
 
 
 def test_numbers_of_any_kind_become_tensors_that_torch_knows() -> None:

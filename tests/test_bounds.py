@@ -138,8 +138,8 @@ def test_small_pools_come_close_to_the_best_subset() -> None:
             best = selection.prior_variance - direct.each(combinations(range(14), 4)).min()
             reached.append((selection.prior_variance - selection.variance_left[-1]) / best)
         shares.append(selection.certificate.share[-1])
-    assert min(exact) > 0.95 and sum(one > 1 - 1e-9 for one in exact) == 12
-    assert min(exchange) > 0.97 and sum(one > 1 - 1e-9 for one in exchange) == 18
+    assert min(exact) > 0.95 and sum(item > 1 - 1e-9 for item in exact) == 12
+    assert min(exchange) > 0.97 and sum(item > 1 - 1e-9 for item in exchange) == 18
     assert 0.86 < min(shares) < 0.88 and 0.94 < max(shares) < 0.96
 
 
@@ -188,12 +188,12 @@ SPECTRA = {
     guess=st.booleans(),
 )
 def test_a_bad_basis_never_makes_the_bound_too_low(*, spectrum, a, seed, k, rounds, guess) -> None:
-    made, sums = covariance(SPECTRA[spectrum](np.arange(130), a), seed)
+    outcome, sums = covariance(SPECTRA[spectrum](np.arange(130), a), seed)
     junk = torch.ones(k, 130, dtype=torch.float64) if guess else None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bounds, "DENSE", 1)
         patch.setattr(bounds, "_ROUNDS", rounds)
-        bound = bounds.ceiling(made, k, guess=junk)
+        bound = bounds.ceiling(outcome, k, guess=junk)
     assert len(bound.parts) > 1, "the block path"
     sizes = [0, 1, 2, k, k + 1, 2 * k, 94, 110, 129, 130, 200]
     result = np.array([bound(j) for j in sorted(sizes)])
@@ -204,16 +204,16 @@ def test_a_bad_basis_never_makes_the_bound_too_low(*, spectrum, a, seed, k, roun
 
 @pytest.mark.parametrize("spectrum", ["geometric", "power", "steps"])
 def test_the_bound_is_close_once_the_basis_is_good(spectrum, monkeypatch) -> None:
-    made, sums = covariance(SPECTRA[spectrum](np.arange(300), 0.6), 0)
+    result, sums = covariance(SPECTRA[spectrum](np.arange(300), 0.6), 0)
     monkeypatch.setattr(bounds, "DENSE", 1)
-    assert bounds.ceiling(made, 20)(20) <= 1.02 * float(sums[19])
+    assert bounds.ceiling(result, 20)(20) <= 1.02 * float(sums[19])
 
 
 def test_the_ritz_values_alone_would_be_too_low(monkeypatch) -> None:
-    made, sums = covariance(SPECTRA["power"](np.arange(130), 0.3), 0)
+    result, sums = covariance(SPECTRA["power"](np.arange(130), 0.3), 0)
     monkeypatch.setattr(bounds, "DENSE", 1)
     monkeypatch.setattr(bounds, "_ROUNDS", 1)
-    bound = bounds.ceiling(made, 20)
+    bound = bounds.ceiling(result, 20)
     assert max(float(part.ritz[20]) for part in bound.parts) < 0.9 * float(sums[19])
 
 
@@ -222,15 +222,15 @@ def test_rounding_never_makes_the_bound_too_low(storage, monkeypatch) -> None:
     tail = {torch.float32: 3e-6, torch.float64: 1e-9}[storage]
     monkeypatch.setattr(bounds, "DENSE", 1)
     for seed in range(4):
-        made, sums = covariance(np.where(np.arange(400) < 1, 1.0, tail), seed, storage)
-        bound = bounds.ceiling(made, 20)
+        result, sums = covariance(np.where(np.arange(400) < 1, 1.0, tail), seed, storage)
+        bound = bounds.ceiling(result, 20)
         assert all(bound(j) >= float(sums[j - 1]) * (1 - 1e-11) for j in (20, 100, 399, 400))
 
 
 @pytest.mark.filterwarnings("ignore:after 1 of 5 picks")
 @pytest.mark.parametrize("noise", [1e-3, 1e-6])
 def test_float32_storage_never_promises_more(noise) -> None:
-    """A linear network, of which the labels leave little: Theta - B^T B cancels."""
+    """A linear network, with little variance left by the labels: Theta - B^T B cancels."""
     x = load_digits().data[:600]
     known = np.random.default_rng(0).permutation(600)[:500]
     network = evgp.mlp(activation="identity")

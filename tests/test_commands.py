@@ -1,4 +1,4 @@
-"""Every command on a page is run, on small data, or stands below a mark that says why not."""
+"""Every command on a page is run, on small data, or follows a mark that says why not."""
 
 import csv
 import json
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MARK = "# not run by the tests: "
 
-# What stands below a mark. A page may mark nothing else, and what is listed must be marked.
+# Commands that follow a mark. A page may mark nothing else, and what is listed must be marked.
 NOT_RUN = {
     "evgp campaign serve texts": "a server that stays",
     "evgp pick pool/ -k 1000 --id key --dask tcp://10.0.0.1:8786 --cache /shared/evgp "
@@ -102,7 +102,7 @@ def saved(page: Path) -> dict[str, str]:
     return dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
 
 
-EVERY = [one for page in PAGES for one in shown(page)]
+EVERY = [item for page in PAGES for item in shown(page)]
 
 
 def name(page: Path) -> str:
@@ -117,9 +117,9 @@ def runs(one: Shown) -> bool:
 
 
 def test_what_is_marked_is_listed_and_the_other_way_round() -> None:
-    assert {one.command for one in EVERY if one.marked} == set(NOT_RUN)
-    assert {one.command for one in EVERY} > ELSEWHERE
-    assert sum(runs(one) for one in EVERY) > 20
+    assert {item.command for item in EVERY if item.marked} == set(NOT_RUN)
+    assert {item.command for item in EVERY} > ELSEWHERE
+    assert sum(runs(item) for item in EVERY) > 20
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -136,20 +136,20 @@ def test_other_programs_get_what_is_there() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    for one in EVERY:
-        program, *rest = one.command.split()
-        if one.marked or runs(one) or "<Tab>" in one.command or one.command in ELSEWHERE:
+    for item in EVERY:
+        program, *rest = item.command.split()
+        if item.marked or runs(item) or "<Tab>" in item.command or item.command in ELSEWHERE:
             continue
         if program == "make":
             asked = subprocess.run(
                 ["make", "-n", rest[0]], check=False, cwd=ROOT, capture_output=True
             )
-            assert asked.returncode == 0, one
+            assert asked.returncode == 0, item
         elif program == "pip":
-            wanted = re.findall(r"evgp\[([\w,]+)\]", one.command)
-            assert {extra for some in wanted for extra in some.split(",")} <= set(extras), one
+            match = re.findall(r"evgp\[([\w,]+)\]", item.command)
+            assert {extra for subset in match for extra in subset.split(",")} <= set(extras), item
         else:
-            assert program in ("git", "source", "jupytext", "python"), one
+            assert program in ("git", "source", "jupytext", "python"), item
 
 
 def test_the_first_page_shows_what_comes(tmp_path, monkeypatch) -> None:
@@ -158,8 +158,8 @@ def test_the_first_page_shows_what_comes(tmp_path, monkeypatch) -> None:
     page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
     asked = "evgp pick digits.csv -k 5 --id image -o picks.csv --report report.html"
     block = page.split(f"$ {asked}\n")[1].split("```")[0].splitlines()
-    made = CliRunner().invoke(app, asked.split()[1:], prog_name="evgp")
-    assert {line for line in made.stderr.splitlines() if line} <= {*block}
+    result = CliRunner().invoke(app, asked.split()[1:], prog_name="evgp")
+    assert {line for line in result.stderr.splitlines() if line} <= {*block}
     with Path("picks.csv").open(newline="") as stream:
         picks = [
             [row["rank"], row["image"], f"{float(row['gain']):.4g}",
@@ -169,7 +169,7 @@ def test_the_first_page_shows_what_comes(tmp_path, monkeypatch) -> None:
     assert picks == [line.split() for line in block if " digit-" in line]
 
 
-@pytest.mark.parametrize("page", sorted({one.page for one in EVERY if runs(one)}), ids=name)
+@pytest.mark.parametrize("page", sorted({item.page for item in EVERY if runs(item)}), ids=name)
 def test_commands_of_a_page_do_what_they_say(page: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -178,22 +178,22 @@ def test_commands_of_a_page_do_what_they_say(page: Path, tmp_path, monkeypatch) 
         prepare(page)
     for file, text in saved(page).items():
         Path(file).write_text(text, encoding="utf-8")
-    for one in shown(page):
-        if one.command in PEOPLE:
-            PEOPLE[one.command]()
-        if not runs(one):
+    for item in shown(page):
+        if item.command in PEOPLE:
+            PEOPLE[item.command]()
+        if not runs(item):
             continue
-        program, *arguments = shlex.split(one.command)
+        program, *arguments = shlex.split(item.command)
         if program == "printf":
-            subprocess.run(one.command, shell=True, check=True)
+            subprocess.run(item.command, shell=True, check=True)
             continue
         if program == "python":
             subprocess.run([sys.executable, *arguments], check=True)
             continue
-        made = CliRunner().invoke(app, [*arguments, *quicker(arguments)], prog_name="evgp")
-        assert made.exit_code == 0, f"{one.command}\n{made.output}\n{made.exception!r}"
+        result = CliRunner().invoke(app, [*arguments, *quicker(arguments)], prog_name="evgp")
+        assert result.exit_code == 0, f"{item.command}\n{result.output}\n{result.exception!r}"
         for file in written(arguments):
-            assert Path(file).exists(), f"{one.command} did not write {file}"
+            assert Path(file).exists(), f"{item.command} did not write {file}"
 
 
 def quicker(arguments: list[str]) -> list[str]:
@@ -225,12 +225,12 @@ def label(campaign: str, value: str) -> None:
 def export_of_label_studio(file: str) -> None:
     """What Label Studio makes of `tasks.json` once somebody has labelled all of it."""
     tasks = json.loads(Path("tasks.json").read_text(encoding="utf-8"))
-    said = {"from_name": "label", "type": "choices", "value": {"choices": ["supervised"]}}
+    message = {"from_name": "label", "type": "choices", "value": {"choices": ["supervised"]}}
     for i, task in enumerate(tasks):
         time = "2026-01-01T00:00:00.000000Z"
         times = {"created_at": time, "updated_at": time}
         annotation = {"id": i, "unique_id": f"u{i}", "completed_by": 1, **times}
-        task["annotations"] = [annotation | {"result": [said], "was_cancelled": False}]
+        task["annotations"] = [annotation | {"result": [message], "was_cancelled": False}]
         task |= {"id": i, **times}
     Path(file).write_text(json.dumps(tasks), encoding="utf-8")
 
@@ -250,8 +250,8 @@ def prepare(page: Path) -> None:
     x = random.normal(size=(60, 2))
     parts = {"pool": x, "test": x[:9] + 0.1, "train": x[9:40], "unlabelled": x[40:]}
     for part, rows in parts.items():
-        asked = " ".join(one.command for one in shown(page) if f"{part}.csv" in one.command)
-        names = [one for one in ("image", "house") if f"--id {one}" in asked]
+        asked = " ".join(item.command for item in shown(page) if f"{part}.csv" in item.command)
+        names = [item for item in ("image", "house") if f"--id {item}" in asked]
         lines = [",".join([*names, "a", "b", "minutes", "price"])]
         for i, (a, b) in enumerate(rows):
             lines.append(
@@ -283,5 +283,5 @@ def pictures(random: np.random.Generator) -> None:
 def forget_what_was_saved() -> Iterator[None]:
     yield
     own = {file.removesuffix(".py") for page in PAGES for file in saved(page)}
-    for known in [one for one in sys.modules if one in own]:
+    for known in [module for module in sys.modules if module in own]:
         del sys.modules[known]

@@ -97,7 +97,7 @@ def test_gains_are_differences_of_the_value(criterion, value, name, picks) -> No
 
 def test_every_public_criterion_is_under_the_law() -> None:
     every = [getattr(evgp, name) for name in evgp.__all__]
-    public = {one for one in every if hasattr(one, "ceilings")}
+    public = {item for item in every if hasattr(item, "ceilings")}
     assert public == {type(case[0]) for case in CASES}
     assert all(isinstance(case[0], Criterion) for case in CASES)
 

@@ -1,4 +1,4 @@
-"""A setting has the same default at every door, but for the exceptions that are listed here."""
+"""A setting has the same default everywhere, except for those listed here."""
 
 import inspect
 from collections.abc import Callable
@@ -70,9 +70,10 @@ SAME = {
 def defaults(door: Callable[..., Any]) -> dict[str, Any]:
     parameters = inspect.signature(door).parameters.values()
     return {
-        one.name: SAME.get(one.name, lambda value: value)(one.default)
-        for one in parameters
-        if one.default is not inspect.Parameter.empty and "factory" not in repr(one.default)
+        parameter.name: SAME.get(parameter.name, lambda value: value)(parameter.default)
+        for parameter in parameters
+        if parameter.default is not inspect.Parameter.empty
+        and "factory" not in repr(parameter.default)
     }
 
 

@@ -26,8 +26,8 @@ def prose(page: Path) -> str:
 
 def links(page: Path) -> list[str]:
     """Where it points to inside the project."""
-    found = LINK.findall(re.sub(r"`[^`\n]*`", "", prose(page)))
-    return [link for link in found if not re.match(r"[a-z]+:", link)]
+    actual = LINK.findall(re.sub(r"`[^`\n]*`", "", prose(page)))
+    return [link for link in actual if not re.match(r"[a-z]+:", link)]
 
 
 def anchors(page: Path) -> set[str]:
@@ -84,8 +84,8 @@ def test_every_public_name_has_a_docstring(public: str) -> None:
 def test_the_rooms_of_the_architecture_are_those_of_the_code() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = text.split("| room | knows |")[1].split("\n\n")[0].splitlines()[2:]
-    told = [set(re.findall(r"`(\w+)`", row.split("|")[1])) for row in rows]
-    assert told == [set(row) for row in ROOMS]
+    match = [set(re.findall(r"`(\w+)`", row.split("|")[1])) for row in rows]
+    assert match == [set(row) for row in ROOMS]
 
 
 def test_the_command_offers_every_name() -> None:
@@ -99,8 +99,8 @@ def test_the_tests_that_the_theory_names_exist() -> None:
     tests = re.findall(r"^def (test_\w+)", claims, flags=re.MULTILINE)
     text = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:\.\.\.|test_)\w[\w.]*)`", text)
-    named = [one for one in named if "..." in one or one.startswith("test_")]
+    named = [item for item in named if "..." in item or item.startswith("test_")]
     assert len(named) > 8
-    for one in named:
-        pattern = ".*".join(re.escape(part) for part in one.split("..."))
-        assert any(re.fullmatch(pattern, test) for test in tests), f"no test is named {one}"
+    for item in named:
+        pattern = ".*".join(re.escape(part) for part in item.split("..."))
+        assert any(re.fullmatch(pattern, test) for test in tests), f"no test is named {item}"

@@ -89,7 +89,7 @@ def test_without_problems_there_is_no_advice() -> None:
         ),
     ],
 )
-def test_each_problem_gives_one_sentence(change: dict[str, object], said: str) -> None:
+def test_each_problem_is_reported_in_one_line(change: dict[str, object], said: str) -> None:
     (advice,) = advise(replace(FACTS, **change))
     for part in said.split("; "):
         assert part in advice
@@ -103,8 +103,8 @@ def test_each_problem_gives_one_sentence(change: dict[str, object], said: str) -
 def test_any_environment_gives_sentences(cores, threads, free, limit, asked) -> None:
     held = Memory(2**40, free, limit, None if limit is None else limit // 2)
     assert 0 <= held.usable <= free
-    for said in advise(replace(FACTS, threads=Threads(cores, threads, (), asked), memory=held)):
-        assert said[-1] != "." and "; " in said
+    for message in advise(replace(FACTS, threads=Threads(cores, threads, (), asked), memory=held)):
+        assert message[-1] != "." and "; " in message
 
 
 def test_the_environment_is_that_of_this_process(monkeypatch, tmp_path: Path) -> None:
@@ -114,16 +114,16 @@ def test_the_environment_is_that_of_this_process(monkeypatch, tmp_path: Path) ->
     monkeypatch.setenv("EVGP_DATA", str(data))
     monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "kept"))
     environment = inspect()
-    found = {package.name: package.version for package in environment.packages}
-    assert (found["torch"], found["numpy"]) == (version("torch"), numpy.__version__)
+    actual = {package.name: package.version for package in environment.packages}
+    assert (actual["torch"], actual["numpy"]) == (version("torch"), numpy.__version__)
     assert (environment.evgp, environment.threads.torch) == (
         evgp.__version__,
         torch.get_num_threads(),
     )
     assert environment.threads.cores == len(psutil.Process().cpu_affinity())
     assert environment.memory.total == psutil.virtual_memory().total
-    given, beside, kept = environment.folders
-    assert (given.path, given.exists, given.sets) == (str(data), True, ("kin8nm",))
+    found, beside, kept = environment.folders
+    assert (found.path, found.exists, found.sets) == (str(data), True, ("kin8nm",))
     assert (beside.path, beside.sets) == (str(tmp_path / "kept" / "data"), ())
     assert (kept.role, kept.exists, kept.writable) == ("cache", False, True)
     assert "mnist" in environment.missing_sets and "kin8nm" not in environment.missing_sets
@@ -141,8 +141,8 @@ def test_the_narrowest_container_of_the_new_kind_counts(tmp_path: Path) -> None:
     own.write_text("0::/outer/inner\n")
     container(tmp_path / "outer" / "inner", memory__max="max", memory__current=1)
     container(tmp_path / "outer", memory__max=5 * GB, memory__current=2 * GB)
-    found = memory(tmp_path, own)
-    assert (found.limit, found.used) == (5 * GB, 2 * GB)
+    actual = memory(tmp_path, own)
+    assert (actual.limit, actual.used) == (5 * GB, 2 * GB)
 
 
 def test_containers_of_the_old_kind_count(tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ def test_containers_of_the_old_kind_count(tmp_path: Path) -> None:
     own.write_text("9:cpu:/\n4:memory:/job\n0::/\n")
     folder = tmp_path / "memory" / "job"
     container(folder, memory__limit_in_bytes=3 * GB, memory__usage_in_bytes=GB)
-    found = memory(tmp_path, own)
-    assert (found.limit, found.used) == (3 * GB, GB)
+    actual = memory(tmp_path, own)
+    assert (actual.limit, actual.used) == (3 * GB, GB)
     container(folder, memory__limit_in_bytes=2**63 - 4096)
     assert memory(tmp_path, own).limit is None
     assert memory(tmp_path, tmp_path / "nothing").limit is None
@@ -160,14 +160,14 @@ def test_containers_of_the_old_kind_count(tmp_path: Path) -> None:
 def test_the_command_prints_a_document_or_lines(monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "many")
     monkeypatch.setenv("EVGP_DATA", "/nowhere")
-    made = CliRunner().invoke(app, ["doctor", "--json"])
-    told = json.loads(made.stdout)
-    assert told["python"] == sys.version.split()[0]
-    assert told["memory"]["usable"] <= told["memory"]["total"]
-    assert any("'many'" in said for said in told["advice"])
-    assert any("/nowhere" in said for said in told["advice"])
+    result = CliRunner().invoke(app, ["doctor", "--json"])
+    document = json.loads(result.stdout)
+    assert document["python"] == sys.version.split()[0]
+    assert document["memory"]["usable"] <= document["memory"]["total"]
+    assert any("'many'" in message for message in document["advice"])
+    assert any("/nowhere" in message for message in document["advice"])
     lines = CliRunner().invoke(app, ["doctor"])
-    assert made.exit_code == lines.exit_code == 0
+    assert result.exit_code == lines.exit_code == 0
     rows = dict(line.split("\t", 1) for line in lines.stdout.splitlines())
     assert rows["torch"] == version("torch") and "GB free" in rows["memory"]
     assert [line for line in lines.stderr.splitlines() if "/nowhere" in line]

@@ -41,12 +41,12 @@ CLASSES = [
 
 def sample(kind: type[Detailed]) -> Detailed:
     types = get_type_hints(kind)
-    named = [one.name for one in dataclasses.fields(kind)]
+    named = [field.name for field in dataclasses.fields(kind)]
     return kind(**{name: SAMPLES.get(types[name], f"<{name}>") for name in named})
 
 
 def fields(error: Detailed) -> dict[str, object]:
-    return {one.name: getattr(error, one.name) for one in dataclasses.fields(error)}
+    return {field.name: getattr(error, field.name) for field in dataclasses.fields(error)}
 
 
 def test_there_are_many() -> None:
@@ -54,7 +54,7 @@ def test_there_are_many() -> None:
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_fields_make_one_sentence(kind) -> None:
+def test_fields_make_the_message(kind) -> None:
     printed(f"{kind.__name__}: {sample(kind)}")
     assert "\n" not in str(sample(kind)) and kind.__name__ in repr(sample(kind))
 
@@ -63,13 +63,13 @@ def test_fields_make_one_sentence(kind) -> None:
 def test_copies_and_pickles_keep_class_fields_and_sentence(kind) -> None:
     # An OSError is laid out in a way of its own, so that it cannot be a ValueError too.
     for base in [None, *(base for base in KINDS if not issubclass(base, OSError))]:
-        made = sample(kind if base is None else kind.of(base))
-        made.add_note("seen twice")
-        for again in (pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made)):
-            assert type(again) is type(made) and fields(again) == fields(made)
-            assert str(again) == str(made) and again.__notes__ == ["seen twice"]
+        result = sample(kind if base is None else kind.of(base))
+        result.add_note("seen twice")
+        for again in (pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result)):
+            assert type(again) is type(result) and fields(again) == fields(result)
+            assert str(again) == str(result) and again.__notes__ == ["seen twice"]
         if base is not None:
-            assert isinstance(made, base) and isinstance(made, kind)
+            assert isinstance(result, base) and isinstance(result, kind)
             assert kind.of(base) is kind.of(base)
 
 

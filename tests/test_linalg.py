@@ -12,7 +12,7 @@ PLAIN = (X - X.mean(0)) / X.std(0, correction=0)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e200, 1e-200, 1e-310, -4e306])
-def test_columns_have_mean_0_and_deviation_1_whatever_their_size(size) -> None:
+def test_columns_have_mean_0_and_standard_deviation_1_whatever_their_size(size) -> None:
     # A number below 1e-308 has fewer digits, and so have its columns.
     exact = 1e-5 if size == 1e-310 else 1e-12
     sign = 1 if size > 0 else -1

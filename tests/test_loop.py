@@ -44,10 +44,12 @@ AHEAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("strategy", AHEAD, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("strategy", AHEAD, ids=lambda value: type(value).__name__)
 def test_ahead_is_what_single_rounds_would_pick(strategy) -> None:
     assert strategy.ahead
-    results = [row for one in run(Pool(X), strategy, oracle, 3, 4) for row in one.selection.indices]
+    results = [
+        row for item in run(Pool(X), strategy, oracle, 3, 4) for row in item.selection.indices
+    ]
     assert len(set(results)) == 12
     if isinstance(strategy, Random):
         return  # other draws, of the same law
@@ -67,13 +69,13 @@ def test_whole_numbers_among_the_first_labels_cut_nothing_off_later_ones() -> No
 def test_rounds_see_the_labels_of_those_before() -> None:
     seen = Seen()
     result = list(run(Pool(X), seen, oracle, 3, 5))
-    assert [len(one.labelled) for one in seen.pools] == [0, 5, 10]
+    assert [len(pool.labelled) for pool in seen.pools] == [0, 5, 10]
     assert torch.equal(seen.pools[2].y, Y[:10])
     assert torch.equal(result[-1].pool.y, Y[result[-1].pool.labelled])
-    assert [one.number for one in result] == [0, 1, 2]
+    assert [item.number for item in result] == [0, 1, 2]
 
 
-def test_a_pool_with_labels_goes_on_and_outside_labels_stay_last() -> None:
+def test_a_pool_with_labels_continues_and_outside_labels_stay_last() -> None:
     start = Pool(X, labelled=torch.tensor([7]), x_labelled=X[:2] + 1, y=torch.tensor([1.0, 2, 3]))
     last = [*run(start, Seen(), oracle, 2, 2)][-1].pool
     assert last.labelled.tolist() == [7, 0, 1, 2, 3]
@@ -103,17 +105,17 @@ def test_an_empirical_kernel_is_fresh_in_each_round() -> None:
 
 
 def test_same_seed_same_rounds() -> None:
-    one, two, other = (
+    first, two, other = (
         [
             tuple(result.selection.indices)
             for result in run(Pool(X), Random(), oracle, 3, 3, seed=seed)
         ]
         for seed in (1, 1, 2)
     )
-    assert one == two != other
+    assert first == two != other
 
 
-def test_a_hybrid_changes_after_so_many_labels() -> None:
+def test_a_hybrid_changes_after_a_number_of_labels() -> None:
     warm = Hybrid(EVGP(KERNEL), Seen(), after=6)
     list(run(Pool(X), warm, oracle, 4, 3))
     assert [len(pool.labelled) for pool in warm.then.pools] == [6, 9]
@@ -156,9 +158,16 @@ def test_a_hybrid_may_change_within_a_batch() -> None:
     ],
 )
 def test_what_cannot_run_is_refused(change) -> None:
-    given = {"pool": Pool(X), "strategy": Random(), "oracle": oracle, "rounds": 2, "k": 4, **change}
+    small_pool = {
+        "pool": Pool(X),
+        "strategy": Random(),
+        "oracle": oracle,
+        "rounds": 2,
+        "k": 4,
+        **change,
+    }
     with refused(PoolError):
-        list(unwrap(run)(**given))
+        list(unwrap(run)(**small_pool))
 
 
 @pytest.mark.parametrize(

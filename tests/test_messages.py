@@ -34,8 +34,8 @@ def matches(path: Path) -> int:
 
 def test_words_are_pinned_in_one_file_only() -> None:
     files = (ROOT / "tests").rglob("*.py")
-    found = {path.relative_to(ROOT).as_posix(): matches(path) for path in files}
-    assert {path: count for path, count in found.items() if count} == MATCHES
+    actual = {path.relative_to(ROOT).as_posix(): matches(path) for path in files}
+    assert {path: count for path, count in actual.items() if count} == MATCHES
 
 
 def test_no_message_is_left_of_a_test_that_is_gone() -> None:
@@ -45,9 +45,9 @@ def test_no_message_is_left_of_a_test_that_is_gone() -> None:
 
 def test_the_file_is_as_it_would_be_written(tmp_path, monkeypatch) -> None:
     whole = messages.FILE.read_text(encoding="utf-8")
-    found = messages.read()
+    actual = messages.read()
     monkeypatch.setattr(messages, "FILE", tmp_path / "messages.txt")
-    messages.write(found)
+    messages.write(actual)
     assert messages.FILE.read_text(encoding="utf-8") == whole
 
 
@@ -62,9 +62,9 @@ def book(monkeypatch, tmp_path) -> Book:
     """A book of its own, with a file of its own."""
     monkeypatch.setattr(messages, "FILE", tmp_path / "messages.txt")
     messages.write({"a.py::test": ["one", "two"], "b.py::test": ["three"]})
-    made = Book(test="a.py::test", folders=BOOK.folders)
-    monkeypatch.setattr(messages, "BOOK", made)
-    return made
+    result = Book(test="a.py::test", folders=BOOK.folders)
+    monkeypatch.setattr(messages, "BOOK", result)
+    return result
 
 
 def test_the_same_messages_pass(book) -> None:
@@ -122,8 +122,8 @@ def test_an_update_takes_what_ran_and_leaves_the_rest(book, monkeypatch) -> None
 def test_cases_that_are_gone_are_dropped(book, monkeypatch) -> None:
     monkeypatch.setattr(messages, "defined", lambda test: True)
     book.collected = {"a.py::test[x]"}
-    found = {"a.py::test[x]": ["one"], "a.py::test[y]": ["two"], "b.py::test[y]": ["three"]}
-    assert book.stale(found) == {"a.py::test[y]"}
+    actual = {"a.py::test[x]": ["one"], "a.py::test[y]": ["two"], "b.py::test[y]": ["three"]}
+    assert book.stale(actual) == {"a.py::test[y]"}
 
 
 def test_what_differs_from_run_to_run_is_replaced(book, tmp_path) -> None:
@@ -144,6 +144,6 @@ def test_what_differs_from_run_to_run_is_replaced(book, tmp_path) -> None:
 
 def test_every_message_is_a_sentence_of_its_own() -> None:
     """The same words twice in one test are one message; the file holds each once a test."""
-    found = messages.read()
-    twice = [test for test, said in found.items() if len({*said}) < len(said)]
+    actual = messages.read()
+    twice = [test for test, message in actual.items() if len({*message}) < len(message)]
     assert not twice

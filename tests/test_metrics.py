@@ -19,7 +19,7 @@ LABELS = RNG.integers(0, 3, size=40)
 
 
 def test_mse_is_the_mean_over_members_of_sklearns() -> None:
-    each = [sklearn_metrics.mean_squared_error(TARGETS, one) * 3 for one in OUTPUTS]
+    each = [sklearn_metrics.mean_squared_error(TARGETS, output) * 3 for output in OUTPUTS]
     assert metrics.mse(OUTPUTS, TARGETS) == pytest.approx(np.mean(each))
 
 
@@ -36,7 +36,7 @@ def test_error_is_bias_plus_variance() -> None:
 
 
 def test_accuracy_is_the_mean_over_members_of_sklearns() -> None:
-    each = [sklearn_metrics.accuracy_score(LABELS, one.argmax(-1)) for one in OUTPUTS]
+    each = [sklearn_metrics.accuracy_score(LABELS, output.argmax(-1)) for output in OUTPUTS]
     assert metrics.accuracy(OUTPUTS, LABELS) == pytest.approx(np.mean(each))
 
 
@@ -94,8 +94,8 @@ def test_area_is_numpys_trapezoid() -> None:
 
 
 def test_torch_and_numpy_agree() -> None:
-    given = torch.from_numpy(OUTPUTS), torch.from_numpy(LABELS)
-    assert metrics.nll(*given) == metrics.nll(OUTPUTS, LABELS)
+    tensors = torch.from_numpy(OUTPUTS), torch.from_numpy(LABELS)
+    assert metrics.nll(*tensors) == metrics.nll(OUTPUTS, LABELS)
 
 
 @pytest.mark.parametrize(

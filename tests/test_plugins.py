@@ -107,7 +107,7 @@ SETTING = Setting(torch.from_numpy(X), NET, Recipe(NET, {"steps": 3, "lr": 0.1})
 
 
 def install(folder: Path, name: str, points: str, code: str = "") -> None:
-    """As an installer would leave it: a module, and what the package says of itself."""
+    """As after an installation: a module, and the metadata of the package."""
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.py").write_text(code)
     about = folder / f"{name}-1.0.dist-info"
@@ -200,8 +200,8 @@ def test_a_kernel_by_name_is_that_of_its_place(installed) -> None:
 
 
 def test_nngp_is_a_kernel_by_name() -> None:
-    one, other = evgp.pick(X, 4, kernel="nngp"), evgp.pick(X, 4, kernel=evgp.NNGP(evgp.mlp()))
-    assert one.variance_left.tolist() == other.variance_left.tolist()
+    first, other = evgp.pick(X, 4, kernel="nngp"), evgp.pick(X, 4, kernel=evgp.NNGP(evgp.mlp()))
+    assert first.variance_left.tolist() == other.variance_left.tolist()
     with refused(NetworkError):
         evgp.pick(X, 4, kernel="nngp", network=torch.nn.Linear(2, 1))
 

@@ -146,7 +146,7 @@ def test_a_notebook_has_one_bar_below_the_cell(notebook, capsys) -> None:
     (cell,) = notebook.shown
     assert cell[0]["text/plain"] == "picking: 0 of 1,000"
     assert '<progress value="0" max="1000">' in cell[0]["text/html"]
-    texts = [one["text/plain"] for one in cell]
+    texts = [item["text/plain"] for item in cell]
     assert texts[-3:] == ["picking: 1,000 of 1,000", "certifying: 0 of 1", ""]
     assert len(texts) < 100  # not a message for each step
     assert capsys.readouterr() == ("", "")

@@ -1,4 +1,4 @@
-"""The one place where files are opened: what is no plain file, or too large, is refused."""
+"""The one place where files are opened: anything but a plain file of moderate size is refused."""
 
 import gzip
 import os

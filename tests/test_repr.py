@@ -75,7 +75,7 @@ def test_every_text_is_read_back_as_text(title, columns, remarks) -> None:
 def test_any_selection_can_be_shown(given_parts) -> None:
     selection = build(given_parts)
     assert len(repr(selection)) < 400
-    if not any(set("\r\0") & set(one) for one in selection.warnings):
+    if not any(set("\r\0") & set(warning) for warning in selection.warnings):
         seen = Seen(selection._repr_html_())
         assert len(seen.rows) == 1 + min(10, len(selection))
         assert seen.prose[len(seen.prose) - len(selection.warnings) :] == list(selection.warnings)
@@ -159,4 +159,4 @@ def test_an_audit_and_a_choice_are_shown() -> None:
     choice = evgp.choose(networks, X, X[:, 0], folds=5)
     seen = Seen(choice._repr_html_())
     assert seen.prose[0] == f"Chosen: {choice.chosen.name}"
-    assert [row[0] for row in seen.rows[1:]] == [one.name for one in choice.ranked]
+    assert [row[0] for row in seen.rows[1:]] == [entry.name for entry in choice.ranked]

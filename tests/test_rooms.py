@@ -69,7 +69,7 @@ def test_a_room_imports_only_lower_rooms(file: Path) -> None:
     public = {*evgp.__all__, "__version__"}
     for other in rooms_imported(file) - {room}:
         if room == "cli" and other in public:
-            continue  # `from evgp import pick`: the command uses the front door
+            continue  # `from evgp import pick`: the command uses `evgp.pick`
         assert LEVEL[other] < LEVEL[room], f"{room} may not import {other}"
 
 
@@ -78,14 +78,14 @@ def code_lines(function: ast.AST, lines: list[str]) -> int:
     assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
     own = set(range(function.lineno, (function.end_lineno or function.lineno) + 1))
     if ast.get_docstring(function) is not None:
-        said = function.body[0]
-        own -= set(range(said.lineno, (said.end_lineno or said.lineno) + 1))
+        message = function.body[0]
+        own -= set(range(message.lineno, (message.end_lineno or message.lineno) + 1))
     kept = (lines[at - 1].strip() for at in own)
     return sum(bool(line) and not line.startswith("#") for line in kept)
 
 
 def long_functions() -> dict[str, int]:
-    found: dict[str, int] = {}
+    entries: dict[str, int] = {}
     named = {file: file.relative_to(ROOT).as_posix() for file in FILES}
     named |= {file: f"experiments/{file.name}" for file in EXPERIMENTS.glob("*.py")}
     for file, path in named.items():
@@ -95,8 +95,8 @@ def long_functions() -> dict[str, int]:
                 count = code_lines(node, text.splitlines())
                 if count > LONGEST:
                     name = f"{path}:{node.name}"
-                    found[name] = max(count, found.get(name, 0))
-    return found
+                    entries[name] = max(count, entries.get(name, 0))
+    return entries
 
 
 def test_functions_are_short() -> None:

@@ -19,14 +19,14 @@ FETCHED = re.compile(
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
-    """The whole site, built anew; a warning is an error."""
+    """The whole site, built from scratch; a warning is an error."""
     folder = tmp_path_factory.mktemp("site")
-    made = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", folder / "trees",
          ROOT / "docs", folder / "pages"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert made.returncode == 0, made.stderr
+    assert process.returncode == 0, process.stderr
     return folder / "pages"
 
 
@@ -40,8 +40,8 @@ def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     assert FETCHED.search('<script src="https://cdn.example.org/a.js">')
     assert FETCHED.search('<link rel="stylesheet" href="//fonts.example.org/a.css">')
     for file in (*site.rglob("*.html"), *site.rglob("*.css")):
-        found = FETCHED.search(file.read_text(encoding="utf-8"))
-        assert found is None, f"{file.relative_to(site)}: {found and found[0]}"
+        text = FETCHED.search(file.read_text(encoding="utf-8"))
+        assert text is None, f"{file.relative_to(site)}: {text and text[0]}"
 
 
 def test_formulas_are_drawn(site: Path) -> None:

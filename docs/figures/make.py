@@ -81,13 +81,13 @@ def _random(x: np.ndarray, k: int, draws: int = 20) -> np.ndarray:
     """Mean variance left by the first rows of random orders: draws x (k + 1)."""
     kernel = evgp.NTK(evgp.mlp())(evgp.read_pool(x).in_memory).double().numpy()  # scaled as in pick
     prior = kernel.diagonal().mean()
-    made = []
+    results = []
     for seed in range(draws):
         rows = np.random.default_rng(seed).permutation(len(x))[:k]
         root = np.linalg.cholesky(kernel[np.ix_(rows, rows)] + 1e-6 * prior * np.eye(k))
         falls = solve_triangular(root, kernel[rows], lower=True) ** 2
-        made.append(prior - np.r_[0, falls.mean(1).cumsum()])
-    return np.array(made)
+        results.append(prior - np.r_[0, falls.mean(1).cumsum()])
+    return np.array(results)
 
 
 def _map(axes: plt.Axes, pool: Bunch, made: evgp.Selection) -> None:
@@ -149,8 +149,8 @@ def _widths(axes: plt.Axes, rows: list[dict[str, str]], title: str) -> None:
         ("kmeans", "#b35900", "k-means++"),
         ("random", "#888888", "random"),
     ):
-        found = over(name)
-        low, high = found.min(), found.max()
+        values = over(name)
+        low, high = values.min(), values.max()
         axes.axhspan(low, high, color=colour, alpha=0.18, linewidth=0)
         axes.text(widths[0], (low + high) / 2, f"  {label}", color=colour, va="center", fontsize=9)
     axes.set_xscale("log", base=2)

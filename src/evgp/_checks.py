@@ -300,6 +300,12 @@ def check_numbers(x: Any, name: str, *, error: Error = PoolError) -> None:
         raise NotNumbers(name, listed)
 
 
+def unequal(error: Exception) -> str:
+    """Return why NumPy could not make an array; of ragged rows, in our own words."""
+    text = " ".join(str(error).split())
+    return "rows of different lengths" if "inhomogeneous" in text else text
+
+
 def _is_number(dtype: object) -> bool:
     if hasattr(dtype, "is_numeric"):  # a polars dtype
         return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
@@ -374,7 +380,7 @@ def points(
         least = "with at least one row and one feature"
         raise WrongShape.of(error)(name, least, tuple(tensor.shape))
     if columns is not None and tuple(tensor.shape[1:]) != columns:
-        alike = f"with features of shape {columns}, as in x"
+        alike = f"with features of shape {columns}, like x"
         raise WrongShape.of(error)(name, alike, tuple(tensor.shape[1:]))
     return finite(tensor.double(), name, error=error)
 

@@ -1,4 +1,4 @@
-"""Defaults that several doors share, so that each has one value whichever door is used.
+"""Defaults shared by the Python functions and the command line.
 
 Nothing is imported from the package here: `evgp --help` shows them. docs/architecture.md says why
 the last two differ from those of `evgp.pick`; a test compares all doors.

@@ -50,7 +50,8 @@ def plugin(kind: Kind, name: str) -> object | None:
             return point.load()
     except (Exception, SystemExit) as error:  # another's module may raise anything
         raise Stopped.of(PluginError)(
-            f"expected {name} of evgp.{kind} at {point.value}, as {_owner(point)} says; loading it",
+            f"expected evgp.{kind} {name} at {point.value}, as registered by {_owner(point)}; "
+            "loading it",
             f"{type(error).__name__}: {error}",
             "reinstall that package, or remove it",
         ) from error

@@ -79,13 +79,13 @@ def _begin(threads: int, steps: "SimpleQueue[int]") -> None:
     global _STEPS  # noqa: PLW0603  one per process
     _STEPS = steps
     torch.set_num_threads(threads)
-    # Warnings about the data were shown before anything ran; here they would come for each piece.
+    # Warnings about the data were shown before the run; here they would repeat for each piece.
     simplefilter("ignore", DataWarning)
     Thread(target=_end_with_the_parent, daemon=True).start()
 
 
 def _end_with_the_parent() -> None:
-    """Exit when the parent is killed: the process would wait for ever, and keep its memory."""
+    """Exit when the parent is killed; otherwise the process would wait forever."""
     parent = parent_process()
     if parent is not None:
         parent.join()

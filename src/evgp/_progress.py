@@ -16,7 +16,7 @@ _PACE = 0.1  # seconds between two updates of a bar in a notebook
 
 @contextmanager
 def reporting(progress: Any) -> Iterator[Progress]:
-    """The callback for `progress=` of a public function: True is a bar, False or None nothing.
+    """The callback for `progress=` of a public function: True shows a bar, False or None nothing.
 
     A function is called with (stage, done, total).
 

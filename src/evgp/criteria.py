@@ -98,7 +98,7 @@ class CellMeans:
     The gains are those of `ExpectedVariance` where the test points are the means over cells, each
     with the weight of its points; `evgp.search.OnePerCell` cuts the pool into cells and picks one
     row in each. With about one label per class these picks are better than those of the expected
-    variance. They are made for exactly k: `pick(x, 20)` does not begin with `pick(x, 10)`.
+    variance. They depend on k: `pick(x, 20)` does not begin with `pick(x, 10)`.
 
     Examples
     --------

@@ -4,7 +4,7 @@ import os
 import platform
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
@@ -139,11 +139,12 @@ def is_shown(package: Package) -> bool:
 
 def optional() -> tuple[OptionalPart, ...]:
     """The extras, with the versions of their packages; nothing is imported."""
+    packages = packages_distributions()  # which takes a third of a second
     return tuple(
         OptionalPart(
             extra.name,
             extra.purpose,
-            tuple((module, _module_version(module)) for module in extra.modules),
+            tuple((module, _module_version(module, packages)) for module in extra.modules),
             extra.install,
         )
         for extra in EXTRAS.values()
@@ -158,12 +159,11 @@ def installed(name: str) -> str:
         return ""
 
 
-def _module_version(name: str) -> str:
+def _module_version(name: str, packages: Mapping[str, list[str]]) -> str:
     """The version of the package that a module belongs to; empty if there is no such module."""
     if find_spec(name) is None:
         return ""
-    packages = packages_distributions().get(name, [name])
-    return installed(packages[0]) or "unknown version"
+    return installed(packages.get(name, [name])[0]) or "unknown version"
 
 
 def _requirements() -> Iterator[Requirement]:

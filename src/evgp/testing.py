@@ -120,12 +120,12 @@ def _check_types(kernel: Any, x: Tensor, matrix: Tensor, unit: float) -> None:
     _law(kinds, "float32 points give a float32 matrix and diagonal")
     near = _close(single.double(), matrix, 1e-5, unit)
     _law(near, "float32 agrees with float64 to 1e-5")
-    found = _called("a kernel takes NumPy arrays", kernel, x.numpy())
+    array = _called("a kernel takes NumPy arrays", kernel, x.numpy())
     variances = _called("diag takes NumPy arrays", kernel.diag, x.numpy())
-    arrays = isinstance(found, np.ndarray) and isinstance(variances, np.ndarray)
+    arrays = isinstance(array, np.ndarray) and isinstance(variances, np.ndarray)
     _law(arrays, "NumPy arrays give a NumPy array")
-    same = found.shape == tuple(matrix.shape) and variances.shape == (len(x),)
-    same = same and _close(torch.as_tensor(found).double(), matrix, 1e-12, unit)
+    same = array.shape == tuple(matrix.shape) and variances.shape == (len(x),)
+    same = same and _close(torch.as_tensor(array).double(), matrix, 1e-12, unit)
     same = same and _close(torch.as_tensor(variances).double(), matrix.diagonal(), 1e-12, unit)
     _law(same, "NumPy arrays give the same numbers as tensors")
 
@@ -341,10 +341,13 @@ def check_strategy(strategy: Strategy | Any, pool: Pool | None = None, k: int = 
 def _picked(strategy: Any, pool: Pool, k: int) -> Selection:
     generator = torch.Generator().manual_seed(7)
     law = f"a strategy picks k = {k} rows"
-    made: object = _called(law, lambda: strategy(pool, k, generator=generator))
-    _law(isinstance(made, Selection), f"a strategy returns a Selection, not {type(made).__name__}")
-    assert isinstance(made, Selection)
-    return made
+    selection: object = _called(law, lambda: strategy(pool, k, generator=generator))
+    _law(
+        isinstance(selection, Selection),
+        f"a strategy returns a Selection, not {type(selection).__name__}",
+    )
+    assert isinstance(selection, Selection)
+    return selection
 
 
 def _after(truth: Truth, picks: Sequence[int]) -> tuple[Posterior, Tensor]:

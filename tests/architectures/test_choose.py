@@ -25,59 +25,61 @@ Y = torch.sin(X.sum(1, keepdim=True))
 def test_folds_are_networks_trained_on_some_and_tested_on_others(network, outputs, memory) -> None:
     y = torch.cat([Y * (j + 1) for j in range(outputs)], 1)
     orders = split(20, 4, seed=1)
-    made = losses(network, X, y, orders, 6, noise=1e-3, memory=memory)
+    result = losses(network, X, y, orders, 6, noise=1e-3, memory=memory)
     scale = float(NTK(network).diag(X).mean())
     for fold, order in enumerate(orders):
         kept, out = order[:-6], order[-6:]
         # `trained` takes its noise relative to the test points it is given.
         noise = 1e-3 * scale / float(NTK(network).diag(X[out]).mean())
-        one = trained(NTK(network), NNGP(network), X[kept], y[kept], X[out], noise=noise)
-        fit = float((y[out] - one.mean).square().sum(1).mean())
-        assert float(made.fit[fold]) == pytest.approx(fit, rel=1e-7)
-        spread = outputs * float(one.variance.mean())
-        assert float(made.spread[fold]) == pytest.approx(spread, rel=1e-6)
+        first = trained(NTK(network), NNGP(network), X[kept], y[kept], X[out], noise=noise)
+        fit = float((y[out] - first.mean).square().sum(1).mean())
+        assert float(result.fit[fold]) == pytest.approx(fit, rel=1e-7)
+        spread = outputs * float(first.variance.mean())
+        assert float(result.spread[fold]) == pytest.approx(spread, rel=1e-6)
 
 
 def test_the_best_has_the_least_expected_loss_and_folds_are_shared() -> None:
-    made = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=30, seed=3, scale=None)
+    result = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=30, seed=3, scale=None)
     orders = split(20, 30, 3)
-    for one in made.ranked:
-        total = losses(one.network, X, Y, orders, 6).total
-        assert one.score == pytest.approx(float(total.mean()))
-        assert one.score == pytest.approx(one.fit + one.spread)
-        assert one.error == pytest.approx(float(total.std()) * math.sqrt(1 / 30 + 6 / 14))
-        gap = total - losses(made.ranked[0].network, X, Y, orders, 6).total
-        assert one.lead == pytest.approx(float(gap.mean()), abs=1e-12)
+    for entry in result.ranked:
+        total = losses(entry.network, X, Y, orders, 6).total
+        assert entry.score == pytest.approx(float(total.mean()))
+        assert entry.score == pytest.approx(entry.fit + entry.spread)
+        assert entry.error == pytest.approx(float(total.std()) * math.sqrt(1 / 30 + 6 / 14))
+        gap = total - losses(result.ranked[0].network, X, Y, orders, 6).total
+        assert entry.lead == pytest.approx(float(gap.mean()), abs=1e-12)
         doubt = float(gap.std()) * math.sqrt(1 / 30 + 6 / 14)
-        assert one.doubt == pytest.approx(doubt, abs=1e-12)
-    assert made.chosen is made.ranked[0] or made.chosen == made.ranked[0]
-    assert [one.score for one in made.ranked] == sorted(one.score for one in made.ranked)
-    assert made.network == made.chosen.network
+        assert entry.doubt == pytest.approx(doubt, abs=1e-12)
+    assert result.chosen is result.ranked[0] or result.chosen == result.ranked[0]
+    assert [entry.score for entry in result.ranked] == sorted(
+        entry.score for entry in result.ranked
+    )
+    assert result.network == result.chosen.network
     nets = list(candidates(depths=(1, 2)).values())
     again = choose(nets, X.numpy(), Y.numpy(), folds=30, seed=3, scale=None)
-    assert again.network == made.network
+    assert again.network == result.network
 
 
 def test_one_error_keeps_what_is_not_clearly_worse() -> None:
     nets = candidates(depths=(1, 2, 3))
     plain = choose(nets, X, Y, folds=20)
-    for one in plain.ranked:
-        kept = choose(nets, X, Y, folds=20, current=one.name, one_error=True)
-        wanted = one if one.lead <= one.doubt else plain.ranked[0]
-        assert kept.chosen == wanted
-        assert choose(nets, X, Y, folds=20, current=one.name).chosen == plain.ranked[0]
-    assert len({one.lead <= one.doubt for one in plain.ranked}) == 2  # both cases are seen
+    for entry in plain.ranked:
+        kept = choose(nets, X, Y, folds=20, current=entry.name, one_error=True)
+        expected = entry if entry.lead <= entry.doubt else plain.ranked[0]
+        assert kept.chosen == expected
+        assert choose(nets, X, Y, folds=20, current=entry.name).chosen == plain.ranked[0]
+    assert len({entry.lead <= entry.doubt for entry in plain.ranked}) == 2  # both cases are seen
 
 
 def test_a_scale_is_that_of_pools_and_labels_follow_for_arrays_and_frames() -> None:
     nets, labels = {"a": mlp(1)}, 40 + 7 * Y
     for scale in ("columns", "common", "auto"):
         x = read_pool(X.numpy(), scale=scale).in_memory
-        wanted = choose(nets, x, (Y - Y.mean()) / Y.std(correction=0), folds=5, scale=None)
+        expected = choose(nets, x, (Y - Y.mean()) / Y.std(correction=0), folds=5, scale=None)
         frame = pd.DataFrame(X.numpy(), columns=[f"c{i}" for i in range(X.shape[1])])
         for points in (X, frame):
-            made = choose(nets, points, labels, folds=5, scale=scale)
-            assert made.chosen.score == pytest.approx(wanted.chosen.score, rel=1e-9)
+            result = choose(nets, points, labels, folds=5, scale=scale)
+            assert result.chosen.score == pytest.approx(expected.chosen.score, rel=1e-9)
     with warned(DeprecationWarning):
         old = choose(nets, X, Y, folds=5, standardise=False)
     assert old.ranked == choose(nets, X, Y, folds=5, scale=None).ranked
@@ -85,10 +87,10 @@ def test_a_scale_is_that_of_pools_and_labels_follow_for_arrays_and_frames() -> N
 
 def test_classes_are_one_hot_around_their_mean() -> None:
     labels = (X[:, 0] > 0).long() * 5
-    made = choose({"a": mlp()}, X, labels, folds=5, scale=None)
+    result = choose({"a": mlp()}, X, labels, folds=5, scale=None)
     hot = torch.stack([labels == 0, labels == 5], 1).double()
-    wanted = choose({"a": mlp()}, X, hot - hot.mean(0), folds=5, scale=None)
-    assert made.ranked[0].score == pytest.approx(wanted.ranked[0].score)
+    expected = choose({"a": mlp()}, X, hot - hot.mean(0), folds=5, scale=None)
+    assert result.ranked[0].score == pytest.approx(expected.ranked[0].score)
 
 
 def test_the_papers_candidates() -> None:
@@ -117,9 +119,9 @@ def test_the_papers_candidates() -> None:
     ],
 )
 def test_invalid_choices_are_refused(change) -> None:
-    given = {"networks": {"relu-2": mlp()}, "x": X, "y": Y, **change}
+    arguments = {"networks": {"relu-2": mlp()}, "x": X, "y": Y, **change}
     with refused((EvgpError, TypeError)):
-        choose(**given)
+        choose(**arguments)
 
 
 def test_units_of_points_and_labels_change_nothing() -> None:
@@ -129,9 +131,9 @@ def test_units_of_points_and_labels_change_nothing() -> None:
     nets = candidates(depths=(1, 2), activations=("relu", "erf"))
     ours = choose(nets, x, y, folds=10)
     theirs = choose(nets, x * scale + shift, 300 * y - 8, folds=10)
-    assert [one.name for one in ours.ranked] == [one.name for one in theirs.ranked]
-    for one, other in zip(ours.ranked, theirs.ranked, strict=True):
-        assert one.score == pytest.approx(other.score)
+    assert [entry.name for entry in ours.ranked] == [entry.name for entry in theirs.ranked]
+    for item, other in zip(ours.ranked, theirs.ranked, strict=True):
+        assert item.score == pytest.approx(other.score)
     plain = choose(nets, x, 300 * y, folds=10, scale=None)
     assert plain.ranked[0].score > 100 * ours.ranked[0].score
 
@@ -143,7 +145,7 @@ def test_equal_labels_are_refused() -> None:
 
 
 def test_the_standard_error_matches_new_data() -> None:
-    """The deviation over data sets, which folds of one data set alone understate several times."""
+    """The standard deviation over data sets, which folds of one set understate several times."""
     nets = {"relu": mlp(2), "erf": mlp(1, activation="erf")}
     leads, doubts, naive = [], [], []
     for seed in range(40):
@@ -152,8 +154,8 @@ def test_the_standard_error_matches_new_data() -> None:
         totals = [losses(net, x, y[:, None], split(24, 60, seed), 7).total for net in nets.values()]
         leads.append(float((totals[0] - totals[1]).mean()))
         naive.append(float((totals[0] - totals[1]).std()) / 60**0.5)
-        made = choose(nets, x, y, folds=60, seed=seed, scale=None)
-        doubts.append(made.ranked[1].doubt)
+        result = choose(nets, x, y, folds=60, seed=seed, scale=None)
+        doubts.append(result.ranked[1].doubt)
     real = float(np.std(leads, ddof=1))
     assert 0.5 < real / np.mean(doubts) < 2
     assert real / np.mean(naive) > 3
@@ -175,9 +177,9 @@ def test_extreme_units_change_nothing(scale: float) -> None:
     nets = candidates(depths=(1, 2), activations=("relu", "erf"))
     plain = choose(nets, X, Y, folds=10)
     for x, y in ((X * scale, Y), (X, Y * scale), (X * scale, Y * scale)):
-        made = choose(nets, x, y, folds=10)
-        assert [one.score for one in made.ranked] == pytest.approx(
-            [one.score for one in plain.ranked], rel=1e-6
+        result = choose(nets, x, y, folds=10)
+        assert [entry.score for entry in result.ranked] == pytest.approx(
+            [entry.score for entry in plain.ranked], rel=1e-6
         )
 
 
@@ -190,16 +192,16 @@ def test_more_labels_than_fit_are_refused_before_anything_runs(monkeypatch) -> N
 
 def test_threads_change_no_digit_and_are_left_as_they_were() -> None:
     x = torch.randn(120, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    before, made = torch.get_num_threads(), []
+    before, result = torch.get_num_threads(), []
     try:
         for count in (1, 2, 3):
             torch.set_num_threads(count)
-            found = choose(candidates(depths=(1, 2)), x, x.sum(1).sin(), folds=10)
-            made.append([(one.name, one.score, one.doubt) for one in found.ranked])
+            actual = choose(candidates(depths=(1, 2)), x, x.sum(1).sin(), folds=10)
+            result.append([(entry.name, entry.score, entry.doubt) for entry in actual.ranked])
             assert torch.get_num_threads() == count
     finally:
         torch.set_num_threads(before)
-    assert made[0] == made[1] == made[2]
+    assert result[0] == result[1] == result[2]
 
 
 def test_many_labels_are_scored_one_network_after_another(monkeypatch) -> None:
@@ -209,6 +211,6 @@ def test_many_labels_are_scored_one_network_after_another(monkeypatch) -> None:
     monkeypatch.setattr(room, "_SMALL", 10)
     monkeypatch.setattr(room, "each_alone", None)
     after = choose(candidates(depths=(1, 2)), X, Y[:, 0], folds=10)
-    assert [one.name for one in side.ranked] == [one.name for one in after.ranked]
-    for one, two in zip(side.ranked, after.ranked, strict=True):
-        assert one.score == pytest.approx(two.score, rel=1e-9)
+    assert [entry.name for entry in side.ranked] == [entry.name for entry in after.ranked]
+    for item, two in zip(side.ranked, after.ranked, strict=True):
+        assert item.score == pytest.approx(two.score, rel=1e-9)

@@ -29,7 +29,7 @@ def as_now(words: list[str]) -> list[str]:
 @pytest.fixture
 def run() -> Run:
     def call(*arguments: object) -> Ran:
-        words = as_now([str(one) for one in arguments])
+        words = as_now([str(argument) for argument in arguments])
         result = CliRunner().invoke(app, words, prog_name="evgp")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

@@ -18,19 +18,19 @@ QUICK = ("--train", "--members", 6, "--steps", 40, "--width", 32)
 
 def lines(count: int, seed: int, *, label: bool = True) -> str:
     random = np.random.default_rng(seed)
-    made = ["name,a,b,kind" + (",y,group" if label else "")]
+    result = ["name,a,b,kind" + (",y,group" if label else "")]
     for j, (a, b) in enumerate(random.normal(size=(count, 2))):
-        told = f",{50 * (np.sin(a) + b) + 7:.4f},{'up' if a > 0 else 'down'}" if label else ""
-        made.append(f"{seed}-{j:02d},{a:.5f},{1000 * b:.3f},{'xyz'[j % 3]}{told}")
-    return "\n".join(made) + "\n"
+        reported = f",{50 * (np.sin(a) + b) + 7:.4f},{'up' if a > 0 else 'down'}" if label else ""
+        result.append(f"{seed}-{j:02d},{a:.5f},{1000 * b:.3f},{'xyz'[j % 3]}{reported}")
+    return "\n".join(result) + "\n"
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path, Path]:
-    made = tuple(tmp_path / f"{name}.csv" for name in ("train", "test", "pool"))
-    for seed, path in enumerate(made):
+    result = tuple(tmp_path / f"{name}.csv" for name in ("train", "test", "pool"))
+    for seed, path in enumerate(result):
         path.write_text(lines((20, 12, 25)[seed], seed, label=seed < 2))
-    return made
+    return result
 
 
 GIVEN = ("--label", "y", "--id", "name", "--drop", "group")
@@ -47,14 +47,14 @@ def test_the_table_is_the_librarys_audit(run, files, tmp_path) -> None:
     ran = run("audit", *files[:2], *GIVEN, "-k", 4, "-o", out)
     assert ran.code == 0, ran.err
     x, test, _ = encoded(files)
-    found = evgp.audit(x, test, scale=None)
+    result = evgp.audit(x, test, scale=None)
     rows = list(csv.DictReader(ran.out.splitlines(), delimiter="\t"))
-    assert [row["id"] for row in rows] == [f"1-{row:02d}" for row in found.at_risk(4)]
-    assert [float(row["standard_deviation"]) for row in rows] == found.deviation[
-        found.at_risk(4)
+    assert [row["id"] for row in rows] == [f"1-{row:02d}" for row in result.at_risk(4)]
+    assert [float(row["standard_deviation"]) for row in rows] == result.deviation[
+        result.at_risk(4)
     ].tolist()
     written = list(csv.DictReader(out.read_text().splitlines()))
-    assert [float(row["ceiling"]) for row in written] == found.ceiling.tolist()
+    assert [float(row["ceiling"]) for row in written] == result.ceiling.tolist()
     unit = load_csv(files[0], "y", id="name", drop=["group"], test=0).y_std
     for row in written:
         assert float(row["in_label_unit"]) == pytest.approx(unit * float(row["standard_deviation"]))
@@ -65,58 +65,60 @@ def test_the_table_is_the_librarys_audit(run, files, tmp_path) -> None:
     found_so = evgp.audit(data.in_memory, data.tensor_like(files[1]), scale=None)
     written_so = list(csv.DictReader(out.read_text().splitlines()))
     assert [float(row["ceiling"]) for row in written_so] == found_so.ceiling.tolist()
-    assert f"{100 * found.share:.1f}".rstrip("0").rstrip(".") in ran.err
-    assert f"{len(found.redundant())} of the 20 training rows" in ran.err
+    assert f"{100 * result.share:.1f}".rstrip("0").rstrip(".") in ran.err
+    assert f"{len(result.redundant())} of the 20 training rows" in ran.err
 
 
 def test_a_pool_says_what_to_label_next(run, files) -> None:
     ran = run("audit", *files[:2], *GIVEN, "--pool", files[2], "-k", 3, "--json")
     assert ran.code == 0, ran.err
     x, test, pool = encoded(files)
-    found = evgp.audit(x, test, pool=pool, k=3, scale=None)
-    made = json.loads(ran.out)
-    assert made["further"]["rows"] == [f"2-{row:02d}" for row in found.further.indices]
-    assert made["further"]["variance_left"] == pytest.approx(found.after.tolist())
-    assert made["random_sets"] == pytest.approx(found.random.tolist())
-    assert made["matter"] == [f"0-{row:02d}" for row in found.matter(3)]
-    assert len(made["test_rows"]) == 12 and len(made["influence"]) == 20
+    result = evgp.audit(x, test, pool=pool, k=3, scale=None)
+    document = json.loads(ran.out)
+    assert document["further"]["rows"] == [f"2-{row:02d}" for row in result.further.indices]
+    assert document["further"]["variance_left"] == pytest.approx(result.after.tolist())
+    assert document["random_sets"] == pytest.approx(result.random.tolist())
+    assert document["matter"] == [f"0-{row:02d}" for row in result.matter(3)]
+    assert len(document["test_rows"]) == 12 and len(document["influence"]) == 20
     assert "best 3 more labels from pool.csv" in ran.err
-    assert f"{(found.random > found.variance).sum()} would leave more" in ran.err
+    assert f"{(result.random > result.variance).sum()} would leave more" in ran.err
 
 
 def test_training_confirms_it(run, files, tmp_path) -> None:
     page, out = tmp_path / "audit.html", tmp_path / "spread.jsonl"
     ran = run("audit", *files[:2], *GIVEN, *QUICK, "--report", page, "-o", out, "--json")
     assert ran.code == 0, ran.err
-    made = json.loads(ran.out)["trained"]
+    document = json.loads(ran.out)["trained"]
     x, test, _ = encoded(files)
     data = load_csv(files[0], "y", id="name", drop=["group"], test=0)
     y = np.empty(20)
     y[data.rows] = data.y[:, 0]
     how = {"optimiser": "adam", "lr": 0.01, "steps": 40}
     nets = evgp.training.Recipe(evgp.mlp(width=32), how)(x, y, members=6)
-    wanted = evgp.audits.confirm(evgp.audit(x, test, scale=None), nets.predict(test))
-    assert made["pearson"] == pytest.approx(wanted.pearson, abs=1e-6)
-    assert made["variance_ratio"] == pytest.approx(wanted.ratio, rel=1e-5)
-    assert made["training_loss"] == pytest.approx(float(nets.losses.mean()), rel=1e-4)
+    result = evgp.audits.confirm(evgp.audit(x, test, scale=None), nets.predict(test))
+    assert document["pearson"] == pytest.approx(result.pearson, abs=1e-6)
+    assert document["variance_ratio"] == pytest.approx(result.ratio, rel=1e-5)
+    assert document["training_loss"] == pytest.approx(float(nets.losses.mean()), rel=1e-4)
     seen = [json.loads(line)["observed"] for line in out.read_text().splitlines()]
-    assert seen == pytest.approx(wanted.deviation.tolist(), rel=1e-5)
+    assert seen == pytest.approx(result.deviation.tolist(), rel=1e-5)
     truth = read_table(files[1]).numbers("y")
-    told = nets.predict(test)[..., 0].numpy() * data.y_std + data.y_mean
-    assert made["test_error"] == pytest.approx(np.sqrt(((told - truth) ** 2).mean()), rel=1e-5)
-    alone = np.sqrt(((told.mean(0) - truth) ** 2).mean())
-    assert made["test_error_of_mean"] == pytest.approx(alone, rel=1e-5)
+    reported = nets.predict(test)[..., 0].numpy() * data.y_std + data.y_mean
+    assert document["test_error"] == pytest.approx(
+        np.sqrt(((reported - truth) ** 2).mean()), rel=1e-5
+    )
+    alone = np.sqrt(((reported.mean(0) - truth) ** 2).mean())
+    assert document["test_error_of_mean"] == pytest.approx(alone, rel=1e-5)
     assert "Was the prediction right?" in page.read_text() and "6 trained networks" in ran.err
 
 
 def test_classes_are_columns_around_zero(run, files, tmp_path) -> None:
-    given = ("--label", "group", "--id", "name", "--drop", "y")
-    ran = run("audit", *files[:2], *given, *QUICK, "--json")
+    options = ("--label", "group", "--id", "name", "--drop", "y")
+    ran = run("audit", *files[:2], *options, *QUICK, "--json")
     assert ran.code == 0, ran.err
-    made = json.loads(ran.out)
-    assert made["kind"] == "classification" and made["label_standard_deviation"] is None
-    assert 0 <= made["trained"]["test_error"] < 0.5
-    assert "in_label_unit" not in made["test_rows"][0]
+    document = json.loads(ran.out)
+    assert document["kind"] == "classification" and document["label_standard_deviation"] is None
+    assert 0 <= document["trained"]["test_error"] < 0.5
+    assert "in_label_unit" not in document["test_rows"][0]
     tables = _audit_io.read_tables((*files[:2], None), "group", ReadOptions(id="name", drop=["y"]))
     assert tables.y.mean(0).abs().max() < 1e-12 and tables.y.shape == (20, 2)
     codes = ["down", "up"]
@@ -130,12 +132,12 @@ def test_the_classes_of_unbalanced_labels_are_those_that_networks_say(run, tmp_p
     paths = [tmp_path / f"{name}.csv" for name in ("train", "test")]
     for path, count in zip(paths, (60, 200), strict=True):
         x = random.normal(size=(count, 2))
-        made = [f"{a},{b},{'rare' if a > 1.2 else 'usual'}" for a, b in x]
-        path.write_text("\n".join(["a,b,kind", *made]))
+        result = [f"{a},{b},{'rare' if a > 1.2 else 'usual'}" for a, b in x]
+        path.write_text("\n".join(["a,b,kind", *result]))
     page = tmp_path / "audit.html"
     ran = run("audit", *paths, "--label", "kind", *QUICK, "--json", "--report", page)
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out)["trained"]
+    document = json.loads(ran.out)["trained"]
     tables = _audit_io.read_tables((*paths, None), "kind", ReadOptions(scale="columns"))
     assert 0 < tables.means[0] < 0.25 and tables.means.sum() == pytest.approx(1)
     how = {"optimiser": "adam", "lr": 0.01, "steps": 40}
@@ -143,10 +145,10 @@ def test_the_classes_of_unbalanced_labels_are_those_that_networks_say(run, tmp_p
         tables.train.x, tables.y, members=6
     )
     outputs = nets.predict(tables.test.x)
-    said = [one + tables.means for one in (outputs, outputs.mean(0))]
-    single, mean = (float((one.argmax(-1) != tables.y_test).double().mean()) for one in said)
-    assert told["test_error"] == pytest.approx(single, abs=1e-6)
-    assert told["test_error_of_mean"] == pytest.approx(mean, abs=1e-6)
+    message = [item + tables.means for item in (outputs, outputs.mean(0))]
+    single, mean = (float((item.argmax(-1) != tables.y_test).double().mean()) for item in message)
+    assert document["test_error"] == pytest.approx(single, abs=1e-6)
+    assert document["test_error_of_mean"] == pytest.approx(mean, abs=1e-6)
     around_zero = float((outputs.argmax(-1) != tables.y_test).double().mean())
     assert single < 0.8 * around_zero
     assert f"wrong on {percent(single)} of the test rows" in page.read_text()
@@ -178,13 +180,13 @@ def test_a_column_that_varies_only_in_the_test_rows_is_named(run, tmp_path) -> N
     train, test, pool = write(tmp_path, x[:20], x[20:40], x[40:])
     page = tmp_path / "audit.html"
     ran = run("audit", train, test, "--label", "y", "--pool", pool, "-k", 2, "--report", page)
-    said = (
+    message = (
         "column 'b' is constant in the training rows but varies in the test rows: the audit "
         "ignores it"
     )
-    assert ran.code == 0 and f"note: {said}" in ran.err, ran.err
+    assert ran.code == 0 and f"note: {message}" in ran.err, ran.err
     assert "'b' is constant in the training rows but varies in the pool rows" in ran.err
-    assert said in page.read_text().replace("&#39;", "'").split(">Notes<")[1]
+    assert message in page.read_text().replace("&#39;", "'").split(">Notes<")[1]
     test.write_text(test.read_text().replace("a,b,c", "a,bb,c"))
     assert "varies in the" not in run("audit", train, test, "--label", "y").err
     words = [path.with_name(f"words-{path.name}") for path in (train, test)]
@@ -240,7 +242,9 @@ def test_an_unwritable_folder_is_reported_before_the_work(run, files, monkeypatc
         raise FileNotFoundError(2, "No such file or directory", f"{dir}/x")
 
     monkeypatch.setattr("evgp.cli._picked.TemporaryFile", refuse)
-    monkeypatch.setattr(_audit_io, "read_tables", lambda wanted: pytest.fail("read before checked"))
+    monkeypatch.setattr(
+        _audit_io, "read_tables", lambda expected: pytest.fail("read before checked")
+    )
     page = files[0].with_name("page.html")
     ran = run("audit", *files[:2], *GIVEN, "--report", page)
     assert ran.code == 1, ran.err
@@ -296,7 +300,7 @@ def test_row_numbers_replace_missing_ids(run, files) -> None:
         ["--label", "y", "--train", "--lr", "0"],
     ],
 )
-def test_bad_input_is_one_sentence(run, files, arguments) -> None:
+def test_bad_input_is_refused_in_one_line(run, files, arguments) -> None:
     ran = run("audit", *files[:2], "--id", "name", *arguments)
     assert ran.code == 1, ran.err
     printed(ran.err)
@@ -310,7 +314,9 @@ def test_a_column_that_is_missing_is_named(run, files) -> None:
 
 
 def test_nothing_is_overwritten_and_paths_are_checked_first(run, files, monkeypatch) -> None:
-    monkeypatch.setattr(_audit_io, "read_tables", lambda wanted: pytest.fail("read before checked"))
+    monkeypatch.setattr(
+        _audit_io, "read_tables", lambda expected: pytest.fail("read before checked")
+    )
     ran = run("audit", *files[:2], *GIVEN, "-o", files[1])
     assert ran.code == 1, ran.err
     printed(ran.err)

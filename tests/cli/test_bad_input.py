@@ -88,7 +88,7 @@ CASES = {
 
 @pytest.mark.parametrize("command", ["pick", "plan"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_bad_pool_gets_a_sentence(run, tmp_path: Path, case: str, command: str) -> None:
+def test_a_bad_pool_is_refused_clearly(run, tmp_path: Path, case: str, command: str) -> None:
     pool = CASES[case](tmp_path)
     before = sorted(tmp_path.iterdir())
     outputs = ("-o", tmp_path / "out.csv", "--report", tmp_path / "out.html")
@@ -134,7 +134,7 @@ def small(tmp_path: Path) -> Path:
         ("-k", 2, "-o", "linked.csv"),
     ],
 )
-def test_a_bad_wish_gets_a_sentence(
+def test_a_bad_option_is_refused_clearly(
     run,
     small: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -195,7 +195,7 @@ def test_unusual_numbers_are_picked_from(run, tmp_path: Path, array: np.ndarray)
     assert "NaN" not in ran.out
 
 
-def test_images_are_flattened_and_it_is_said(run, tmp_path: Path) -> None:
+def test_images_are_flattened_with_a_note(run, tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(12, 1, 2, 2))
     for name in ("pool.npy", "test.npy"):
         np.save(tmp_path / name, x)
@@ -216,7 +216,7 @@ def test_copies_are_reported_and_not_picked_twice(run, tmp_path: Path) -> None:
     assert sorted(picked) == list(range(6))
 
 
-def test_holes_are_filled_on_request(run, tmp_path: Path) -> None:
+def test_missing_values_are_filled_on_request(run, tmp_path: Path) -> None:
     pool = with_lines("a,b", "1,nan", "2,3", "4,5", "inf,7")(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -225,7 +225,7 @@ def test_holes_are_filled_on_request(run, tmp_path: Path) -> None:
     assert ran.err.count("filled 2 cells") == 1
 
 
-def test_odd_columns_are_said(run, small: Path, tmp_path: Path) -> None:
+def test_odd_columns_are_reported(run, small: Path, tmp_path: Path) -> None:
     lines = [f"{j},{j * j % 7},{j % 2},5" for j in range(12)]
     pool = text(tmp_path, "\n".join(["key,a,label,same", *lines]), "odd.csv")
     err = run("pick", pool, "-k", 2).err
@@ -234,7 +234,7 @@ def test_odd_columns_are_said(run, small: Path, tmp_path: Path) -> None:
     assert "dropped 1 constant column ('same')" in err
 
 
-def test_what_may_be_the_label_is_said(run, tmp_path: Path) -> None:
+def test_what_may_be_the_label_is_reported(run, tmp_path: Path) -> None:
     lines = [f"{j * j % 7},{'uv'[j % 2]},{j % 3 == 0},{j / 7}" for j in range(12)]
     names = "a,Species,is_ill,has_cost"
     err = run("pick", text(tmp_path, "\n".join([names, *lines])), "-k", 2).err

@@ -31,13 +31,13 @@ def test_from_the_first_pick_to_the_export(run, mails) -> None:
     ran = run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
     assert ran.code == 0 and "20 rows" in ran.err, ran.err
     first = lines(run("next", "spam", "-k", 4).out)
-    assert [one["rank"] for one in first] == ["1", "2", "3", "4"]
-    told = json.loads(run("next", "spam", "-k", 4, "--json").out)
-    assert [one["name"] for one in told["items"]] == [one["id"] for one in first]
-    assert told["items"][0]["card"]["key"] == first[0]["id"]
-    ids = [one["id"] for one in first]
-    said = ["spam", "ham", "skip", ""]
-    text = "key,label\n" + "".join(f"{id},{one}\n" for id, one in zip(ids, said, strict=True))
+    assert [item["rank"] for item in first] == ["1", "2", "3", "4"]
+    document = json.loads(run("next", "spam", "-k", 4, "--json").out)
+    assert [item["name"] for item in document["items"]] == [item["id"] for item in first]
+    assert document["items"][0]["card"]["key"] == first[0]["id"]
+    ids = [item["id"] for item in first]
+    message = ["spam", "ham", "skip", ""]
+    text = "key,label\n" + "".join(f"{id},{item}\n" for id, item in zip(ids, message, strict=True))
     (mails / "labels.csv").write_text(text)
     assert "3 new answers recorded" in run("label", "spam", "labels.csv", "--who", "ann").err
     assert (
@@ -50,8 +50,8 @@ def test_from_the_first_pick_to_the_export(run, mails) -> None:
     assert run("undo", "spam", "--who", "ann").err.endswith(f"undone: {ids[2]}, skip by ann\n")
     (mails / "again.csv").write_text(f"key,label\n{ids[1]},spam\n")
     assert run("label", "spam", "again.csv", "--who", "ann").err.endswith("1 new answer recorded\n")
-    told = run("undo", "spam", "--who", "ann").err
-    assert f"{ids[1]}, 'spam' by ann; the earlier answer of ann counts again: 'ham'" in told
+    document = run("undo", "spam", "--who", "ann").err
+    assert f"{ids[1]}, 'spam' by ann; the earlier answer of ann counts again: 'ham'" in document
     assert lines(run("next", "spam", "-k", 2).out)[0]["id"] == ids[2]
     ran = run("export", "spam", "-o", "out.csv")
     assert "2 labelled rows written to out.csv" in ran.err
@@ -93,14 +93,14 @@ def test_a_page_has_the_name_of_the_campaign(run, mails) -> None:
 def test_two_columns_of_one_file_and_another_delimiter(run, mails) -> None:
     run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
     (mails / "both.csv").write_text("key;ann;bob\nm1;spam;ham\nm2;ham;ham\n")
-    told = run("label", "spam", "both.csv", "--label", "ann").err
-    assert "--delimiter" in told
+    result = run("label", "spam", "both.csv", "--label", "ann").err
+    assert "--delimiter" in result
     for _ in range(2):
         for who in ("ann", "bob"):
             ran = run("label", "spam", "both.csv", "--label", who, "--delimiter", ";")
             assert ran.code == 0, ran.err
-    found = json.loads(run("status", "spam", "--json").out)
-    assert (found["labelled"], found["people"]) == (2, {"me": 4})
+    document = json.loads(run("status", "spam", "--json").out)
+    assert (document["labelled"], document["people"]) == (2, {"me": 4})
 
 
 def test_a_campaign_inside_its_folder_of_images(run, mails) -> None:
@@ -139,7 +139,7 @@ def test_numbers_by_row(run, mails) -> None:
         ("new", ".", "mails.csv", "--number"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(run, mails, call) -> None:
+def test_what_cannot_be_done_is_refused_in_one_line(run, mails, call) -> None:
     run("new", "spam", "mails.csv", "--id", "key", "--classes", "spam,ham")
     (mails / "odd.csv").write_text("key,label\nm1,spam\nm2,eggs\n")
     ran = run(*call)

@@ -27,24 +27,24 @@ def waves(tmp_path: Path) -> Path:
 
 
 def test_the_table_is_the_librarys_ranking(run, waves) -> None:
-    given = ("--label", "y", "--drop", "kind", "--folds", 10, "--depths", "1,2")
-    ran = run("choose", waves, *given)
+    options = ("--label", "y", "--drop", "kind", "--folds", 10, "--depths", "1,2")
+    ran = run("choose", waves, *options)
     assert ran.code == 0, ran.err
     lines = list(csv.DictReader(ran.out.splitlines(), delimiter="\t"))
     data = load_csv(waves, "y", drop=["kind"], test=0)
     assert len(data.x) == 40 and len(data.x_test) == 0
-    made = choose(candidates(depths=(1, 2)), data.x, data.y, folds=10)
-    assert [line["network"] for line in lines] == [one.name for one in made.ranked]
-    for line, one in zip(lines, made.ranked, strict=True):
-        assert float(line["score"]) == pytest.approx(one.score)
-        assert float(line["fit"]) + float(line["spread"]) == pytest.approx(one.score)
-    assert f"best: {made.chosen.name}" in ran.err
+    result = choose(candidates(depths=(1, 2)), data.x, data.y, folds=10)
+    assert [line["network"] for line in lines] == [entry.name for entry in result.ranked]
+    for line, item in zip(lines, result.ranked, strict=True):
+        assert float(line["score"]) == pytest.approx(item.score)
+        assert float(line["fit"]) + float(line["spread"]) == pytest.approx(item.score)
+    assert f"best: {result.chosen.name}" in ran.err
     common = load_csv(waves, "y", drop=["kind"], test=0, scale="common")
     best = choose(candidates(depths=(1, 2)), common.x, common.y, folds=10, scale=None).chosen
-    ran = run("choose", waves, *given, "--scale", "common", "--json", "-q")
+    ran = run("choose", waves, *options, "--scale", "common", "--json", "-q")
     assert json.loads(ran.out)["ranked"][0]["score"] == pytest.approx(best.score)
-    document = json.loads(run("choose", waves, *given, "--json", "-q").out)
-    assert document["chosen"] == made.chosen.name and len(document["ranked"]) == 8
+    document = json.loads(run("choose", waves, *options, "--json", "-q").out)
+    assert document["chosen"] == result.chosen.name and len(document["ranked"]) == 8
 
 
 def test_classes_files_of_networks_and_a_plot(run, waves, tmp_path) -> None:
@@ -70,7 +70,7 @@ def test_classes_files_of_networks_and_a_plot(run, waves, tmp_path) -> None:
         ["--label", "y", "--plot", "ranking.doc"],
     ],
 )
-def test_bad_input_is_one_sentence(run, waves, arguments) -> None:
+def test_bad_input_is_refused_in_one_line(run, waves, arguments) -> None:
     ran = run("choose", waves, "--drop", "kind", "--folds", 3, *arguments)
     assert ran.code == 1, ran.err
     printed(ran.err)
@@ -96,14 +96,14 @@ def test_files_of_networks_are_checked(run, waves, tmp_path, text) -> None:
 def test_cases_that_only_the_command_meets(run, waves, tmp_path, monkeypatch) -> None:
     other = tmp_path / "semi.csv"
     other.write_text(waves.read_text().replace(",", ";"))
-    given = ("--label", "y", "--drop", "kind", "--folds", 5, "--depths", "1")
-    assert run("choose", other, *given, "--delimiter", ";").code == 0
-    early = run("choose", waves, *given, "--plot", tmp_path / "none" / "x.png")
+    options = ("--label", "y", "--drop", "kind", "--folds", 5, "--depths", "1")
+    assert run("choose", other, *options, "--delimiter", ";").code == 0
+    early = run("choose", waves, *options, "--plot", tmp_path / "none" / "x.png")
     assert early.code == 1 and "best" not in early.err, early.err
     printed(early.err)
     nets = tmp_path / "nets.toml"
     nets.write_text('[[network]]\nname = "$\\\\frac{a$"\ndepth = 1\n')
-    ran = run("choose", waves, *given, "--networks", nets, "--plot", tmp_path / "x.png")
+    ran = run("choose", waves, *options, "--networks", nets, "--plot", tmp_path / "x.png")
     assert ran.code == 0 and (tmp_path / "x.png").exists(), ran.err
     assert "labels were read as numbers in column 'y'" in ran.err and "others" not in ran.err
     networks = import_module("evgp.architectures.choose")
@@ -114,8 +114,8 @@ def test_cases_that_only_the_command_meets(run, waves, tmp_path, monkeypatch) ->
         '[[network]]\nactivation = "cube"\n',
     ):
         nets.write_text(text)
-        ran = run("choose", waves, *given, "--networks", nets)
+        ran = run("choose", waves, *options, "--networks", nets)
         assert ran.code == 1, ran.err
         printed(ran.err)
-    ran = run("choose", waves, *given, "--kappa", "nan")
+    ran = run("choose", waves, *options, "--kappa", "nan")
     assert "kappa > 0 and < 1, the share held out; got nan" in ran.err

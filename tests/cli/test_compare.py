@@ -51,10 +51,10 @@ def test_a_table_of_ones_own(run, table, tmp_path) -> None:
 
 def test_finished_cells_are_kept_and_commands_remembered(run, table, tmp_path) -> None:
     out = tmp_path / "out"
-    given = ("compare", table, "--label", "kind", "--drop", "price", "--out", out, *QUICK)
-    assert run(*given, "--strategies", "random").code == 0
+    call = ("compare", table, "--label", "kind", "--drop", "price", "--out", out, *QUICK)
+    assert run(*call, "--strategies", "random").code == 0
     before = {path: path.stat().st_mtime_ns for path in (out / "cells").iterdir()}
-    ran = run(*given, "--strategies", "random,coreset", "--json")
+    ran = run(*call, "--strategies", "random,coreset", "--json")
     assert ran.code == 0
     assert all(path.stat().st_mtime_ns == at for path, at in before.items())
     document = json.loads(ran.out)
@@ -64,9 +64,9 @@ def test_finished_cells_are_kept_and_commands_remembered(run, table, tmp_path) -
 
 def test_several_learners_and_cold_starts(run, table, tmp_path) -> None:
     out = tmp_path / "out"
-    given = ("compare", table, "--label", "kind", "--drop", "price", "--strategies", "evgp,random",
+    call = ("compare", table, "--label", "kind", "--drop", "price", "--strategies", "evgp,random",
              "--out", out, "--budgets", "4,8,12", "--seeds", 2, "--jobs", 1)  # fmt: skip
-    ran = run(*given, "--learner", "1nn,linear", "--learner", "trees")
+    ran = run(*call, "--learner", "1nn,linear", "--learner", "trees")
     assert ran.code == 0, ran.err
     lines = list(csv.DictReader(ran.out.splitlines(), delimiter="\t"))
     learners = ["mean", "1nn", "linear", "trees"]
@@ -86,7 +86,7 @@ def test_several_learners_and_cold_starts(run, table, tmp_path) -> None:
     names = ["houses-1nn", "houses-linear", "houses-trees", "houses"]
     assert sorted(path.stem for path in out.glob("*.png")) == sorted(names)
     before = {path: path.stat().st_mtime_ns for path in (out / "cells").iterdir()}
-    grown = run(*given, "--learner", "1nn,boosting", "--quiet")
+    grown = run(*call, "--learner", "1nn,boosting", "--quiet")
     assert grown.code == 0 and "boosting" in grown.out and "trees" in grown.out
     assert all(path.stat().st_mtime_ns == at for path, at in before.items())
     assert len(list((out / "cells").iterdir())) == 2 * len(before)
@@ -109,9 +109,9 @@ def test_several_learners_and_cold_starts(run, table, tmp_path) -> None:
         ["--budgets", ","],
     ],
 )
-def test_bad_input_is_one_sentence(run, table, tmp_path, arguments) -> None:
-    given = ["--label", "price", "--drop", "kind", "--strategies", "evgp,random"]
-    ran = run("compare", table, *given, "--out", tmp_path / "out", *QUICK, *arguments)
+def test_bad_input_is_refused_in_one_line(run, table, tmp_path, arguments) -> None:
+    options = ["--label", "price", "--drop", "kind", "--strategies", "evgp,random"]
+    ran = run("compare", table, *options, "--out", tmp_path / "out", *QUICK, *arguments)
     assert ran.code == 1, ran.err
     printed(ran.err)
     assert ran.err.count("\n") == 1 and ran.err.startswith("evgp: ")
@@ -128,23 +128,23 @@ def test_a_class_in_the_test_part_of_a_later_seed_is_refused_before_anything_run
         text[1 + row] = text[1 + row].rsplit(",", 1)[0] + ",rare"
     table.write_text("\n".join(text) + "\n")
     out = tmp_path / "out"
-    given = ("compare", table, "--label", "kind", "--drop", "price", "--strategies", "random")
-    ran = run(*given, "--out", out, *QUICK, "--seeds", 20)
+    call = ("compare", table, "--label", "kind", "--drop", "price", "--strategies", "random")
+    ran = run(*call, "--out", out, *QUICK, "--seeds", 20)
     assert ran.code == 1, ran.err
     printed(ran.err)
     assert ran.err.count("\n") == 1 and not out.exists()
-    assert run(*given, "--out", out, *QUICK, "--seeds", 1).code == 0
+    assert run(*call, "--out", out, *QUICK, "--seeds", 1).code == 0
 
 
 def test_a_smaller_pool_of_a_table(run, table, tmp_path) -> None:
-    given = ["compare", table, "--label", "price", "--drop", "kind", "--strategies", "random"]
-    ran = run(*given, *QUICK, "--pool", 5, "--out", tmp_path / "out")
+    call = ["compare", table, "--label", "price", "--drop", "kind", "--strategies", "random"]
+    ran = run(*call, *QUICK, "--pool", 5, "--out", tmp_path / "out")
     assert ran.code == 1, ran.err
     printed(ran.err)
-    ran = run(*given, *QUICK, "--pool", 21, "--out", tmp_path / "out")
+    ran = run(*call, *QUICK, "--pool", 21, "--out", tmp_path / "out")
     assert ran.code == 1, ran.err
     printed(ran.err)
-    ran = run(*given, *QUICK, "--pool", 8, "--out", tmp_path / "out")
+    ran = run(*call, *QUICK, "--pool", 8, "--out", tmp_path / "out")
     assert ran.code == 0
     for cell in (tmp_path / "out" / "cells").iterdir():
         assert max(json.loads(cell.read_text())["extra"]["picks"]) < 8
@@ -156,9 +156,9 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(
     monkeypatch.setattr("evgp.comparison.play_cell", lambda **_: pytest.fail("it ran"))
     taken = tmp_path / "taken"
     taken.write_text("mine")
-    given = ("compare", table, "--label", "price", "--drop", "kind", *QUICK)
+    call = ("compare", table, "--label", "price", "--drop", "kind", *QUICK)
     for out in (taken, taken / "below"):
-        ran = run(*given, "--out", out)
+        ran = run(*call, "--out", out)
         assert ran.code == 1, ran.err
         printed(ran.err)
         assert ran.err.count("\n") == 1 and taken.read_text() == "mine"
@@ -168,12 +168,12 @@ def test_a_pipe_for_what_is_published_is_refused_before_anything_runs(
     run, table, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setattr("evgp.comparison.play_cell", lambda **_: pytest.fail("it ran"))
-    given = ("compare", table, "--label", "price", "--drop", "kind", *QUICK)
+    call = ("compare", table, "--label", "price", "--drop", "kind", *QUICK)
     for name in ("rows.csv", "rows.parquet", "page.html", "commands.txt"):
         out = tmp_path / f"{name}-out"
         out.mkdir()
         os.mkfifo(out / name)
-        ran = run(*given, "--out", out)
+        ran = run(*call, "--out", out)
         assert ran.code == 1, ran.err
         printed(ran.err)
         assert ran.err.count("\n") == 1 and os.listdir(out) == [name]
@@ -185,12 +185,12 @@ def test_warnings_are_notes_and_quiet_is_quiet(run, table, tmp_path) -> None:
                 enumerate(text[1:])]  # fmt: skip
     formula = tmp_path / "=1+1.csv"
     formula.write_text("\n".join(text) + "\n")
-    given = ("compare", formula, "--label", "price", "--drop", "kind, b", "--impute",
+    call = ("compare", formula, "--label", "price", "--drop", "kind, b", "--impute",
              "--strategies", "random", *QUICK, "--seeds", 4)  # fmt: skip
-    ran = run(*given, "--out", tmp_path / "out")
+    ran = run(*call, "--out", tmp_path / "out")
     assert ran.code == 0 and "note: " in ran.err and "DataWarning" not in ran.err
     assert " more like these" in ran.err
-    ran = run(*given, "--out", tmp_path / "out", "--quiet")
+    ran = run(*call, "--out", tmp_path / "out", "--quiet")
     assert ran.code == 0 and ran.err == ""
     page = (tmp_path / "out" / "page.html").read_text()
     assert "<dt>steps</dt><dd>5</dd>" in page and "None" not in page

@@ -33,7 +33,9 @@ def test_rows_are_shared_among_paths(run, tmp_path: Path) -> None:
         "diabetes file/a.csv",
     ],
 )
-def test_a_wrong_call_gets_one_line(arguments: str, run, tmp_path: Path, monkeypatch) -> None:
+def test_a_wrong_call_is_refused_in_one_line(
+    arguments: str, run, tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("not a folder")
     ran = run("demo", *arguments.split())

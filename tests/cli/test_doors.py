@@ -46,8 +46,8 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for line in ("new camp pool.csv --id id --drop b --number", "next camp -k 3"):
-            made = CliRunner().invoke(app, ["campaign", *line.split()], prog_name="evgp")
-            assert made.exit_code == 0, made.output
+            result = CliRunner().invoke(app, ["campaign", *line.split()], prog_name="evgp")
+            assert result.exit_code == 0, result.output
     return folder
 
 
@@ -103,13 +103,13 @@ def test_pipes_and_devices_are_refused_by_every_command(
     else:
         path.symlink_to("/dev/zero")
     before = sorted(here.rglob("*"))
-    refused(run(*(path if one == FILE else one for one in arguments)), str(path))
+    refused(run(*(path if argument == FILE else argument for argument in arguments)), str(path))
     assert sorted(here.rglob("*")) == before
 
 
 @pytest.mark.parametrize("command", ["pick", "plan", "new", "label"])
 @pytest.mark.parametrize("stored", [True, False])
-def test_words_of_many_letters_get_a_sentence(run, here: Path, command: str, stored: bool) -> None:
+def test_long_words_are_refused_clearly(run, here: Path, command: str, stored: bool) -> None:
     rows = 30_000
     words = pa.array([letter * 20_000 for letter in "abcdefghij"])
     coded = pa.DictionaryArray.from_arrays(pa.array(np.arange(rows) % 10, pa.int32()), words)
@@ -133,7 +133,7 @@ SHAPES = ["(True, 4)", "(12, True)", "(0x" + "f" * 5000 + ", 4)", "(" + "1, " * 
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=["true", "true last", "digits", "axes"])
-def test_shapes_that_no_array_has_get_a_sentence(run, here: Path, shape: str) -> None:
+def test_shapes_that_no_array_has_are_refused_clearly(run, here: Path, shape: str) -> None:
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
     size = len(header).to_bytes(2, "little")
     Path("odd.npy").write_bytes(b"\x93NUMPY\x01\x00" + size + header + bytes(384))
@@ -191,7 +191,7 @@ def test_columnar_files_may_be_in_a_folder_of_any_name(run, here: Path, end: str
         Path(folder, "out.parquet").unlink()
 
 
-def test_json_holds_no_letters_that_a_terminal_obeys(run, here: Path) -> None:
+def test_json_holds_no_characters_that_a_terminal_obeys(run, here: Path) -> None:
     Path("odd.csv").write_text("id,a\n" + "".join(f"\x9b{j}\x1b,{j * j}\n" for j in range(9)))
     ran = run("pick", "odd.csv", "-k", 2, "--id", "id", "--json")
     assert ran.code == 0
@@ -243,11 +243,11 @@ def forged(name: str, event: int, change: dict[str, object]) -> str:
     Path(f"{name}.evgp-arrays").symlink_to("camp.evgp-arrays")
     digest = "0" * 64
     with edited(path) as connection:
-        found = connection.execute("SELECT * FROM event ORDER BY number").fetchall()
+        actual = connection.execute("SELECT * FROM event ORDER BY number").fetchall()
         connection.execute("DELETE FROM event")
-        for number, key, at, kind, text, _ in found:
-            made = {**json.loads(text), **(change if number == event else {})}
-            body = json.dumps(made, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        for number, key, at, kind, text, _ in actual:
+            document = {**json.loads(text), **(change if number == event else {})}
+            body = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
             parts = (digest, str(number), key, at, kind, body)
             digest = sha256("\n".join(parts).encode()).hexdigest()
             row = (number, key, at, kind, body, digest)
@@ -274,7 +274,7 @@ def forged(name: str, event: int, change: dict[str, object]) -> str:
         (2, {"prior": 0.0}),
     ],
 )
-def test_forged_campaigns_get_a_sentence(
+def test_forged_campaigns_are_refused_clearly(
     run, here: Path, event: int, change: dict[str, object]
 ) -> None:
     name = forged("forged", event, change)

@@ -39,10 +39,10 @@ def test_a_column_is_chosen_by_its_name(run, pool: Path, x: np.ndarray, tmp_path
         "pick", pool, "-k", 4, "--id", "key", "--column", "embedding", "--json", "--report", report
     )
     assert ran.code == 0, ran.err
-    found = json.loads(ran.out)
+    document = json.loads(ran.out)
     expected = evgp.pick(x.astype(np.float32), 4)
-    assert [pick["index"] for pick in found["picks"]] == expected.indices.tolist()
-    assert found["settings"]["column"] == "embedding"
+    assert [pick["index"] for pick in document["picks"]] == expected.indices.tolist()
+    assert document["settings"]["column"] == "embedding"
     assert "<svg" in report.read_text()
 
 

@@ -17,10 +17,10 @@ from tests import messages
 
 def options(command) -> set[str]:
     """Every option of a command and of those below it."""
-    found = {name for one in command.params for name in one.opts if name.startswith("-")}
+    actual = {name for param in command.params for name in param.opts if name.startswith("-")}
     for below in getattr(command, "commands", {}).values():
-        found |= options(below)
-    return found
+        actual |= options(below)
+    return actual
 
 
 ROOT = typer.main.get_command(app)
@@ -34,8 +34,10 @@ def test_every_option_of_a_pick_is_named_as_it_is_typed(name) -> None:
     assert in_flags(f"leave out {name}='a'") == f"leave out {flag} 'a'"
     assert in_flags(f"raise {name}=, or wait") == f"raise {flag}, or wait"
     assert in_flags(f"set {name}=True") == f"set {flag}"
-    told = with_flag(BadArgument.of(PoolError)(name, "as a number", "'a'"))
-    assert str(told) == f"expected {flag} as a number, got 'a'" and isinstance(told, PoolError)
+    reported = with_flag(BadArgument.of(PoolError)(name, "as a number", "'a'"))
+    assert str(reported) == f"expected {flag} as a number, got 'a'" and isinstance(
+        reported, PoolError
+    )
 
 
 def test_the_options_of_other_commands_exist() -> None:
@@ -78,7 +80,7 @@ def test_errors_with_fields_name_the_option() -> None:
 
 def test_no_error_of_a_command_names_an_argument_of_python() -> None:
     """Of all messages that the tests of the command have met."""
-    said = [line for lines in messages.read().values() for line in lines]
-    lines = [line for line in said if line.startswith(("evgp: ", "note: "))]
-    found = {name for line in lines for name in re.findall(r"(?<![\w'\"-])([a-z_]+)=", line)}
-    assert len(lines) > 100 and not {name for name in found if flag_of(name)}
+    message = [line for lines in messages.read().values() for line in lines]
+    lines = [line for line in message if line.startswith(("evgp: ", "note: "))]
+    match = {name for line in lines for name in re.findall(r"(?<![\w'\"-])([a-z_]+)=", line)}
+    assert len(lines) > 100 and not {name for name in match if flag_of(name)}

@@ -88,7 +88,9 @@ def test_compare(run, reviews: Path, tmp_path: Path) -> None:
     assert "embedded by tfidf" in ran.err
     assert max(row.accuracy for row in read_rows(out / "rows.csv")) > 0.9
     settings = [json.loads(path.read_text())["settings"] for path in out.glob("cells/*.json")]
-    assert all(one["text"] == ["body"] and one["embed"] == "tfidf-8" for one in settings)
+    assert all(
+        setting["text"] == ["body"] and setting["embed"] == "tfidf-8" for setting in settings
+    )
 
 
 def test_a_dataset_of_the_paper_has_no_text() -> None:
@@ -136,6 +138,6 @@ def test_a_pool_of_texts_for_modal() -> None:
     class Learner:
         X_training = frame[:3]
 
-    found = query_strategy(Learner(), frame[3:], 2, text="body", embed="tfidf-8")
+    actual = query_strategy(Learner(), frame[3:], 2, text="body", embed="tfidf-8")
     expected = evgp.pick(frame[3:], 2, x_labelled=frame[:3], text="body", embed="tfidf-8")
-    assert found.tolist() == expected.indices.tolist()
+    assert actual.tolist() == expected.indices.tolist()

@@ -57,9 +57,9 @@ def test_notes_are_printed_before_the_error_that_they_explain(run, tmp_path: Pat
 
 
 def test_a_look_as_json(run, messy: Path) -> None:
-    found = json.loads(run("look", messy, "--json", "--id", "key").out)
-    assert found["rows"] == 40 and found["columns"][0]["use"] == "names the rows"
-    assert found["options"] == {"drop": ["text"], "impute": True}
+    document = json.loads(run("look", messy, "--json", "--id", "key").out)
+    assert document["rows"] == 40 and document["columns"][0]["use"] == "names the rows"
+    assert document["options"] == {"drop": ["text"], "impute": True}
 
 
 def test_what_is_no_table_fails(run, tmp_path: Path) -> None:

@@ -89,9 +89,11 @@ def test_the_command_line_itself_needs_nothing_heavy() -> None:
         "import sys, evgp; before = set(sys.modules); import evgp.cli.main; "
         "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before}))"
     )
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     heavy = {"torch", "pyarrow", "sklearn", "scipy", "numpy", "rich", "matplotlib", "jinja2"}
-    assert heavy.isdisjoint(made.stdout.split())
+    assert heavy.isdisjoint(process.stdout.split())
 
 
 def test_a_terminal_has_nothing_to_obey(run, tmp_path: Path) -> None:
@@ -158,9 +160,9 @@ def test_an_interruption_while_writing_leaves_nothing(
 
 def test_a_reader_that_has_seen_enough_is_no_failure(pool: Path) -> None:
     command = f"{' '.join(EVGP)} pick {pool} -k 20 --id name --drop price -q | head -n 2"
-    made = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
-    assert made.stdout.count("\n") == 2
-    assert "Traceback" not in made.stderr
+    process = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert process.stdout.count("\n") == 2
+    assert "Traceback" not in process.stderr
 
 
 def spoken(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -192,8 +194,8 @@ def test_streams_may_be_narrow(accents: Path) -> None:
         ">&- 2>&-",
         "2> >(true) | true; exit ${PIPESTATUS[0]}",
         *(
-            pytest.param(one, marks=pytest.mark.slow)
-            for one in (">&-", "2>&-", "2> >(true)", "| true; exit ${PIPESTATUS[0]}")
+            pytest.param(item, marks=pytest.mark.slow)
+            for item in (">&-", "2>&-", "2> >(true)", "| true; exit ${PIPESTATUS[0]}")
         ),
     ],
 )
@@ -211,7 +213,7 @@ def test_a_stream_may_be_full(accents: Path) -> None:
     assert "Traceback" not in full.stderr and "Exception" not in full.stderr
 
 
-def test_a_full_disk_is_said_in_one_line(
+def test_a_full_disk_is_reported_in_one_line(
     run, pool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(part: Path, columns: object) -> None:

@@ -62,12 +62,14 @@ def test_a_folder_with_the_infinite_network(run, folder, digits) -> None:
     ran = run("pick", folder, "-k", 4, "--json")
     assert ran.code == 0, ran.err
     picked = evgp.pick(digits[:, None], 4)
-    found = json.loads(ran.out)
-    assert [pick["index"] for pick in found["picks"]] == picked.indices.tolist()
-    assert found["settings"]["network"].startswith("Network(depth=2")
+    document = json.loads(ran.out)
+    assert [pick["index"] for pick in document["picks"]] == picked.indices.tolist()
+    assert document["settings"]["network"].startswith("Network(depth=2")
 
 
-def test_what_is_no_image_is_named_and_the_report_shows_the_rest(run, folder, tmp_path) -> None:
+def test_anything_but_an_image_is_named_and_the_report_shows_the_rest(
+    run, folder, tmp_path
+) -> None:
     (folder / "labels.csv").write_text("a,b\n")
     (folder / "cut.png").write_bytes((folder / "first" / "00.png").read_bytes()[:60])
     report = tmp_path / "report.html"
@@ -107,9 +109,9 @@ def test_arrays_of_images_and_tokens_keep_their_axes(run, tmp_path, digits, nets
             "pick", tmp_path / "pool.npz", "-k", 3, "--array", name, "--network", "cnn", "--json"
         )
         assert ran.code == 0, ran.err
-        found = json.loads(ran.out)
+        document = json.loads(ran.out)
         picked = evgp.pick(x, 3, network=evgp.cnn())
-        assert [pick["index"] for pick in found["picks"]] == picked.indices.tolist()
+        assert [pick["index"] for pick in document["picks"]] == picked.indices.tolist()
         assert "taken as images" in ran.err
     np.save(tmp_path / "flat.npy", digits.reshape(40, 64))
     ran = run("pick", tmp_path / "flat.npy", "-k", 3, "--network", "command_nets:build", "--json")
@@ -129,10 +131,10 @@ def test_weights_change_the_kernel(run, tmp_path, digits, nets) -> None:
     assert with_weights.code == 0, with_weights.err
     kernel = evgp.EmpiricalNTK(module, output=1)
     picked = evgp.pick(digits, 3, kernel=kernel)
-    found = json.loads(with_weights.out)
-    assert [pick["index"] for pick in found["picks"]] == picked.indices.tolist()
-    assert found["prior_variance"] == pytest.approx(picked.prior_variance)
-    assert found["settings"]["weights"] == str(tmp_path / "net.safetensors")
+    document = json.loads(with_weights.out)
+    assert [pick["index"] for pick in document["picks"]] == picked.indices.tolist()
+    assert document["prior_variance"] == pytest.approx(picked.prior_variance)
+    assert document["settings"]["weights"] == str(tmp_path / "net.safetensors")
     without = json.loads(run(*command, "--unit", 1).out)
     assert without["prior_variance"] != pytest.approx(picked.prior_variance)
 
@@ -163,7 +165,7 @@ def test_the_plan_looks_at_the_network(run, folder) -> None:
     ],
 )
 @pytest.mark.usefixtures("nets")
-def test_wrong_options_are_explained_in_a_sentence(run, folder, tmp_path, arguments) -> None:
+def test_wrong_options_are_explained(run, folder, tmp_path, arguments) -> None:
     out = tmp_path / "picks.csv"
     ran = run("pick", folder, "-k", 2, "-o", out, *arguments)
     assert ran.code == 1, ran.err

@@ -1,4 +1,4 @@
-"""`evgp pick` does what the library does, and says so."""
+"""`evgp pick` does what the library does, and reports it."""
 
 import csv
 import errno
@@ -79,20 +79,24 @@ def test_a_report_is_written(run, pool: Path, tmp_path: Path) -> None:
     assert all(row["id"] in page for row in table(ran.out))
 
 
-def test_one_json_document_says_everything(run, pool: Path) -> None:
+def test_one_json_document_has_everything(run, pool: Path) -> None:
     ran = run("pick", pool, "-k", 3, *NAMED, "--json")
-    made = json.loads(ran.out)
-    assert list(made["picks"][0]) == ["rank", "id", "index", "gain", "variance_left", "cost"]
-    assert [f"row-{one['index']:02d}" for one in made["picks"]] == [
-        one["id"] for one in made["picks"]
+    document = json.loads(ran.out)
+    assert list(document["picks"][0]) == ["rank", "id", "index", "gain", "variance_left", "cost"]
+    assert [f"row-{pick['index']:02d}" for pick in document["picks"]] == [
+        pick["id"] for pick in document["picks"]
     ]
-    assert made["rows"] == 40
-    assert made["features"] == ["a", "b", "kind=x", "kind=y", "kind=z"]
-    assert made["picks"][-1]["variance_left"] < made["start_variance"] <= made["prior_variance"]
-    assert len(made["certificate"]["share"]) == 3
-    assert {one["share"] for one in made["needed"]} == {0.5, 0.8, 0.9, 0.95}
-    assert made["settings"]["seed"] == 0
-    assert isinstance(made["warnings"], list)
+    assert document["rows"] == 40
+    assert document["features"] == ["a", "b", "kind=x", "kind=y", "kind=z"]
+    assert (
+        document["picks"][-1]["variance_left"]
+        < document["start_variance"]
+        <= document["prior_variance"]
+    )
+    assert len(document["certificate"]["share"]) == 3
+    assert {item["share"] for item in document["needed"]} == {0.5, 0.8, 0.9, 0.95}
+    assert document["settings"]["seed"] == 0
+    assert isinstance(document["warnings"], list)
 
 
 def test_the_settings_are_those_of_the_command(
@@ -106,11 +110,11 @@ def test_the_settings_are_those_of_the_command(
     files = ("--test", tmp_path / "test.csv", "--labelled", tmp_path / "known.txt")
     money = ("--costs", "price", "--budget", 9, "--id", "name", "--max-categories", 7)
     options = ("--scale", "none", "--impute", "--json", "--report", tmp_path / "r.html")
-    made = json.loads(run("pick", pool, *files, *money, *options).out)["settings"]
-    assert made["scale"] is None and made["impute"] is True
-    assert (made["costs"], made["budget"], made["max_categories"]) == ("price", 9, 7)
-    assert made["test_file"] == str(tmp_path / "test.csv")
-    assert made["labelled_file"] == str(tmp_path / "known.txt") and made["labelled"] == 1
+    document = json.loads(run("pick", pool, *files, *money, *options).out)["settings"]
+    assert document["scale"] is None and document["impute"] is True
+    assert (document["costs"], document["budget"], document["max_categories"]) == ("price", 9, 7)
+    assert document["test_file"] == str(tmp_path / "test.csv")
+    assert document["labelled_file"] == str(tmp_path / "known.txt") and document["labelled"] == 1
     page = (tmp_path / "r.html").read_text()
     assert "<dt>impute</dt><dd>True</dd>" in page
 
@@ -142,9 +146,9 @@ def test_labelled_rows_may_come_from_outside(run, pool: Path, tmp_path: Path) ->
     assert "ignored 1 column ('label')" in ran.err
     read, other = read_table(pool), Table(read_table(known).data.drop_columns(["label"]), "known")
     outside = Encoder.fit(read, id="name", drop=["price"]).transform(other)
-    wanted = by_the_library(pool, x_labelled=outside)
+    expected = by_the_library(pool, x_labelled=outside)
     left = [float(row["variance_left"]) for row in table(ran.out)]
-    assert left == pytest.approx(wanted.variance_left.tolist(), rel=1e-9)
+    assert left == pytest.approx(expected.variance_left.tolist(), rel=1e-9)
 
 
 def test_labelled_rows_of_the_pool_are_known_by_their_values(
@@ -163,8 +167,8 @@ def test_test_rows_are_scaled_as_the_pool(run, pool: Path, rows: list[str], tmp_
     same = tmp_path / "test.csv"
     same.write_text("\n".join(rows) + "\n")
     own = table(run("pick", pool, "-k", 4, *NAMED, "--greedy", "exact").out)
-    given = table(run("pick", pool, "-k", 4, *NAMED, "--greedy", "exact", "--test", same).out)
-    assert [row["id"] for row in given] == [row["id"] for row in own]
+    text = table(run("pick", pool, "-k", 4, *NAMED, "--greedy", "exact", "--test", same).out)
+    assert [row["id"] for row in text] == [row["id"] for row in own]
     few = tmp_path / "few.csv"
     few.write_text("a,b,kind\n0,0,x\n0.1,5,new\n")
     ran = run("pick", pool, "-k", 2, *NAMED, "--test", few)
@@ -176,20 +180,20 @@ def test_test_rows_are_scaled_as_the_pool(run, pool: Path, rows: list[str], tmp_
 def test_every_criterion_runs(run, pool: Path, criterion: str) -> None:
     ran = run("pick", pool, "-k", 3, *NAMED, "--criterion", criterion, "--json")
     assert ran.code == 0
-    made, wanted = json.loads(ran.out), by_the_library(pool, criterion=criterion)
-    assert [one["index"] for one in made["picks"]] == wanted.indices.tolist()
-    assert [one["gain"] for one in made["picks"]] == wanted.gains.tolist()
-    assert made["settings"]["criterion"] == wanted.settings["criterion"]
+    document, parsed = json.loads(ran.out), by_the_library(pool, criterion=criterion)
+    assert [pick["index"] for pick in document["picks"]] == parsed.indices.tolist()
+    assert [pick["gain"] for pick in document["picks"]] == parsed.gains.tolist()
+    assert document["settings"]["criterion"] == parsed.settings["criterion"]
 
 
 @pytest.mark.parametrize("greedy", ["auto", "exact", "lazy", "stochastic", "exchange"])
 def test_every_greedy_runs(run, pool: Path, greedy: str) -> None:
     ran = run("pick", pool, "-k", 3, *NAMED, "--greedy", greedy, "--seed", 3, "--json")
     assert ran.code == 0
-    made, wanted = json.loads(ran.out), by_the_library(pool, greedy=greedy, seed=3)
-    assert [one["index"] for one in made["picks"]] == wanted.indices.tolist()
-    assert made["settings"]["greedy"] == wanted.settings["greedy"]
-    assert made["settings"]["seed"] == 3
+    document, parsed = json.loads(ran.out), by_the_library(pool, greedy=greedy, seed=3)
+    assert [pick["index"] for pick in document["picks"]] == parsed.indices.tolist()
+    assert document["settings"]["greedy"] == parsed.settings["greedy"]
+    assert document["settings"]["seed"] == 3
 
 
 def test_random_state_is_another_word_for_the_seed(run, pool: Path) -> None:
@@ -201,17 +205,17 @@ def test_random_state_is_another_word_for_the_seed(run, pool: Path) -> None:
     assert json.loads(run(*line, "--seed", 0, "--random-state", 3).out) == by_seed
 
 
-def test_the_network_is_as_asked(run, pool: Path) -> None:
+def test_the_network_is_as_requested(run, pool: Path) -> None:
     options = ("--depth", 3, "--activation", "erf", "--w-std", 1.5, "--b-std", 0.5)
-    made = json.loads(run("pick", pool, "-k", 2, *NAMED, *options, "--json").out)
+    document = json.loads(run("pick", pool, "-k", 2, *NAMED, *options, "--json").out)
     expected = evgp.mlp(depth=3, activation="erf", w_std=1.5, b_std=0.5)
-    assert made["settings"]["network"] == repr(expected)
+    assert document["settings"]["network"] == repr(expected)
 
 
 def test_storage_thinning_and_noise_are_passed_on(run, pool: Path) -> None:
     options = ("--storage", "float32", "--thin", 10, "--noise", 0.01, "--scale", "none")
-    made = json.loads(run("pick", pool, "-k", 2, *NAMED, *options, "--json").out)
-    settings = made["settings"]
+    document = json.loads(run("pick", pool, "-k", 2, *NAMED, *options, "--json").out)
+    settings = document["settings"]
     assert (settings["storage"], settings["test_points"], settings["noise"]) == (
         "float32",
         10,
@@ -262,10 +266,10 @@ def test_ids_like_formulas_are_made_harmless(run, tmp_path: Path) -> None:
 
 
 def test_drop_takes_commas_and_repeats(run, pool: Path) -> None:
-    one = run("pick", pool, "-k", 2, "--drop", "name,price,kind")
+    first = run("pick", pool, "-k", 2, "--drop", "name,price,kind")
     two = run("pick", pool, "-k", 2, "--drop", "name", "--drop", "price", "--drop", "kind")
-    assert one.code == two.code == 0
-    assert one.out == two.out
+    assert first.code == two.code == 0
+    assert first.out == two.out
 
 
 def test_words_mean_the_same_in_every_file(run, tmp_path: Path) -> None:
@@ -298,11 +302,11 @@ def test_raw_features_of_a_file_of_embeddings(run, tmp_path) -> None:
     np.save(tmp_path / "embeddings.npy", x)
     ran = run("pick", tmp_path / "embeddings.npy", "-k", 5, "--features", "raw", "--json")
     assert ran.code == 0, ran.err
-    found = json.loads(ran.out)
+    document = json.loads(ran.out)
     picked = evgp.pick(x, 5, features="raw")
-    assert [pick["index"] for pick in found["picks"]] == picked.indices.tolist()
-    assert found["prior_variance"] == pytest.approx(picked.prior_variance)
-    assert found["settings"]["kernel_features"] == "raw"
+    assert [pick["index"] for pick in document["picks"]] == picked.indices.tolist()
+    assert document["prior_variance"] == pytest.approx(picked.prior_variance)
+    assert document["settings"]["kernel_features"] == "raw"
     planned = run(
         "plan", tmp_path / "embeddings.npy", "-k", 5, "--features", "nystrom-20", "--json"
     )

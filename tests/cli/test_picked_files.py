@@ -160,8 +160,8 @@ def test_values_are_written_as_they_were(run, tmp_path: Path, ending: str) -> No
     assert run("pick", tmp_path / "pool.csv", "-k", 4, "-o", out).code == 0
     with (tmp_path / "pool.csv").open(newline="") as stream:
         lines = list(csv.DictReader(stream))
-    found = pq.read_table(out).to_pylist() if ending == ".parquet" else raw(out)
-    for row in found:
+    actual = pq.read_table(out).to_pylist() if ending == ".parquet" else raw(out)
+    for row in actual:
         own = lines[int(row["index"])]
         assert [row[name] for name in ("price", "when", "share")] == [*own.values()][:3]
         assert float(row["size"]) == float(own["size"])

@@ -13,17 +13,17 @@ from tests.messages import printed
 def test_a_plan_is_printed(run, pool: Path) -> None:
     ran = run("plan", pool, "-k", 5, "--id", "name")
     assert ran.code == 0
-    told = dict(line.split("\t") for line in ran.out.splitlines())
-    assert (told["rows"], told["columns"], told["features"], told["k"]) == ("40", "4", "6", "5")
-    assert int(told["memory"]) > 0
+    text = dict(line.split("\t") for line in ran.out.splitlines())
+    assert (text["rows"], text["columns"], text["features"], text["k"]) == ("40", "4", "6", "5")
+    assert int(text["memory"]) > 0
     assert "40 rows" in ran.err
 
 
 def test_a_plan_is_one_json_document(run, pool: Path) -> None:
-    made = json.loads(run("plan", pool, "-k", 5, "--id", "name", "--thin", 7, "--json").out)
-    assert made["test_points"] == 7
-    assert made["fits"] is True
-    assert made["greedy"]
+    document = json.loads(run("plan", pool, "-k", 5, "--id", "name", "--thin", 7, "--json").out)
+    assert document["test_points"] == 7
+    assert document["fits"] is True
+    assert document["greedy"]
 
 
 def test_k_is_checked(run, pool: Path) -> None:
@@ -38,13 +38,13 @@ def test_test_rows_and_labelled_rows_count(run, pool: Path, tmp_path: Path) -> N
     test.write_text("a,b,kind,price\n0,0,x,1\n1,1,y,2\n")
     (tmp_path / "known.txt").write_text("row-01\n")
     options = ("--test", test, "--labelled", tmp_path / "known.txt", "--json")
-    made = json.loads(run("plan", pool, "-k", 5, "--id", "name", *options).out)
-    assert made["test_points"] == 2
+    document = json.loads(run("plan", pool, "-k", 5, "--id", "name", *options).out)
+    assert document["test_points"] == 2
 
 
 def test_a_plan_takes_every_option_of_a_pick() -> None:
     commands = get_command(app).commands
-    pick, plan = ({one.name for one in commands[name].params} for name in ("pick", "plan"))
+    pick, plan = ({param.name for param in commands[name].params} for name in ("pick", "plan"))
     assert plan == pick
 
 

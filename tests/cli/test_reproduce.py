@@ -8,6 +8,6 @@ from evgp.cli.main import app
 def test_reproduce_says_where_the_studies_are() -> None:
     old = ["width", "--scale", "smoke", "--out", "/tmp/x"]
     for call, name in (([], "NAME"), (["width"], "width"), (old, " ".join(old))):
-        made = CliRunner().invoke(app, ["reproduce", *call])
-        assert made.exit_code == 1 and made.stdout == ""
-        assert f"python -m experiments {name}" in made.stderr
+        result = CliRunner().invoke(app, ["reproduce", *call])
+        assert result.exit_code == 1 and result.stdout == ""
+        assert f"python -m experiments {name}" in result.stderr

@@ -21,7 +21,7 @@ def test_the_first_page_shows_real_picks(run, tmp_path: Path) -> None:
     for (*_, gain, left), (*_, said_gain, said_left) in zip(picked, shown, strict=True):
         assert float(said_gain) == pytest.approx(float(gain), rel=1e-3)
         assert float(said_left) == pytest.approx(float(left), rel=1e-3)
-    told = re.search(r"^(5 of 1,797 rows picked: .*) Written: ", page, re.MULTILINE)
+    match = re.search(r"^(5 of 1,797 rows picked: .*) Written: ", page, re.MULTILINE)
     notes = re.findall(r"^note: .*$", page, re.MULTILINE)
-    assert told is not None
-    assert ran.err.splitlines() == [*notes, told[1]]
+    assert match is not None
+    assert ran.err.splitlines() == [*notes, match[1]]

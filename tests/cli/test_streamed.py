@@ -75,14 +75,14 @@ def test_names_costs_labels_and_test_points(run, folder, tmp_path, cache) -> Non
         "pick", folder, *asked, "--test", test, "--method", "sharded", *FEW,
         "-o", out, "--report", report, "--json",
     )  # fmt: skip
-    found = json.loads(ran.out)
-    names = [pick["id"] for pick in found["picks"]]
+    document = json.loads(ran.out)
+    names = [pick["id"] for pick in document["picks"]]
     assert not {"r0007", "r0200"} & set(names) and len(names) > 3
-    assert [f"r{pick['index']:04}" for pick in found["picks"]] == names
-    assert sum(pick["cost"] for pick in found["picks"]) <= 9
-    assert found["rows"] == 300 and found["settings"]["method"] == "sharded"
-    assert found["settings"]["labelled"] == 2 and found["settings"]["test_points"] == 50
-    assert "read as 2 values of 'key'" in " ".join(found["warnings"])
+    assert [f"r{pick['index']:04}" for pick in document["picks"]] == names
+    assert sum(pick["cost"] for pick in document["picks"]) <= 9
+    assert document["rows"] == 300 and document["settings"]["method"] == "sharded"
+    assert document["settings"]["labelled"] == 2 and document["settings"]["test_points"] == 50
+    assert "read as 2 values of 'key'" in " ".join(document["warnings"])
     assert out.read_text().splitlines()[1].split(",")[2] == names[0]
     page = report.read_text()
     assert names[0] in page and "300 rows" in re.sub(r"<[^>]+>", "", page)
@@ -93,17 +93,21 @@ def test_labelled_rows_from_outside(run, folder, tmp_path) -> None:
     pq.write_table(table(40, seed=2).drop(["key"]), tmp_path / "known.parquet")
     ran = run("pick", folder, "-k", 4, "--id", "key", "--drop", "price", "--method", "sharded",
               *FEW, "--labelled", tmp_path / "known.parquet", "--json")  # fmt: skip
-    found = json.loads(ran.out)
-    assert found["settings"]["labelled"] == 40 and found["settings"]["drop"] == ["price"]
-    assert found["start_variance"] < 0.9 * found["prior_variance"]
-    assert "read as 40 labelled rows from outside" in " ".join(found["warnings"])
+    document = json.loads(ran.out)
+    assert document["settings"]["labelled"] == 40 and document["settings"]["drop"] == ["price"]
+    assert document["start_variance"] < 0.9 * document["prior_variance"]
+    assert "read as 40 labelled rows from outside" in " ".join(document["warnings"])
 
 
 def test_the_plan_reads_only_metadata(run, folder) -> None:
     ran = run("plan", folder, "-k", 5, "--method", "sharded", *FEW, "--memory", "2GB", "--json")
-    found = json.loads(ran.out)
-    assert found["method"] == "sharded" and found["kind"] == "nystrom-24" and found["rows"] == 300
-    assert found["disk"] == 300 * (4 * 24 + 8) and found["available"] == 2_000_000_000
+    document = json.loads(ran.out)
+    assert (
+        document["method"] == "sharded"
+        and document["kind"] == "nystrom-24"
+        and document["rows"] == 300
+    )
+    assert document["disk"] == 300 * (4 * 24 + 8) and document["available"] == 2_000_000_000
     small = run("plan", folder, "-k", 5, "--json")
     assert json.loads(small.out)["method"] == "dense"
 
@@ -123,7 +127,7 @@ def test_the_plan_reads_only_metadata(run, folder) -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_cannot_be_is_one_sentence(run, folder, arguments) -> None:
+def test_what_cannot_be_is_refused_in_one_line(run, folder, arguments) -> None:
     drop = () if "--id" in arguments else ("--id", "key")
     ran = run("pick", folder, "-k", 3, "--method", "sharded", *FEW, *drop, *arguments)
     assert ran.code == 1, ran.err
@@ -184,6 +188,8 @@ def test_a_comma_may_belong_to_the_name_of_a_column(run, tmp_path, drop) -> None
 
 
 def test_the_features_of_a_folder_are_those_of_the_run(run, folder) -> None:
-    said = json.loads(run("pick", folder, "-k", 5, "--id", "key", "--json").out)
+    document = json.loads(run("pick", folder, "-k", 5, "--id", "key", "--json").out)
     picks = evgp.pick(folder, 5, id="key")
-    assert said["settings"]["features"] == picks.settings["features"] == len(said["features"])
+    assert (
+        document["settings"]["features"] == picks.settings["features"] == len(document["features"])
+    )

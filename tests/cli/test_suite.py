@@ -12,13 +12,13 @@ def test_the_command_plans_runs_and_prints(small_suite, tmp_path, run) -> None:
     planned = run("compare", "--suite", "tables", "--plan", "--out", out, "--seeds", 3)
     assert planned.code == 0 and "core-hours" in planned.err and not out.exists()
     names = ",".join(QUICK)
-    given = ("compare", "--suite", "tables", "--out", out, "--seeds", 3, "--strategies", names)
-    ran = run(*given, "--jobs", 1)
+    call = ("compare", "--suite", "tables", "--out", out, "--seeds", 3, "--strategies", names)
+    ran = run(*call, "--jobs", 1)
     assert ran.code == 0, ran.err
     assert "labels_needed" in ran.out and "kmeans" in ran.out
     assert re.search(r"\d of 9 cells, about .* left", ran.err) and "9 of 9 cells\n" in ran.err
     assert "too few for a test" in ran.err and (out / "page.html").exists()
-    refused = run(*given, "prices.csv")
+    refused = run(*call, "prices.csv")
     assert refused.code == 1 and "DATA or --suite" in refused.err
     assert run("compare").code == 1
 

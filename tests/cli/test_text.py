@@ -105,13 +105,11 @@ def test_a_campaign_takes_the_options_of_pick(run, mails: Path, monkeypatch) -> 
               ";", "--decimal", ",", "--encoding", "cp1252", "--test", "test.csv", "--show",
               "body, größe", *options)  # fmt: skip
     assert ran.code == 0, ran.err
-    found = csv.DictReader(
-        io.StringIO(run("campaign", "next", "spam", "-k", 3).out), delimiter="\t"
-    )
+    text = csv.DictReader(io.StringIO(run("campaign", "next", "spam", "-k", 3).out), delimiter="\t")
     expected = evgp.pick(
         "mails.txt.csv", 3, x_test="test.csv", delimiter=";", decimal=",", encoding="cp1252", **how
     )
-    assert [row["id"] for row in found] == list(expected.ids)
+    assert [row["id"] for row in text] == list(expected.ids)
     campaign = Campaign.open("spam")
     assert campaign.card(3) == {"body": rows[4][2], "größe": 4.5}
     card = cells(campaign.card(3), campaign.created.settings["text"])

@@ -34,7 +34,7 @@ def study(
 ) -> list[Row]:
     """A whole study in which everything falls with labels, at a rate of each strategy."""
     noise = np.random.default_rng(0)
-    made = []
+    results = []
     for dataset, kind in datasets:
         for strategy in strategies:
             for seed in range(seeds):
@@ -42,11 +42,11 @@ def study(
                     labels = 10 * (number + 1)
                     fall = float(np.exp(-RATES.get(strategy, 1.0) * labels / 30))
                     fall *= float(np.exp(0.05 * noise.normal()))
-                    made.append(
+                    results.append(
                         Row(dataset, kind, strategy, seed, number, labels, 10, 20, 1e-4, 0.3, 6.0,
                             **_metrics(kind, fall))
                     )  # fmt: skip
-    return made
+    return results
 
 
 def _metrics(kind: str, fall: float) -> dict[str, float]:

@@ -47,8 +47,8 @@ def test_processes_share_the_work_but_not_a_cell() -> None:
 def test_alike_cells_take_their_mean_over_the_processes(took, left, processes) -> None:
     now = [(cell(seed=seed), seconds) for seed, seconds in enumerate(took)]
     mean = sum(took) / len(took)
-    found = seconds_left(now, [], [cell(seed=100 + seed) for seed in range(left)], processes)
-    assert found == pytest.approx(mean * left / min(left, processes))
+    actual = seconds_left(now, [], [cell(seed=100 + seed) for seed in range(left)], processes)
+    assert actual == pytest.approx(mean * left / min(left, processes))
 
 
 def test_the_recorded_name_of_a_comparison_is_frozen() -> None:

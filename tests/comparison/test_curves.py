@@ -19,7 +19,7 @@ def comparison():
     return summarise(study())
 
 
-def test_central_metrics_stand_side_by_side(comparison):
+def test_central_metrics_are_side_by_side(comparison):
     figure = plot_curves(comparison, "yacht")
     assert [axes.get_ylabel() for axes in figure.axes] == [
         "test MSE",
@@ -88,10 +88,10 @@ def test_the_same_rows_give_the_same_bytes(comparison, tmp_path: Path):
 def test_names_of_datasets_cannot_leave_the_folder(tmp_path: Path):
     names = ["../../up", "a/b", "a b", "", "$x_$ \u4e2d"]
     rows = study([(name, "regression") for name in names], ("random", "_$evgp^"), 2, 2)
-    made = save_plots(summarise(rows), tmp_path / "plots")
-    assert len(set(made)) == 2 * len(names)
-    assert all(path.parent == tmp_path / "plots" and path.stat().st_size for path in made)
-    assert all(re.fullmatch(r"[\w.+-]+", path.name) for path in made)
+    summary = save_plots(summarise(rows), tmp_path / "plots")
+    assert len(set(summary)) == 2 * len(names)
+    assert all(path.parent == tmp_path / "plots" and path.stat().st_size for path in summary)
+    assert all(re.fullmatch(r"[\w.+-]+", path.name) for path in summary)
 
 
 def test_one_round_and_one_seed_can_be_drawn(tmp_path: Path):

@@ -80,42 +80,42 @@ def test_curves_that_do_not_meet_give_no_more_than_was_tried() -> None:
 
 
 def test_planted_savings_are_found() -> None:
-    made = judge(planted({"random": 1.0, "evgp": 0.6, "worse": 1.5}))
-    evgp, worse = made.savings["evgp"], made.savings["worse"]
+    result = judge(planted({"random": 1.0, "evgp": 0.6, "worse": 1.5}))
+    evgp, worse = result.savings["evgp"], result.savings["worse"]
     assert evgp.ratio == pytest.approx(0.6, rel=0.08) and evgp.low < 0.6 < evgp.high
     assert worse.ratio == pytest.approx(1.5, rel=0.08) and worse.low < 1.5 < worse.high
     assert evgp.verdict == "fewer" and worse.verdict == "more"
-    assert made.strategies == ("evgp", "random", "worse")
-    assert made.ranks == {"evgp": 1.0, "random": 2.0, "worse": 3.0}
-    duel = made.duel("evgp", "random")
+    assert result.strategies == ("evgp", "random", "worse")
+    assert result.ranks == {"evgp": 1.0, "random": 2.0, "worse": 3.0}
+    duel = result.duel("evgp", "random")
     assert (duel.wins, duel.ties, duel.losses) == (8, 0, 0)
-    assert made.duel("random", "evgp").losses == 8
-    losses, places = made.losses("worse")
+    assert result.duel("random", "evgp").losses == 8
+    losses, places = result.losses("worse")
     assert places == 8 * len(LABELS) and all(loss.difference < 0 for loss in losses)
-    assert made.losses("evgp")[0] == ()
+    assert result.losses("evgp")[0] == ()
 
 
 def test_no_difference_is_no_clear_difference() -> None:
-    made = judge(planted({"random": 1.0, "evgp": 1.0, "kmeans": 1.0}, noise=0.05))
-    assert made.savings["evgp"].verdict == "unclear"
-    assert made.savings["evgp"].sentence().startswith("no clear difference")
-    assert set(made.cliques[0]) == {"random", "evgp", "kmeans"}
+    result = judge(planted({"random": 1.0, "evgp": 1.0, "kmeans": 1.0}, noise=0.05))
+    assert result.savings["evgp"].verdict == "unclear"
+    assert result.savings["evgp"].sentence().startswith("no clear difference")
+    assert set(result.cliques[0]) == {"random", "evgp", "kmeans"}
 
 
 def test_few_pools_are_not_tested() -> None:
-    made = judge(planted({"random": 1.0, "evgp": 0.5}, pools=4)).savings["evgp"]
-    assert isnan(made.p) and made.verdict == "unclear"
-    assert made.sentence().startswith("4 pools are too few for a test")
+    result = judge(planted({"random": 1.0, "evgp": 0.5}, pools=4)).savings["evgp"]
+    assert isnan(result.p) and result.verdict == "unclear"
+    assert result.sentence().startswith("4 pools are too few for a test")
 
 
 def test_p_values_are_those_of_scipy_with_holms_correction() -> None:
-    made = judge(planted({"random": 1.0, "a": 0.8, "b": 0.95, "c": 1.0}, noise=0.03))
+    result = judge(planted({"random": 1.0, "a": 0.8, "b": 0.95, "c": 1.0}, noise=0.03))
     plain = [
-        stats.wilcoxon([log(ratio) for ratio in made.savings[name].pools.values()]).pvalue
+        stats.wilcoxon([log(ratio) for ratio in result.savings[name].pools.values()]).pvalue
         for name in ("a", "b", "c")
     ]
-    assert [made.savings[name].p for name in ("a", "b", "c")] == pytest.approx(plain)
-    assert [made.savings[n].holm for n in ("a", "b", "c")] == pytest.approx(holm(plain))
+    assert [result.savings[name].p for name in ("a", "b", "c")] == pytest.approx(plain)
+    assert [result.savings[n].holm for n in ("a", "b", "c")] == pytest.approx(holm(plain))
 
 
 def test_duels_are_paired_tests_over_seeds() -> None:
@@ -161,41 +161,43 @@ def test_the_interval_is_that_of_drawing_pools_and_then_seeds_one_by_one() -> No
 def test_rivals_are_tested_directly_with_holms_correction_for_all_of_them() -> None:
     rows = planted({"random": 1.0, "evgp": 0.8, "a": 0.75, "b": 0.81, "c": 1.2}, noise=0.03)
     pools = pool_scores(rows)
-    found = rivals(pools, "evgp", ["a", "b", "c", "random", "evgp"])
-    assert list(found) == ["a", "b", "c", "random"]
+    actual = rivals(pools, "evgp", ["a", "b", "c", "random", "evgp"])
+    assert list(actual) == ["a", "b", "c", "random"]
     gaps = {
         name: [
             float(log_ratio(LABELS, *(part.mean(0)[None] for part in pool.pair("evgp", name)))[0])
             for pool in pools
         ]
-        for name in found
+        for name in actual
     }
-    plain = [stats.wilcoxon(gaps[name]).pvalue for name in found]
-    assert [found[name].holm for name in found] == pytest.approx(holm(plain))
-    assert [log(found[name].ratio) for name in found] == pytest.approx(
-        [np.mean(gaps[name]) for name in found]
+    plain = [stats.wilcoxon(gaps[name]).pvalue for name in actual]
+    assert [actual[name].holm for name in actual] == pytest.approx(holm(plain))
+    assert [log(actual[name].ratio) for name in actual] == pytest.approx(
+        [np.mean(gaps[name]) for name in actual]
     )
-    assert (found["c"].verdict, found["c"].strategy, found["c"].base) == ("fewer", "evgp", "c")
+    assert (actual["c"].verdict, actual["c"].strategy, actual["c"].base) == ("fewer", "evgp", "c")
 
 
 def test_strategies_that_half_of_the_pools_lack_do_not_take_ranks_from_the_others() -> None:
     rows = planted({"random": 1.0, "evgp": 0.6, "margin": 0.5, "kmeans": 0.8})
-    rows = [one for one in rows if one.strategy != "margin" or one.dataset in ("pool0", "pool1")]
-    made = judge(rows)
-    assert made.ranks == {"evgp": 1.0, "kmeans": 2.0, "random": 3.0}
-    assert made.strategies[-1] == "margin" and made.duel("margin", "evgp").ties == 0
-    assert not any("margin" in group for group in made.cliques)
-    without = judge([one for one in rows if one.dataset != "pool7" or one.strategy != "kmeans"])
-    assert without.ranks == made.ranks  # over the other seven pools
+    rows = [
+        item for item in rows if item.strategy != "margin" or item.dataset in ("pool0", "pool1")
+    ]
+    result = judge(rows)
+    assert result.ranks == {"evgp": 1.0, "kmeans": 2.0, "random": 3.0}
+    assert result.strategies[-1] == "margin" and result.duel("margin", "evgp").ties == 0
+    assert not any("margin" in group for group in result.cliques)
+    without = judge([item for item in rows if item.dataset != "pool7" or item.strategy != "kmeans"])
+    assert without.ranks == result.ranks  # over the other seven pools
 
 
 def test_ranks_compare_strategies_on_the_same_seeds() -> None:
     rows = planted({"random": 1.0, "evgp": 0.8, "kmeans": 0.9}, noise=0.0)
     # Seeds 3 to 5 are easy, and k-means has not finished them.
-    rows = [replace(one, accuracy=one.accuracy + (one.seed > 2)) for one in rows]
-    rows = [one for one in rows if one.strategy != "kmeans" or one.seed <= 2]
+    rows = [replace(item, accuracy=item.accuracy + (item.seed > 2)) for item in rows]
+    rows = [item for item in rows if item.strategy != "kmeans" or item.seed <= 2]
     assert judge(rows).ranks == {"evgp": 1.0, "kmeans": 2.0, "random": 3.0}
-    few = judge([one for one in rows if one.strategy != "kmeans" or one.seed == 0])
+    few = judge([item for item in rows if item.strategy != "kmeans" or item.seed == 0])
     assert few.ranks == {"evgp": 1.0, "random": 2.0}
 
 
@@ -211,7 +213,7 @@ def test_runs_that_a_learner_lacks_do_not_count() -> None:
     rows = planted({"random": 1.0, "evgp": 0.6})
     more = [row("pool0", "evgp", 99, n, accuracy=1.0, learner="trees") for n in LABELS]
     assert "pool0" not in [pool.name for pool in pool_scores([*rows, *more])]
-    both = [replace(one, learner="trees") for one in rows if one.dataset == "pool0"]
+    both = [replace(item, learner="trees") for item in rows if item.dataset == "pool0"]
     (pool, *_) = pool_scores([*rows, *more, *both])
     assert pool.name == "pool0" and 99 not in pool.seeds
 

@@ -126,9 +126,9 @@ def test_classes_are_by_logistic_regression(d) -> None:
         == predicted("linear", x, y, at, 5).numpy()
         for c in PENALTIES
     ]
-    assert max(one.mean() for one in agree) > 0.99
-    found = _penalty(inputs.numpy(), y.numpy(), 0)
-    assert agree[PENALTIES.index(found)].mean() > 0.99
+    assert max(item.mean() for item in agree) > 0.99
+    actual = _penalty(inputs.numpy(), y.numpy(), 0)
+    assert agree[PENALTIES.index(actual)].mean() > 0.99
 
 
 def test_the_penalty_is_strong_for_noise_and_weak_for_clear_classes() -> None:
@@ -156,9 +156,9 @@ def test_the_ntk_is_exact_and_classes_are_one_hot() -> None:
     constant = ones.T @ torch.linalg.solve(system, smooth)
     constant /= ones.T @ torch.linalg.solve(system, ones)
     outputs = kernel(at, x) @ torch.linalg.solve(system, smooth - constant) + constant
-    found = predicted("ntk", x, smooth[:, 0], at)
-    assert torch.allclose(found, outputs[:, 0])
-    assert (found - at[:, 0].abs()).square().mean() < 0.5 * at[:, 0].abs().var()
+    actual = predicted("ntk", x, smooth[:, 0], at)
+    assert torch.allclose(actual, outputs[:, 0])
+    assert (actual - at[:, 0].abs()).square().mean() < 0.5 * at[:, 0].abs().var()
 
 
 def test_trees_are_those_of_scikit_learn() -> None:
@@ -167,8 +167,8 @@ def test_trees_are_those_of_scikit_learn() -> None:
     forest = ExtraTreesRegressor(100, random_state=7).fit(x, y)
     assert predicted("trees", x, y, at, seed=7).tolist() == forest.predict(at.numpy()).tolist()
     forest = ExtraTreesClassifier(100, random_state=7).fit(x, labels)
-    found = predicted("trees", x, labels, at, 5, seed=7)
-    assert found.tolist() == forest.predict(at.numpy()).tolist()
+    actual = predicted("trees", x, labels, at, 5, seed=7)
+    assert actual.tolist() == forest.predict(at.numpy()).tolist()
 
 
 def test_boosting_learns_from_few_labels() -> None:
@@ -185,9 +185,9 @@ def test_boosting_learns_from_few_labels() -> None:
 def test_few_labels_are_enough(name, n) -> None:
     x, at = points(n, 4), points(30, 4, seed=1)
     y = x[:, 0]
-    found = predicted(name, x, y, at)
-    assert found.shape == (30,) and bool(torch.isfinite(found).all())
-    assert found.min() >= y.min() - 5 and found.max() <= y.max() + 5
+    actual = predicted(name, x, y, at)
+    assert actual.shape == (30,) and bool(torch.isfinite(actual).all())
+    assert actual.min() >= y.min() - 5 and actual.max() <= y.max() + 5
     for labels in (torch.arange(n) % 4, torch.zeros(n).long(), torch.full((n,), 7)):
         codes = predicted(name, x, labels, at, 8)
         assert set(codes.tolist()) <= set(labels.tolist())
@@ -197,8 +197,8 @@ def test_few_labels_are_enough(name, n) -> None:
 @pytest.mark.parametrize("name", SIMPLE)
 def test_copies_of_one_point_with_other_labels_are_no_error(name) -> None:
     x, at = torch.ones(4, 2).double(), points(5, 2, seed=1)
-    found = predicted(name, x, torch.tensor([0.0, 1.0, 2.0, 3.0]).double(), at)
-    assert bool((found >= 0).all() and (found <= 3).all())
+    actual = predicted(name, x, torch.tensor([0.0, 1.0, 2.0, 3.0]).double(), at)
+    assert bool((actual >= 0).all() and (actual <= 3).all())
     assert set(predicted(name, x, torch.tensor([0, 1, 1, 1]), at, 2).tolist()) <= {0, 1}
 
 
@@ -252,17 +252,17 @@ def test_a_comparison_grows_by_learners(numbers, tmp_path, monkeypatch) -> None:
         return play_cell(**settings)
 
     monkeypatch.setattr(comparison, "play_cell", counted)
-    given = {"out": tmp_path, "seeds": [0], "jobs": 1}
-    compare(numbers, "random", protocol=QUICK, **given)
-    compare(numbers, "random", protocol=replace(QUICK, learners=("1nn", "network")), **given)
-    compare(numbers, "random", protocol=replace(QUICK, learners=("1nn",), members=5), **given)
+    arguments = {"out": tmp_path, "seeds": [0], "jobs": 1}
+    compare(numbers, "random", protocol=QUICK, **arguments)
+    compare(numbers, "random", protocol=replace(QUICK, learners=("1nn", "network")), **arguments)
+    compare(numbers, "random", protocol=replace(QUICK, learners=("1nn",), members=5), **arguments)
     three = replace(QUICK, learners=("linear", "1nn", "network"), members=3)
-    grown = compare(numbers, "random", protocol=three, **given)
+    grown = compare(numbers, "random", protocol=three, **arguments)
     assert ran == [(None, 2), (["1nn"], None), (["network", "linear"], 3)]
     assert sorted({(row.learner, row.members) for row in grown}) == [
         ("1nn", 1), ("linear", 1), ("network", 2), ("network", 3),
     ]  # fmt: skip
-    assert untimed(compare(numbers, "random", protocol=three, **given)) == untimed(grown)
+    assert untimed(compare(numbers, "random", protocol=three, **arguments)) == untimed(grown)
     assert len(ran) == 3
     afresh = compare(numbers, "random", protocol=three, out=tmp_path / "new", seeds=[0], jobs=1)
     assert set(untimed(afresh)) < set(untimed(grown))
@@ -297,7 +297,7 @@ def test_rows_of_before_are_those_of_networks(suffix, numbers, tmp_path) -> None
 # Cold starts
 
 
-def test_a_nested_list_is_picked_once_and_others_anew(numbers) -> None:
+def test_a_nested_list_is_picked_once_and_others_again(numbers) -> None:
     cold = replace(EASY, budget=100, batch=20, budgets=(9, 3, 6))
     assert (cold.budgets, cold.budget, cold.rounds) == ((3, 6, 9), 9, 3)
     for name in ("evgp", "evgp-exchange", "badge"):
@@ -308,16 +308,16 @@ def test_a_nested_list_is_picked_once_and_others_anew(numbers) -> None:
             once = play(numbers, name, 0, cold.cold(budget))
             own = played.picks[:budget] if name == "evgp" else played.anew[budget]
             assert own.tolist() == once.picks.tolist()
-            wanted = [replace(row, round=0, batch=budget) for row in played.rows]
-            assert set(untimed(once.rows)) <= set(untimed(wanted))
+            expected = [replace(row, round=0, batch=budget) for row in played.rows]
+            assert set(untimed(once.rows)) <= set(untimed(expected))
         assert set(played.anew) == (set() if name == "evgp" else {3, 6, 9})
 
 
 def test_labels_at_the_start_are_part_of_every_budget(numbers) -> None:
     cold = replace(EASY, budget=100, batch=20, budgets=(6, 9), start=3)
-    made = [play(numbers, name, 0, cold) for name in ("random", "evgp-exchange")]
-    assert len({tuple(one.picks[:3].tolist()) for one in made}) == 1
-    assert [row.labels for row in made[0].rows] == [6] * 3 + [9] * 3
+    result = [play(numbers, name, 0, cold) for name in ("random", "evgp-exchange")]
+    assert len({tuple(item.picks[:3].tolist()) for item in result}) == 1
+    assert [row.labels for row in result[0].rows] == [6] * 3 + [9] * 3
 
 
 def test_what_learns_from_labels_is_named_in_a_cold_start(numbers) -> None:
@@ -387,26 +387,26 @@ def test_bad_learners_and_budgets_are_refused(given) -> None:
         Protocol(**given)
 
 
-# What is said
+# What is reported
 
 
 def test_the_mean_over_learners_comes_first(kinds, numbers, tmp_path) -> None:
     rows = compare([kinds], ["random", "evgp", "coreset"], out=tmp_path, protocol=EASY, seeds=3,
                    jobs=1)  # fmt: skip
-    made = summarise(rows)
-    assert [contest.learner for contest in made.contests] == ["mean", "1nn", "linear", "ntk"]
-    assert [name for name, _ in made.by_learner] == ["1nn", "linear", "ntk"]
-    (main,) = made.main
-    assert main.metrics == ("accuracy",) and len(made.parts(main.dataset)) == 3
+    summary = summarise(rows)
+    assert [contest.learner for contest in summary.contests] == ["mean", "1nn", "linear", "ntk"]
+    assert [name for name, _ in summary.by_learner] == ["1nn", "linear", "ntk"]
+    (main,) = summary.main
+    assert main.metrics == ("accuracy",) and len(summary.parts(main.dataset)) == 3
     for entrant in main.entrants:
-        parts = [made.contest(main.dataset, name).entrant(entrant.strategy) for name, _ in
-                 made.by_learner]  # fmt: skip
-        heights = [one.score("accuracy").mean for one in parts]
+        parts = [summary.contest(main.dataset, name).entrant(entrant.strategy) for name, _ in
+                 summary.by_learner]  # fmt: skip
+        heights = [part.score("accuracy").mean for part in parts]
         assert entrant.score("accuracy").mean == pytest.approx(np.mean(heights))
-    page = render(made, {})
+    page = render(summary, {})
     assert "test accuracy by learner" in page and "With NTK ridge alone" in page
     assert "3 strategies and 3 learners on prices" in page
-    assert json.dumps(made.as_dict())
+    assert json.dumps(summary.as_dict())
     alone = summarise([row for row in rows if row.learner == "1nn"])
     assert alone.by_learner == () and alone.main[0].title == "prices, 1-NN"
     assert "by learner" not in render(alone, {})

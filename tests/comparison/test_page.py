@@ -1,4 +1,4 @@
-"""The page of a comparison stands alone, is well formed, and takes no name for markup."""
+"""The page of a comparison is self-contained and well formed, and escapes names."""
 
 import base64
 import hashlib
@@ -28,28 +28,30 @@ def page() -> str:
 def test_the_page_is_well_formed(page):
     walked = Page(page)
     assert {"main", "figure", "table", "svg", "details"} <= {tag for tag, _ in walked.tags}
-    drawn = [given for _, given in walked.tags if given.get("role") == "img"]
+    drawn = [attributes for _, attributes in walked.tags if attributes.get("role") == "img"]
     assert len(drawn) == 9
-    assert all(given["aria-label"] for given in drawn)
-    assert all(given.get("aria-labelledby") in {None, *walked.ids} for _, given in walked.tags)
+    assert all(attributes["aria-label"] for attributes in drawn)
+    assert all(
+        attributes.get("aria-labelledby") in {None, *walked.ids} for _, attributes in walked.tags
+    )
 
 
-def test_nothing_is_asked_of_anyone(page):
+def test_no_request_is_sent(page):
     assert "://" not in page
     assert "url(" not in page
-    for tag, given in Page(page).tags:
+    for tag, attributes in Page(page).tags:
         assert tag not in {"link", "img", "iframe", "object", "script", "base", "form"}
-        assert not {"src", "href", "style", "action"} & given.keys()
-        assert not [key for key in given if key.startswith("on")]
+        assert not {"src", "href", "style", "action"} & attributes.keys()
+        assert not [key for key in attributes if key.startswith("on")]
 
 
 def test_the_policy_admits_the_style_and_no_more(page):
     style = re.search(r"<style>(.*?)</style>", page, re.S)[1]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = next(
-        given["content"]
-        for tag, given in Page(page).tags
-        if given.get("http-equiv") == "Content-Security-Policy"
+        attributes["content"]
+        for tag, attributes in Page(page).tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
     )
     assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}'; ")
     assert "script-src" not in policy
@@ -62,9 +64,9 @@ def test_names_do_not_become_markup(page):
     assert "<script" not in hostile
     walked = Page(hostile)
     assert {tag for tag, _ in walked.tags} <= {tag for tag, _ in Page(page).tags}
-    assert not [key for _, given in walked.tags for key in given if key.startswith("on")]
-    told = next(text for text in walked.inside("code"))
-    assert told == HOSTILE
+    assert not [key for _, attributes in walked.tags for key in attributes if key.startswith("on")]
+    reported = next(text for text in walked.inside("code"))
+    assert reported == HOSTILE
 
 
 def test_it_says_who_wins_and_what_was_run(page):
@@ -96,7 +98,7 @@ def test_no_labels_are_saved_until_a_test_says_so():
     assert "% fewer" in prose and "no clear difference" not in prose
 
 
-def test_nobody_is_best_at_reaching_what_random_had_at_once():
+def test_no_strategy_is_best_at_reaching_what_random_had_at_once():
     page = page_of(curves({"random": [[1.0, 2.0], [1.1, 2.2]], "evgp": [[0.5, 0.4], [0.6, 0.3]]}))
     cells = re.findall(r"<td>([^\n]*?)10, the first batch</td>", page)
     assert len(cells) == 2
@@ -138,8 +140,8 @@ def test_many_strategies_and_datasets_have_a_page():
     rows = study([(f"d{i}", "regression") for i in range(5)], names, 2, 3)
     walked = Page(page_of(rows))
     assert "25 strategies on 5 datasets" in walked.prose
-    assert not any(given.get("class") == "names" for _, given in walked.tags)
-    assert any(given.get("class") == "legend strategies many" for _, given in walked.tags)
+    assert not any(attributes.get("class") == "names" for _, attributes in walked.tags)
+    assert any(attributes.get("class") == "legend strategies many" for _, attributes in walked.tags)
 
 
 def test_differing_members_are_listed():

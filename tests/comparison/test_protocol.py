@@ -60,16 +60,16 @@ def test_a_network_of_ones_own_must_have_the_outputs(kinds, tmp_path, monkeypatc
         replace(QUICK, network="own_net:build").check(data, ("random",), 0)
 
 
-def test_the_recipe_is_the_papers_unless_said() -> None:
-    usual, said = Protocol(), Protocol(lr=0.5, steps=7)
+def test_the_recipe_is_the_papers_by_default() -> None:
+    usual, message = Protocol(), Protocol(lr=0.5, steps=7)
     net = torch.nn.Linear(1, 1)
     assert usual.recipe(net, 0) == paper_recipe(net)
     assert usual.recipe(net, 3) == paper_recipe(net, classes=3)
     deep = replace(usual, network="resnet18").recipe(net, 3)
     assert deep == paper_recipe(net, classes=3, resnet=True)
-    assert said.recipe(net, 0).settings == {"optimiser": "gd", "lr": 0.5, "steps": 7}
-    assert said.recipe(net, 0).gentler == usual.recipe(net, 3).gentler == 5
-    assert said.recipe(net, 3).epochs == 7 and said.recipe(net, 3).settings["lr"] == 0.5
+    assert message.recipe(net, 0).settings == {"optimiser": "gd", "lr": 0.5, "steps": 7}
+    assert message.recipe(net, 0).gentler == usual.recipe(net, 3).gentler == 5
+    assert message.recipe(net, 3).epochs == 7 and message.recipe(net, 3).settings["lr"] == 0.5
 
 
 def test_the_network_that_is_trained_is_the_one_whose_kernel_is_used(kinds) -> None:

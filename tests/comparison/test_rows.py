@@ -78,7 +78,7 @@ def test_a_metric_that_a_file_lacks_is_nan(tmp_path: Path):
         ("a.xlsx", "x"),
     ],
 )
-def test_a_file_that_is_no_such_table_gets_one_clear_sentence(tmp_path: Path, name, text):
+def test_a_file_that_is_no_such_table_is_refused_clearly(tmp_path: Path, name, text):
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with refused(DatasetError):

@@ -59,8 +59,8 @@ def test_a_cell_is_a_plain_loop(kind, request) -> None:
         assert (row.labels, row.batch, row.members, row.seed) == (count, 3, 2, 1)
         if kind == "numbers":
             assert row.mse == pytest.approx(metrics.mse(out, data.y_test), rel=1e-5)
-            wanted = metrics.output_variance(out, 90)
-            assert row.output_variance_p90 == pytest.approx(wanted, rel=1e-4)
+            expected = metrics.output_variance(out, 90)
+            assert row.output_variance_p90 == pytest.approx(expected, rel=1e-4)
             assert row.mse == pytest.approx(row.bias + row.output_variance, rel=1e-6)
         else:
             assert row.accuracy == metrics.accuracy(out, data.y_test)
@@ -69,9 +69,9 @@ def test_a_cell_is_a_plain_loop(kind, request) -> None:
 
 def test_labels_at_the_start_are_the_same_for_all_strategies(numbers) -> None:
     protocol = replace(QUICK, start=3)
-    made = [play(numbers, name, 0, protocol) for name in ("random", "evgp", "badge")]
-    assert len({tuple(one.picks[:3].tolist()) for one in made}) == 1
-    assert [row.labels for row in made[0].rows] == [6]
+    result = [play(numbers, name, 0, protocol) for name in ("random", "evgp", "badge")]
+    assert len({tuple(item.picks[:3].tolist()) for item in result}) == 1
+    assert [row.labels for row in result[0].rows] == [6]
 
 
 @pytest.mark.parametrize("name", ["badge", "evgp"])
@@ -92,15 +92,15 @@ def test_a_comparison_is_never_run_twice_and_grows(numbers, tmp_path, monkeypatc
         return play_cell(**settings)
 
     monkeypatch.setattr(comparison, "play_cell", counted)
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     first = compare([numbers], ["random"], out=tmp_path, protocol=QUICK, seeds=[0, 1], jobs=1)
     again = compare(
         [numbers], ["random", "evgp"], out=tmp_path, protocol=QUICK, seeds=[0, 1], jobs=1,
-        progress=lambda stage, done, total: told.append((done, total)),
+        progress=lambda stage, done, total: calls.append((done, total)),
     )  # fmt: skip
     assert played == [("random", 0, 2), ("random", 1, 2), ("evgp", 0, 2), ("evgp", 1, 2)]
     assert set(untimed(first)) < set(untimed(again)) and len(again) == 8
-    assert told[0] == (4, 8) and told[-1] == (8, 8)
+    assert calls[0] == (4, 8) and calls[-1] == (8, 8)
     more = compare(
         [numbers], ["random"], out=tmp_path, protocol=replace(QUICK, members=3), seeds=[0], jobs=1
     )
@@ -147,10 +147,10 @@ def test_every_flipped_bit_of_a_cell_is_noticed(numbers, tmp_path) -> None:
         damaged = bytearray(content)
         damaged[at] ^= 1 << (at % 7)
         file.write_bytes(damaged)
-        found = rows_in(tmp_path)
-        # The last digit of a number may make no difference, nor what stands between two of them.
-        noticed += found == ()
-        assert found == () or [repr(row) for row in found] == [repr(row) for row in whole]
+        actual = rows_in(tmp_path)
+        # Neither the last digit of a number nor the text between numbers may make a difference.
+        noticed += actual == ()
+        assert actual == () or [repr(row) for row in actual] == [repr(row) for row in whole]
     assert noticed > 0.95 * len(content)
 
 
@@ -158,10 +158,10 @@ def test_cells_that_changed_places_are_noticed(numbers, tmp_path) -> None:
     whole = compare(
         [numbers], ["random", "coreset"], out=tmp_path, protocol=QUICK, seeds=[0], jobs=1
     )
-    one, other = sorted((tmp_path / "cells").iterdir())
-    contents = one.read_bytes(), other.read_bytes()
+    first, other = sorted((tmp_path / "cells").iterdir())
+    contents = first.read_bytes(), other.read_bytes()
     for kept in (True, False):  # as it is now, and as cells without a digest were
-        for file, content in zip((other, one), contents, strict=True):
+        for file, content in zip((other, first), contents, strict=True):
             document = json.loads(content)
             if not kept:
                 del document["digest"]
@@ -173,7 +173,7 @@ def test_cells_that_changed_places_are_noticed(numbers, tmp_path) -> None:
         assert untimed(again) == untimed(whole)
 
 
-def test_a_damaged_cell_that_nobody_asked_for_is_named_and_left_out(numbers, tmp_path) -> None:
+def test_a_damaged_cell_that_was_not_requested_is_named_and_left_out(numbers, tmp_path) -> None:
     compare([numbers], ["random", "coreset"], out=tmp_path, protocol=QUICK, seeds=[0], jobs=1)
     (other,) = (tmp_path / "cells").glob("*coreset*")
     other.write_bytes(other.read_bytes().replace(b"0.", b"1.", 1))
@@ -290,8 +290,8 @@ def test_a_smaller_pool_is_scaled_by_itself(numbers, kinds) -> None:
     assert few.rows is not None and len(few.rows) == 10
     torch.testing.assert_close(few.y.mean(), torch.zeros((), dtype=torch.float64))
     torch.testing.assert_close(few.y.std(correction=0), torch.ones((), dtype=torch.float64))
-    for one in ("y", "y_test"):
-        mine, theirs = (getattr(data, one) * data.y_std + data.y_mean for data in (few, usual))
+    for item in ("y", "y_test"):
+        mine, theirs = (getattr(data, item) * data.y_std + data.y_mean for data in (few, usual))
         torch.testing.assert_close(mine, theirs[: len(mine)])
     assert torch.equal(replace(kinds, pool=10).load(3).y, kinds.load(3).y[:10])
 
@@ -309,13 +309,13 @@ def test_nothing_to_compare_is_refused(numbers, tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_processes_play_what_one_would(numbers, tmp_path) -> None:
+def test_processes_give_the_rows_of_one(numbers, tmp_path) -> None:
     names = ["random", "evgp", "badge"]
-    one, two = (
+    first, two = (
         compare([numbers], names, out=tmp_path / str(jobs), protocol=QUICK, seeds=[0, 1], jobs=jobs)
         for jobs in (1, 2)
     )
-    assert untimed(one) == untimed(two)
+    assert untimed(first) == untimed(two)
 
 
 RUN = """
@@ -331,7 +331,7 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_killed_study_goes_on(jobs, prices, tmp_path) -> None:
+def test_a_killed_study_resumes(jobs, prices, tmp_path) -> None:
     script, out = tmp_path / "run.py", tmp_path / "study"
     script.write_text(RUN)
     command = [sys.executable, str(script), str(prices), str(out), str(jobs)]
@@ -408,14 +408,14 @@ def test_damaged_checksums_are_reported(numbers, tmp_path: Path, content) -> Non
         _check_same_tables(Store(tmp_path), [numbers])
 
 
-def test_a_seed_that_is_given_twice_is_played_once(numbers, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+def test_a_seed_that_is_passed_twice_is_run_once(numbers, tmp_path: Path) -> None:
+    calls: list[tuple[int, int]] = []
     rows = compare(
         numbers, "random", out=tmp_path, protocol=QUICK, seeds=[1, 1],
-        progress=lambda stage, done, total: told.append((done, total)),
+        progress=lambda stage, done, total: calls.append((done, total)),
     )  # fmt: skip
     assert [row.seed for row in rows] == [1] * QUICK.rounds
-    assert told[-1] == (QUICK.rounds, QUICK.rounds)
+    assert calls[-1] == (QUICK.rounds, QUICK.rounds)
 
 
 def test_rounds_are_reported(numbers, tmp_path, capsys) -> None:

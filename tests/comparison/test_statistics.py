@@ -26,13 +26,13 @@ def areas(runs: list[list[float]]) -> np.ndarray:
 
 
 @pytest.fixture
-def made():
+def three_strategies():
     (contest,) = summarise(curves({"random": RANDOM, "evgp": EVGP, "badge": BADGE})).contests
     return contest
 
 
-def test_areas_and_their_spread(made):
-    score = made.entrant("evgp").score("mse")
+def test_areas_and_their_spread(three_strategies):
+    score = three_strategies.entrant("evgp").score("mse")
     assert [seed for seed, _ in score.areas] == [0, 1, 2, 3]
     np.testing.assert_allclose([height for _, height in score.areas], areas(EVGP))
     assert score.mean == pytest.approx(areas(EVGP).mean())
@@ -40,8 +40,8 @@ def test_areas_and_their_spread(made):
     assert score.final == pytest.approx(np.mean([run[-1] for run in EVGP]))
 
 
-def test_paired_tests_against_random(made):
-    tests = {name: made.entrant(name).score("mse").paired for name in ("evgp", "badge")}
+def test_paired_tests_against_random(three_strategies):
+    tests = {name: three_strategies.entrant(name).score("mse").paired for name in ("evgp", "badge")}
     ps = {"evgp": stats.ttest_rel(areas(EVGP), areas(RANDOM)).pvalue}
     ps["badge"] = stats.ttest_rel(areas(BADGE), areas(RANDOM)).pvalue
     for name, runs in (("evgp", EVGP), ("badge", BADGE)):
@@ -61,8 +61,8 @@ def test_paired_tests_against_random(made):
 
 def test_the_band_is_a_t_interval_from_five_seeds_on():
     five = [*EVGP, EVGP[0]]
-    (made,) = summarise(curves({"evgp": five})).contests
-    curve = made.entrant("evgp").score("mse").curve
+    (summary,) = summarise(curves({"evgp": five})).contests
+    curve = summary.entrant("evgp").score("mse").curve
     point = [run[1] for run in five]
     low, high = stats.t.interval(0.95, 4, loc=np.mean(point), scale=stats.sem(point))
     assert (curve.low[1], curve.mean[1], curve.high[1]) == pytest.approx(
@@ -77,8 +77,8 @@ def test_the_band_is_the_range_of_few_seeds_and_nothing_for_one():
         curve = few.entrant("evgp").score("mse").curve
         first = [run[0] for run in EVGP[:count]]
         assert (curve.band, curve.low[0], curve.high[0]) == ("range", min(first), max(first))
-    (one,) = summarise(curves({"evgp": EVGP[:1]})).contests
-    assert one.entrant("evgp").score("mse").curve.band == "none"
+    (item,) = summarise(curves({"evgp": EVGP[:1]})).contests
+    assert item.entrant("evgp").score("mse").curve.band == "none"
 
 
 def test_holm_on_a_worked_example():
@@ -114,21 +114,21 @@ def test_higher_is_better_where_it_is():
     up = {"random": [[0.5, 0.6], [0.5, 0.7]], "evgp": [[0.6, 0.7], [0.7, 0.8]]}
     rows = [replace(r, kind="classification") for r in curves(up, "accuracy")]
     (contest,) = summarise(rows).contests
-    assert [one.strategy for one in contest.entrants] == ["evgp", "random"]
+    assert [entrant.strategy for entrant in contest.entrants] == ["evgp", "random"]
     assert contest.entrant("evgp").score("accuracy").paired.wins == 2
     assert contest.leads[0].best == "evgp"
     assert "highest test accuracy" in contest.verdict
 
 
 def test_labels_saved_are_interpolated():
-    given = {
+    arguments = {
         "random": [[5.0, 4.0, 2.0]],
         "fast": [[5.0, 1.0, 1.0]],
         "first": [[2.0, 1.0, 1.0]],
         "slow": [[5.0, 4.0, 3.0]],
     }
-    (contest,) = summarise(curves(given)).contests
-    saved = {one.strategy: one.score("mse").saved for one in contest.entrants}
+    (contest,) = summarise(curves(arguments)).contests
+    saved = {entrant.strategy: entrant.score("mse").saved for entrant in contest.entrants}
     assert saved["fast"].at == pytest.approx(10 + 10 * 3 / 4)
     assert saved["fast"].fewer == pytest.approx(30 - 17.5)
     assert (saved["first"].at, saved["first"].first) == (10, True)
@@ -144,8 +144,8 @@ def test_random_that_wavers_does_not_flatter_others():
     assert saved.fewer < 0
 
 
-def test_who_leads_and_whether_it_is_noise(made):
-    (lead,) = made.leads
+def test_who_leads_and_whether_it_is_noise(three_strategies):
+    (lead,) = three_strategies.leads
     assert (lead.best, lead.second) == (
         "evgp",
         "random" if areas(RANDOM).mean() < areas(BADGE).mean() else "badge",
@@ -164,7 +164,7 @@ def test_a_lost_contest_is_reported_as_lost():
     assert "while evgp comes 2nd of 3 (worse than random)" in contest.verdict
 
 
-def test_a_lead_that_adjustment_takes_away_is_said_to_be_one():
+def test_a_lead_that_adjustment_takes_away_is_reported_as_one():
     near = [[v + gap for v in run] for run, gap in zip(RANDOM, (0.1, 0.5, 0.3, 0.35), strict=True)]
     others = {f"other{i}": BADGE for i in range(8)}
     (contest,) = summarise(curves({"random": RANDOM, "evgp": near, **others})).contests
@@ -184,7 +184,7 @@ def test_ranks_are_means_over_datasets():
 
 def test_equal_strategies_share_their_rank():
     (contest,) = summarise(curves({"a": EVGP, "b": EVGP, "c": RANDOM})).contests
-    assert [one.rank for one in contest.entrants] == [1.5, 1.5, 3]
+    assert [entrant.rank for entrant in contest.entrants] == [1.5, 1.5, 3]
 
 
 def test_one_seed_says_why_there_is_no_test():
@@ -223,9 +223,9 @@ def test_the_most_members_are_kept():
     ]
     for rows in (few + more, more + few):
         (contest,) = summarise(rows).contests
-        one = contest.entrant("evgp")
-        assert one.members == (5, 50, 5, 5)
-        assert dict(one.score("mse").areas)[1] == pytest.approx(areas(EVGP)[1] + 1)
+        first = contest.entrant("evgp")
+        assert first.members == (5, 50, 5, 5)
+        assert dict(first.score("mse").areas)[1] == pytest.approx(areas(EVGP)[1] + 1)
         assert any("Between 5 and 50 members" in note for note in contest.notes)
 
 
@@ -245,7 +245,7 @@ def test_a_seed_that_is_lacking_or_half_done_is_left_out():
 
 
 @pytest.mark.parametrize("bad", [nan, inf])
-def test_a_run_that_diverged_is_left_out_and_said_to_be(bad):
+def test_a_run_that_diverged_is_left_out_and_reported(bad):
     rows = curves({"random": RANDOM, "evgp": EVGP})
     rows = [
         replace(r, mse=bad) if (r.strategy, r.seed, r.round) == ("evgp", 0, 1) else r for r in rows

@@ -22,7 +22,7 @@ from evgp.errors import DatasetError
 from tests.comparison.test_judge import planted
 from tests.messages import refused
 
-QUICK = ("random", "evgp", "kmeans")
+QUICK = ("random", "evgp")
 
 
 def test_every_pool_says_where_it_comes_from() -> None:
@@ -49,22 +49,22 @@ def test_all_suites_together_take_at_most_forty_core_hours() -> None:
 def test_a_stopped_suite_goes_on_and_is_one_table(small_suite, tmp_path) -> None:
     out = tmp_path / "out"
     plan = plan_suite("tables", out, 2, QUICK)
-    assert (len(plan.cells), plan.finished) == (6, 0)
+    assert (len(plan.cells), plan.finished) == (4, 0)
     run_suite("tables", out=out, seeds=1, strategies=QUICK, jobs=1)
     assert [path.name for path in out.iterdir() if path.is_file()] == ["rows.parquet"]
     assert not list((out / "cells").iterdir())
     plan = plan_suite("tables", out, 2, QUICK)
-    assert (len(plan.cells), plan.finished) == (3, 3)
+    assert (len(plan.cells), plan.finished) == (2, 2)
     seen: list[tuple[int, int]] = []
     rows = run_suite(
         "tables", out=out, seeds=2, strategies=QUICK, jobs=1,
         watch=lambda done, total, left: seen.append((done, total)),
     )  # fmt: skip
-    assert seen[0] == (3, 6) and seen[-1] == (6, 6)
+    assert seen[0] == (2, 4) and seen[-1] == (4, 4)
     whole = run_suite("tables", out=tmp_path / "again", seeds=2, strategies=QUICK, jobs=1)
     scores = [[(r.strategy, r.seed, r.labels, r.learner, r.accuracy) for r in every]
               for every in (rows, whole)]  # fmt: skip
-    assert scores[0] == scores[1] and len(rows) == 6 * len(small_suite.budgets) * 4
+    assert scores[0] == scores[1] and len(rows) == 4 * len(small_suite.budgets) * 4
     assert not plan_suite("tables", out, 2, QUICK).cells
 
 
@@ -72,7 +72,7 @@ def test_finished_cells_of_a_killed_run_are_collected(small_suite, tmp_path) -> 
     out = tmp_path / "out"
     cells = plan_suite("tables", out, 1, QUICK).cells
     store = suites.Store(out, check=suites.check_rows)
-    suites.run_cells(store, cells[:2], jobs=1)  # killed here
+    suites.run_cells(store, cells[:1], jobs=1)  # killed here
     run_suite("tables", out=out, seeds=1, strategies=QUICK, jobs=1)
     assert {row.strategy for row in recorded_rows(out)} == set(QUICK)
     assert not list((out / "cells").iterdir())
@@ -105,10 +105,10 @@ def test_pools_that_are_not_there(small_suite, tmp_path) -> None:
 
 def test_a_damaged_table_is_named(small_suite, tmp_path) -> None:
     out = tmp_path / "out"
-    run_suite("tables", out=out, seeds=1, strategies=QUICK, jobs=1)
+    run_suite("tables", out=out, seeds=1, strategies=("random",), jobs=1)
     (out / "rows.parquet").write_bytes(b"PAR1 nonsense")
     with refused(DatasetError):
-        run_suite("tables", out=out, seeds=1, strategies=QUICK, jobs=1)
+        run_suite("tables", out=out, seeds=1, strategies=("random",), jobs=1)
 
 
 def test_all_cold_strategies_run(small_suite, tmp_path) -> None:
@@ -150,7 +150,7 @@ def test_rounds_are_judged_by_the_network_and_show_the_other_learners() -> None:
 
 def test_publishing_again_needs_no_pool(small_suite, tmp_path) -> None:
     out = tmp_path / "out"
-    run_suite("tables", out=out, seeds=3, strategies=QUICK, jobs=1)
+    run_suite("tables", out=out, seeds=2, strategies=QUICK, jobs=1)
     assert small_suite.path is not None
     shutil.rmtree(small_suite.path.parent)
     assert publish_suite("tables", out)[0].judgement.strategies

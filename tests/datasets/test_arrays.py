@@ -1,4 +1,4 @@
-"""NumPy files that are honest are read; those that lie are refused before they cost anything."""
+"""Honest NumPy files are read; those with false headers are refused before they cost anything."""
 
 import io
 import struct
@@ -51,7 +51,7 @@ def test_columns_first_is_understood(tmp_path: Path) -> None:
         np.empty((3, 0)),
     ],
 )
-def test_what_is_no_table_of_numbers_is_refused(tmp_path: Path, array: object) -> None:
+def test_anything_but_a_table_of_numbers_is_refused(tmp_path: Path, array: object) -> None:
     np.save(tmp_path / "x.npy", array, allow_pickle=True)
     with refused(DatasetError):
         read_npy(tmp_path / "x.npy")
@@ -89,7 +89,7 @@ def test_the_only_table_of_an_archive_is_taken(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_npz(tmp_path / "x.npz", "b"), X + 1)
 
 
-def test_a_choice_of_tables_is_asked_for(tmp_path: Path) -> None:
+def test_a_choice_of_arrays_is_required(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", a=X, b=X, c=X[0])
     with refused(DatasetError):
         read_npz(tmp_path / "x.npz")
@@ -201,6 +201,6 @@ def test_axes_and_types_can_be_kept(tmp_path) -> None:
     np.save(tmp_path / "x.npy", np.asfortranarray(images))
     np.savez_compressed(tmp_path / "x.npz", y=np.arange(2), x=images)
     for name in ("x.npy", "x.npz"):
-        found = read_array(tmp_path / name)
-        assert found.dtype == np.uint8
-        np.testing.assert_array_equal(found, images)
+        actual = read_array(tmp_path / name)
+        assert actual.dtype == np.uint8
+        np.testing.assert_array_equal(actual, images)

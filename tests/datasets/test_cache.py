@@ -10,7 +10,7 @@ from evgp.errors import DamagedFile, DatasetError
 from tests.messages import refused
 
 
-def made(path: Path, rows: int = 50, origin: str = "a", seed: int = 0) -> Path:
+def written(path: Path, rows: int = 50, origin: str = "a", seed: int = 0) -> Path:
     values = np.random.default_rng(seed).normal(size=(rows, 7))
     with array_file(path, values.shape, "float32", origin) as x:
         x[:] = values
@@ -23,17 +23,17 @@ def small(monkeypatch) -> None:
 
 
 def test_a_file_is_an_npy_file_and_has_one_fingerprint(tmp_path) -> None:
-    one, other = made(tmp_path / "one.npy"), made(tmp_path / "other.npy")
-    assert np.load(one).shape == (50, 7)
-    assert np.array_equal(np.load(one, mmap_mode="c"), np.load(other))
-    assert verify(one, "a") == verify(other, "a") == fingerprint(one)
-    assert verify(made(tmp_path / "b.npy", origin="b"), "b") != verify(one, "a")
-    assert verify(made(tmp_path / "c.npy", seed=1), "a") != verify(one, "a")
+    first, other = written(tmp_path / "one.npy"), written(tmp_path / "other.npy")
+    assert np.load(first).shape == (50, 7)
+    assert np.array_equal(np.load(first, mmap_mode="c"), np.load(other))
+    assert verify(first, "a") == verify(other, "a") == fingerprint(first)
+    assert verify(written(tmp_path / "b.npy", origin="b"), "b") != verify(first, "a")
+    assert verify(written(tmp_path / "c.npy", seed=1), "a") != verify(first, "a")
 
 
 @pytest.mark.parametrize("rows", [0, 1, 50])
 def test_every_flipped_bit_is_noticed(tmp_path, rows) -> None:
-    path = made(tmp_path / "x.npy", rows)
+    path = written(tmp_path / "x.npy", rows)
     whole = path.read_bytes()
     for at in range(len(whole)):
         damaged = bytearray(whole)
@@ -46,7 +46,7 @@ def test_every_flipped_bit_is_noticed(tmp_path, rows) -> None:
 
 
 def test_the_damaged_block_is_named(tmp_path) -> None:
-    path = made(tmp_path / "x.npy")
+    path = written(tmp_path / "x.npy")
     whole = bytearray(path.read_bytes())
     whole[3 * 256 + 17] ^= 4
     path.write_bytes(whole)
@@ -55,7 +55,7 @@ def test_the_damaged_block_is_named(tmp_path) -> None:
 
 
 def test_cuts_other_origins_and_files_without_checksums_are_distinguished(tmp_path) -> None:
-    path = made(tmp_path / "x.npy")
+    path = written(tmp_path / "x.npy")
     whole = path.read_bytes()
     for size in range(len(whole)):
         path.write_bytes(whole[:size])
@@ -78,7 +78,7 @@ def test_cuts_other_origins_and_files_without_checksums_are_distinguished(tmp_pa
 
 def test_words_that_change_places_are_noticed(tmp_path) -> None:
     """The sum of all words cannot see it; the other checksum must."""
-    path = made(tmp_path / "x.npy")
+    path = written(tmp_path / "x.npy")
     whole = bytearray(path.read_bytes())
     whole[512:520], whole[520:528] = whole[520:528], whole[512:520]
     path.write_bytes(whole)

@@ -61,11 +61,11 @@ def test_lines_left_out_exchanged_or_of_another_run_are_not_believed(tmp_path: P
 
 def test_two_runs_at_once_may_write_the_same_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.picks"
-    one, other = PickFile(path), PickFile(path)
+    first, other = PickFile(path), PickFile(path)
     for row in (7, 3):
-        one.add(row)
+        first.add(row)
     other.add(7)
-    one.add(12)
+    first.add(12)
     other.add(3)
     assert PickFile(path).rows() == [7, 3, 12]
 

@@ -1,4 +1,4 @@
-"""The data to try things on are there, and replace no file."""
+"""The demo data are written, and replace no file."""
 
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def test_the_texts_can_be_read_and_their_words_are_counted(tmp_path: Path) -> No
 def test_the_same_again_is_harmless(tmp_path: Path) -> None:
     for name, path in (("digits", "a.csv"), ("images", "images"), ("digits", "a.npz")):
         assert write(name, tmp_path / path) == write(name, tmp_path / path)
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["a.csv", "a.npz", "images"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.npz", "images"]
 
 
 def test_nothing_is_replaced(tmp_path: Path) -> None:
@@ -106,8 +106,8 @@ def test_nothing_is_replaced(tmp_path: Path) -> None:
         with refused(DatasetError):
             write(name, tmp_path / path)
     assert (tmp_path / "train.csv").read_text() == "mine"
-    assert [one.name for one in (tmp_path / "images").iterdir()] == ["mine.png"]
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["images", "train.csv"]
+    assert [path.name for path in (tmp_path / "images").iterdir()] == ["mine.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "train.csv"]
 
 
 def test_a_changed_file_in_a_folder_is_kept(tmp_path: Path) -> None:

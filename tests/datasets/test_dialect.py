@@ -1,4 +1,4 @@
-"""However a table is written, the same numbers are read; and what was recognised is said."""
+"""However a table is written, the same numbers are read, and what was recognised is reported."""
 
 import codecs
 import warnings
@@ -71,7 +71,7 @@ def test_any_dialect_gives_the_same_numbers(
         ("a,b\n1,2\n".encode("utf-16-le"), "recognised text in utf-16-le"),
     ],
 )
-def test_what_is_recognised_is_said(tmp_path: Path, content: bytes | str, said: str) -> None:
+def test_what_is_recognised_is_reported(tmp_path: Path, content: bytes | str, said: str) -> None:
     with warned(DataWarning) as caught:
         table = read_table(saved(tmp_path, content))
     assert said in str(caught[0].message)
@@ -86,8 +86,8 @@ def test_a_table_as_excel_saves_it_in_europe(tmp_path: Path) -> None:
         {"Größe": 2.5, "Preis": 3.0, "Menge": 5678.0},
     ]
     words = " ".join(pool.notes)
-    for said in ("cp1252", "';'", "decimal commas", "'€'", "thousands points", "day.month.year"):
-        assert said in words
+    for message in ("cp1252", "';'", "decimal commas", "'€'", "thousands points", "day.month.year"):
+        assert message in words
     assert pool.features[0] == "Größe"
     # Test points are read as the pool was, though '1.500' alone could be another number.
     other = saved(tmp_path, "Größe;Preis;Menge;Tag\n1,5;3;1.234;02.01.2024\n", "test.csv")
@@ -125,7 +125,7 @@ def test_what_is_given_is_not_recognised(tmp_path: Path) -> None:
         "größe,b\n1,2\n".encode()[:3],
     ],
 )
-def test_what_is_no_text_gets_a_sentence(tmp_path: Path, content: bytes) -> None:
+def test_anything_but_a_text_is_refused_clearly(tmp_path: Path, content: bytes) -> None:
     with refused(DatasetError):
         read_table(saved(tmp_path, content))
 
@@ -140,7 +140,7 @@ def test_what_is_no_text_gets_a_sentence(tmp_path: Path, content: bytes) -> None
         {"decimal": ",", "delimiter": ","},
     ],
 )
-def test_bad_words_for_a_dialect_get_a_sentence(tmp_path: Path, how: dict[str, str]) -> None:
+def test_bad_words_for_a_dialect_are_refused_clearly(tmp_path: Path, how: dict[str, str]) -> None:
     with refused(DatasetError):
         read_table(saved(tmp_path, "a,b\n1,2\nx"), **how)
 
@@ -154,8 +154,8 @@ def test_the_first_line_that_is_not_utf8_is_named(tmp_path: Path, both: bool) ->
     assert "cp1252 (line 3 is the first not in UTF-8" in str(caught[0].message)
     assert ("though others with accents are" in str(caught[0].message)) is both
     assert table.column("b").to_pylist() == ["Ã©" if both else "e", "éèé", "x"]
-    given = read_table(saved(tmp_path, content), encoding="cp1250")
-    assert given.column("b").to_pylist()[1] == "éčé"
+    inputs = read_table(saved(tmp_path, content), encoding="cp1250")
+    assert inputs.column("b").to_pylist()[1] == "éčé"
 
 
 def test_a_text_file_has_one_text_per_line_and_no_header(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Columns become numbers as the pool says, and what looks odd is said."""
+"""Columns become numbers as in the pool, and what looks odd is reported."""
 
 import datetime as dt
 import warnings
@@ -33,14 +33,16 @@ words = st.lists(st.sampled_from(["red", "green", "blue", ""]), min_size=5, max_
 
 @settings(deadline=None, max_examples=examples(60))
 @given(x=numbers)
-def test_numbers_get_mean_zero_and_unit_deviation(x: np.ndarray) -> None:
+def test_numbers_get_mean_zero_and_unit_standard_deviation(x: np.ndarray) -> None:
     # Whatever their size: the smallest and the largest floats included.
     with np.errstate(over="ignore"):
         scaled = x / np.maximum(np.abs(x).max(axis=0), np.finfo(float).tiny)
     assume((np.ptp(scaled, axis=0) > 1e-6).any())
-    made = Encoder.fit(table(**{f"x{j}": column for j, column in enumerate(x.T)}), scale="columns")
-    wide = [j for j, column in enumerate(made.columns) if column.std > 1e-6]
-    z = made.transform(table(**{f"x{j}": column for j, column in enumerate(x.T)}))[:, wide]
+    encoder = Encoder.fit(
+        table(**{f"x{j}": column for j, column in enumerate(x.T)}), scale="columns"
+    )
+    wide = [j for j, column in enumerate(encoder.columns) if column.std > 1e-6]
+    z = encoder.transform(table(**{f"x{j}": column for j, column in enumerate(x.T)}))[:, wide]
     np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(z.std(axis=0), 1, atol=1e-9)
 
@@ -53,11 +55,11 @@ def test_shuffled_rows_give_shuffled_features(kinds: list[str], seed: int) -> No
     rows = random.permutation(len(kinds))
     pool = table(size=random.normal(size=len(kinds)), kind=kinds)
     shuffled = Table(pool.data.take(rows), "pool.csv")
-    made = Encoder.fit(pool)
-    np.testing.assert_array_equal(made.transform(pool)[rows], made.transform(shuffled))
+    encoder = Encoder.fit(pool)
+    np.testing.assert_array_equal(encoder.transform(pool)[rows], encoder.transform(shuffled))
     again = Encoder.fit(shuffled)
-    assert again.names == made.names
-    np.testing.assert_allclose(again.transform(shuffled), made.transform(shuffled), atol=1e-12)
+    assert again.names == encoder.names
+    np.testing.assert_allclose(again.transform(shuffled), encoder.transform(shuffled), atol=1e-12)
 
 
 @settings(deadline=None, max_examples=examples(30))
@@ -128,7 +130,7 @@ def test_nested_and_binary_columns_are_refused_by_name(cells: pa.Array) -> None:
     assert Encoder.fit(table(odd=cells, a=[1, 2]), drop=["odd"]).names == ("a",)
 
 
-def test_holes_are_named_with_column_count_and_rows() -> None:
+def test_missing_values_are_named_with_column_count_and_rows() -> None:
     pool = table(
         a=[1.0, None, float("nan"), 2.0, None],
         b=[1.0, float("inf"), 2.0, -float("inf"), 3.0],
@@ -143,24 +145,24 @@ def test_holes_are_named_with_column_count_and_rows() -> None:
     )
 
 
-def test_many_holes_make_one_sentence() -> None:
+def test_many_missing_values_are_reported_in_one_line() -> None:
     with refused(DatasetError):
         Encoder.fit(table(**{f"x{j}": [None, 1.0] for j in range(12)}))
 
 
-def test_holes_are_filled_on_request() -> None:
+def test_missing_values_are_filled_on_request() -> None:
     pool = table(a=[1.0, None, 3.0, float("inf"), 5.0], c=["x", None, "y", "x", "y"], d=[None] * 5)
-    made = Encoder.fit(pool, impute=True)
-    assert made.notes[0].startswith("filled 8 cells with the pool's mean or most frequent value")
+    encoder = Encoder.fit(pool, impute=True)
+    assert encoder.notes[0].startswith("filled 8 cells with the pool's mean or most frequent value")
     with warned(DataWarning):
-        x = made.transform(table(a=[3.0, None], c=["x", None], d=[None, 1]))
+        x = encoder.transform(table(a=[3.0, None], c=["x", None], d=[None, 1]))
     np.testing.assert_array_equal(x[0], x[1])
 
 
 def test_constant_columns_are_dropped_and_reported() -> None:
-    made = Encoder.fit(table(a=[1, 2], b=[3, 3], c=["x", "x"], d=[1.0, 1.0 + 2**-52]))
-    assert made.names == ("a",)
-    assert "dropped 3 constant columns ('b', 'c', 'd')" in made.notes
+    encoder = Encoder.fit(table(a=[1, 2], b=[3, 3], c=["x", "x"], d=[1.0, 1.0 + 2**-52]))
+    assert encoder.names == ("a",)
+    assert "dropped 3 constant columns ('b', 'c', 'd')" in encoder.notes
 
 
 def test_nothing_left_is_an_error() -> None:
@@ -198,8 +200,8 @@ def test_numbers_that_are_not_quite_get_a_hint() -> None:
         Encoder.fit(table(age=["31", "?", "44", "58"]))
     with refused(DatasetError):
         Encoder.fit(table(age=["3,1", "4,4", "5,8"]))
-    made = Encoder.fit(table(age=["31", "?", "44", "44"]))
-    assert "but '?' is not (taken as 3 categories)" in made.notes[0]
+    encoder = Encoder.fit(table(age=["31", "?", "44", "44"]))
+    assert "but '?' is not (taken as 3 categories)" in encoder.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -228,18 +230,18 @@ def test_plain_columns_are_not_noted(name: str) -> None:
 
 
 def test_copies_are_counted() -> None:
-    made = Encoder.fit(table(a=[1, 2, 1, 1], b=["x", "y", "x", "y"]))
-    assert made.notes == ("1 of 4 rows is a copy of another",)
+    encoder = Encoder.fit(table(a=[1, 2, 1, 1], b=["x", "y", "x", "y"]))
+    assert encoder.notes == ("1 of 4 rows is a copy of another",)
     x = np.random.default_rng(0).integers(0, 2, size=(500, 10)).astype(float)
     copied = 500 - len(np.unique(x, axis=0))
     assert 50 < copied < 450
-    made = Encoder.fit(table(**{f"x{j}": x[:, j] for j in range(10)}))
-    assert made.notes == (f"{copied} of 500 rows are copies of others",)
+    encoder = Encoder.fit(table(**{f"x{j}": x[:, j] for j in range(10)}))
+    assert encoder.notes == (f"{copied} of 500 rows are copies of others",)
 
 
 def test_another_table_is_matched_by_name_with_the_pools_scaling() -> None:
-    made = Encoder.fit(POOL)
-    x = made.transform(table("test.csv", kind=["b", "a"], size=[3, 5]))
+    encoder = Encoder.fit(POOL)
+    x = encoder.transform(table("test.csv", kind=["b", "a"], size=[3, 5]))
     np.testing.assert_allclose(x, [[0, 0, 1], [2 / np.sqrt(2.5), 1, 0]])
 
 
@@ -248,29 +250,29 @@ def test_missing_columns_are_named() -> None:
         Encoder.fit(POOL).transform(table("test.csv", size=[1.0]))
 
 
-def test_unknown_words_count_as_none_and_are_said() -> None:
+def test_unknown_words_count_as_none_and_are_reported() -> None:
     with warned(DataWarning):
         x = Encoder.fit(POOL).transform(table("test.csv", size=[3.0, 3, 3], kind=["z", "a", "y"]))
     np.testing.assert_array_equal(x[:, 1:], [[0, 0], [1, 0], [0, 0]])
 
 
-def test_extra_columns_are_ignored_and_said() -> None:
-    made = Encoder.fit(table(a=[1, 2], b=[3, 3], key=[1, 2]), id="key")
+def test_extra_columns_are_ignored_and_reported() -> None:
+    encoder = Encoder.fit(table(a=[1, 2], b=[3, 3], key=[1, 2]), id="key")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made.transform(table("test.csv", a=[1], b=[9], key=[1]))
+        encoder.transform(table("test.csv", a=[1], b=[9], key=[1]))
     with warned(DataWarning):
-        made.transform(table("test.csv", a=[1], more=[2]))
+        encoder.transform(table("test.csv", a=[1], more=[2]))
 
 
 def test_another_kind_of_column_is_refused() -> None:
-    made = Encoder.fit(POOL)
+    encoder = Encoder.fit(POOL)
     with refused(DatasetError):
-        made.transform(table("test.csv", size=["x"], kind=["a"]))
+        encoder.transform(table("test.csv", size=["x"], kind=["a"]))
     with refused(DatasetError):
-        made.transform(table("test.csv", size=[1], kind=[[1]]))
+        encoder.transform(table("test.csv", size=[1], kind=[[1]]))
     with refused(DatasetError):
-        made.transform(table("pool.csv", size=[None], kind=["a"]))
+        encoder.transform(table("pool.csv", size=[None], kind=["a"]))
 
 
 def test_a_column_without_a_name_is_a_plain_one() -> None:

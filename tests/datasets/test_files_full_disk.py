@@ -75,34 +75,34 @@ WRITERS = {
 def test_the_file_is_named_and_nothing_is_left(tmp_path, name) -> None:
     with limit(20), pytest.raises(DiskFull) as caught:
         WRITERS[name](tmp_path / name)
-    told = str(caught.value)
+    text = str(caught.value)
     folder = (tmp_path / name).parent
-    assert told.startswith(str(tmp_path / name)) and ".part" not in told
-    assert f"in the folder {folder}; make room there" in told
+    assert text.startswith(str(tmp_path / name)) and ".part" not in text
+    assert f"in the folder {folder}; make room there" in text
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     WRITERS[name](tmp_path / name)
 
 
-def test_a_campaign_names_its_file_and_goes_on(tmp_path) -> None:
+def test_a_campaign_names_its_file_and_continues(tmp_path) -> None:
     pool = tmp_path / "pool.csv"
     pool.write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(50)))
     with limit(20), refused(DiskFull):
         Campaign.create(tmp_path / "c", pool, number=True)
-    made = Campaign.create(tmp_path / "c", pool, number=True)
-    made.answer(3, "label", 1.0)
-    size = made.path.stat().st_size
+    campaign = Campaign.create(tmp_path / "c", pool, number=True)
+    campaign.answer(3, "label", 1.0)
+    size = campaign.path.stat().st_size
     with limit(size), refused(evgp.EvgpError):
         for row in range(50):
-            made.answer(row, "label", 1.0, who="x" * 100)
+            campaign.answer(row, "label", 1.0, who="x" * 100)
     with limit(size), refused(evgp.EvgpError):
-        made.next(40)
+        campaign.next(40)
     with limit(20), refused(DiskFull):
-        export(made, tmp_path / "out.csv")
-    made.next(5)
-    assert export(made, tmp_path / "out.csv") >= 1
+        export(campaign, tmp_path / "out.csv")
+    campaign.next(5)
+    assert export(campaign, tmp_path / "out.csv") >= 1
 
 
-def test_a_sharded_run_names_its_file_and_goes_on(tmp_path) -> None:
+def test_a_sharded_run_names_its_file_and_continues(tmp_path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(5000, 4)))
     rules = {"features": "nystrom-8", "method": "sharded", "cache": tmp_path / "kept"}
     whole = evgp.pick(tmp_path / "x.npy", 4, features="nystrom-8", greedy="exact").indices
@@ -113,8 +113,8 @@ def test_a_sharded_run_names_its_file_and_goes_on(tmp_path) -> None:
         ):
             evgp.pick(tmp_path / "x.npy", 4, **rules)
     assert not list((tmp_path / "kept").rglob("*.part"))
-    made = evgp.pick(tmp_path / "x.npy", 4, **rules)
-    assert made.indices.tolist() == whole.tolist() and not made.warnings
+    selection = evgp.pick(tmp_path / "x.npy", 4, **rules)
+    assert selection.indices.tolist() == whole.tolist() and not selection.warnings
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])

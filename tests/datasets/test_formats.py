@@ -35,9 +35,9 @@ THOUSANDS = {",": ".", ".": ",", " ": ".", "'": ".", "\u202f": ","}  # with a de
     ],
 )
 def test_numbers_with_signs(cells: list[str], numbers: list[float], said: str) -> None:
-    found = recognise(pa.table({"a": [*cells, None]}))
-    assert found.data.to_pydict() == {"a": [*numbers, None]}
-    assert len(found.notes) == 1 and said in found.notes[0]
+    actual = recognise(pa.table({"a": [*cells, None]}))
+    assert actual.data.to_pydict() == {"a": [*numbers, None]}
+    assert len(actual.notes) == 1 and said in actual.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_numbers_with_signs(cells: list[str], numbers: list[float], said: str) -
     ],
 )
 def test_text_that_does_not_agree_stays_text(cells: list[str | None]) -> None:
-    found = recognise(pa.table({"a": pa.array(cells, pa.string())}))
-    assert found.data.to_pydict() == {"a": cells} and not found.notes
+    actual = recognise(pa.table({"a": pa.array(cells, pa.string())}))
+    assert actual.data.to_pydict() == {"a": cells} and not actual.notes
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_text_that_does_not_agree_stays_text(cells: list[str | None]) -> None:
         (["01/02/2024", "03/04/2024"], "may be day/month or month/day"),
     ],
 )
-def test_what_can_be_read_in_two_ways_is_said(cells: list[str], said: str) -> None:
-    found = recognise(pa.table({"a": cells}))
-    assert found.data.to_pydict() == {"a": cells} and said in found.notes[0]
+def test_what_can_be_read_in_two_ways_is_reported(cells: list[str], said: str) -> None:
+    actual = recognise(pa.table({"a": cells}))
+    assert actual.data.to_pydict() == {"a": cells} and said in actual.notes[0]
 
 
 def test_other_columns_decide_what_a_comma_is() -> None:
@@ -194,14 +194,14 @@ def test_nullable_columns_of_pandas_are_read() -> None:
     assert pool.x[0].tolist() == pool.x[3].tolist()
 
 
-def test_the_order_of_days_and_months_is_said_once_and_can_be_given() -> None:
+def test_the_order_of_days_and_months_is_reported_once_and_can_be_given() -> None:
     table = pa.table({"a": ["03/04/2021", "05/06/2021"], "b": ["01/02/2020 8:00", None]})
     (note,) = recognise(table).notes
     assert note.startswith("2 columns ('a', 'b'): '03/04/2021' may be day/month or month/day")
     months = {"day-first": [4, 6], "month-first": [3, 5]}
-    for dates, wanted in months.items():
+    for dates, expected in months.items():
         read = recognise(table, dates=dates).data
-        assert [day.month for day in read["a"].to_pylist()] == wanted
+        assert [day.month for day in read["a"].to_pylist()] == expected
         assert read["b"].to_pylist()[0].month == (2 if dates == "day-first" else 1)
     clear = pa.table({"a": ["31/12/2021"]})  # whatever was given
     assert recognise(clear, dates="month-first").data["a"].to_pylist()[0].day == 31

@@ -94,7 +94,7 @@ def test_a_frame_keeps_its_index_types_and_cells(given_parts, index) -> None:
         (np.array([[1, "a"], [2, "b"], [3, None], [4, "d"]], dtype=object),
          {"x0": [3, 1], "x1": [None, "a"]}),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_whatever_has_rows_can_be_shown(pool, columns) -> None:
     frame = PICKS.to_frame(pool)
@@ -114,15 +114,15 @@ def test_files_can_be_shown(suffix, tmp_path) -> None:
         "npy": lambda: np.save(path, X),
         "npz": lambda: np.savez(path, x=X),
     }[suffix]()
-    wanted = PICKS.to_frame(table).reset_index(drop=True)
+    expected = PICKS.to_frame(table).reset_index(drop=True)
     for pool in (path, str(path)):
-        pd.testing.assert_frame_equal(PICKS.to_frame(pool), wanted)
+        pd.testing.assert_frame_equal(PICKS.to_frame(pool), expected)
     if suffix == "parquet":
         for pool in (tmp_path, evgp.open_pool(path)):
-            pd.testing.assert_frame_equal(PICKS.to_frame(pool), wanted)
+            pd.testing.assert_frame_equal(PICKS.to_frame(pool), expected)
 
 
-def test_columns_with_our_names_are_kept_beside_ours(tmp_path) -> None:
+def test_columns_with_our_names_are_kept_next_to_ours(tmp_path) -> None:
     priced = Selection(np.array([1]), np.array([0.5]), costs=np.array([2.0]))
     frame = priced.to_frame(pd.DataFrame({"cost": [1, 2], "rank": ["a", "b"], "other": [3, 4]}))
     assert list(frame) == [*OURS, "cost", "cost_pool", "rank_pool", "other"]

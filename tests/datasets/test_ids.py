@@ -31,7 +31,7 @@ SHUFFLED = np.random.default_rng(0).permutation(N)
         ("file", [hashlib.sha1(bytes([at])).hexdigest() for at in range(N)]),
     ],
 )
-def test_ids_are_left_out_and_it_is_said(name: str, cells: object) -> None:
+def test_ids_are_left_out_with_a_note(name: str, cells: object) -> None:
     pool = read_pool(pd.DataFrame({name: cells, "size": SIZE}))
     assert pool.features == ("size",)
     assert any(note.startswith(f"column {name!r} left out") for note in pool.notes)

@@ -47,7 +47,7 @@ def colours(images: Images) -> list[tuple[int, ...]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two good images to stand beside what is tested."""
+    """Two good images next to what is tested."""
     save(tmp_path / "good1.png")
     save(tmp_path / "good2.png", BLUE)
     return tmp_path
@@ -131,7 +131,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_image_is_left_out_and_named(folder: Path, name: str) -> None:
+def test_anything_but_an_image_is_left_out_and_named(folder: Path, name: str) -> None:
     data, reason = BAD[name]
     (folder / name).write_bytes(data)
     images = read_images(folder)
@@ -250,7 +250,7 @@ def test_too_few_images_are_refused_with_the_reasons(tmp_path: Path, files) -> N
         read_images(tmp_path)
 
 
-def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+def test_anything_but_a_folder_is_refused(tmp_path: Path) -> None:
     with refused(DatasetError):
         read_images(tmp_path / "gone")
     with refused(DatasetError):
@@ -293,7 +293,7 @@ def test_32_bit_greys_are_left_out_because_their_white_is_unknown(folder: Path) 
     )
 
 
-def test_transparency_lies_on_white(folder: Path) -> None:
+def test_transparency_becomes_white(folder: Path) -> None:
     save(folder / "rgba.png", (0, 0, 255, 51), mode="RGBA")
     palette = Image.new("P", (8, 8), 1)
     palette.putpalette([*RED, *BLUE])
@@ -311,7 +311,7 @@ def test_cmyk_becomes_colour(folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["jpg", "png", "tiff", "webp"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_images_stand_upright(tmp_path: Path, kind: str, orientation: int) -> None:
+def test_images_are_upright(tmp_path: Path, kind: str, orientation: int) -> None:
     if kind == "webp" and not features.check("webp"):
         absent("this Pillow has no WebP")
     upright = halves((16, 32))
@@ -332,7 +332,7 @@ def test_images_stand_upright(tmp_path: Path, kind: str, orientation: int) -> No
     np.testing.assert_allclose(large.getpixel((3, 16)), RED, atol=12)
 
 
-def test_broken_notes_in_an_image_do_no_harm(folder: Path) -> None:
+def test_broken_notes_in_an_image_are_harmless(folder: Path) -> None:
     exif = b"Exif\0\0II*\0\x08\0\0\0\xff\xff" + b"\x12\x01\x03\0\xff\xff\xff\xff" * 3
     Image.new("RGB", (8, 8), RED).save(folder / "odd.jpg", exif=exif)
     assert read_images(folder).names[-1] == "odd.jpg"
@@ -362,14 +362,14 @@ def test_many_files_keep_their_order_and_progress_is_reported(tmp_path: Path) ->
     for j in range(300):
         save(tmp_path / f"{j:03d}.png", j % 256, mode="L")
     (tmp_path / "007.png").write_bytes(cut("PNG", 8, "L"))
-    told: list[tuple[str, int, int]] = []
-    images = read_images(tmp_path, progress=lambda *step: told.append(step))
+    calls: list[tuple[str, int, int]] = []
+    images = read_images(tmp_path, progress=lambda *step: calls.append(step))
     expected = [j % 256 for j in range(300) if j != 7]
     assert images.x[:, 0, 0, 0].tolist() == expected
     assert images.names[7] == "008.png"
-    assert told[0] == ("looking", 128, 300)
-    assert ("looking", 300, 300) in told
-    assert told[-1] == ("reading", 300, 300)
+    assert calls[0] == ("looking", 128, 300)
+    assert ("looking", 300, 300) in calls
+    assert calls[-1] == ("reading", 300, 300)
 
 
 def test_pillow_stays_as_it_was(folder: Path) -> None:
@@ -390,7 +390,7 @@ def test_a_broken_tiff_says_nothing_on_stderr(folder: Path, capfd, monkeypatch) 
     broken = stream.getvalue().replace(tag + b"\x03\0", tag + b"\0\x08")
     assert broken != stream.getvalue()
     (folder / "odd.tiff").write_bytes(broken)
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # as where nobody asks for a log
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # as if no log were requested
     read_images(folder)
     assert capfd.readouterr().err == ""
 

@@ -25,8 +25,8 @@ from tests.datasets.test_images import BLUE, RED, colours, halves, save
     ],
 )
 def test_sizes(tmp_path: Path, sizes, size: int | None, shape: tuple[int, int]) -> None:
-    for j, given in enumerate(sizes):
-        save(tmp_path / f"{j}.png", size=given)
+    for j, saved in enumerate(sizes):
+        save(tmp_path / f"{j}.png", size=saved)
     images = read_images(tmp_path, size=size)
     assert images.x.shape == (2, 3, *shape)
     assert images.sizes == tuple(sizes)
@@ -57,18 +57,18 @@ def test_a_large_photograph_agrees_with_its_exact_average(tmp_path: Path) -> Non
     photo = np.broadcast_to(slope, (768, 1024)).astype(np.uint8)
     for name in ("a.jpg", "b.jpg"):
         Image.fromarray(photo).save(tmp_path / name, quality=95)
-    found = read_images(tmp_path, size=16).x[0, 0]
+    actual = read_images(tmp_path, size=16).x[0, 0]
     exact = photo.reshape(16, 48, 16, 64).mean(axis=(1, 3))
-    np.testing.assert_allclose(found[:, 1:-1], exact[:, 1:-1], atol=2)
+    np.testing.assert_allclose(actual[:, 1:-1], exact[:, 1:-1], atol=2)
 
 
 def test_a_photograph_is_not_decoded_more_coarsely_than_it_is_shown(tmp_path: Path) -> None:
     coarse = np.random.default_rng(0).integers(0, 255, (128, 128), np.uint8)
     for name in ("a.jpg", "b.jpg"):
         Image.fromarray(coarse.repeat(4, 0).repeat(4, 1)).save(tmp_path / name, quality=95)
-    found = read_images(tmp_path, size=128).x[0, 0]
+    actual = read_images(tmp_path, size=128).x[0, 0]
     thumbnail = np.asarray(read_images(tmp_path).thumbnail(0, 128).convert("L"))
-    for shown in (found, thumbnail):  # an eighth of the photograph would be off by 50
+    for shown in (actual, thumbnail):  # an eighth of the photograph would be off by 50
         assert abs(shown.astype(int) - coarse).mean() < 25
 
 
@@ -104,14 +104,14 @@ def noise(path: Path, mode: str, orientation: int = 1) -> Path:
     pixels = np.random.default_rng(0).integers(60, 190, (14, 20, 4), dtype=np.uint8)
     # A grid of whole cells is the same from either end; upright pictures need none.
     size = (331, 217) if orientation == 1 else (360, 240)
-    made = Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC)
+    result = Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC)
     if mode == "I;16":
-        made = Image.fromarray(np.asarray(made)[..., 0].astype(np.uint16) * 257)
+        result = Image.fromarray(np.asarray(result)[..., 0].astype(np.uint16) * 257)
     else:
-        made = made.convert("RGB").convert(mode) if mode in ("P", "1") else made.convert(mode)
+        result = result.convert("RGB").convert(mode) if mode in ("P", "1") else result.convert(mode)
     exif = Image.Exif()
     exif[0x0112] = orientation
-    made.save(path, exif=exif)
+    result.save(path, exif=exif)
     return path
 
 
@@ -128,13 +128,13 @@ def test_a_large_picture_is_the_same_strip_by_strip(
     monkeypatch.setattr(photos, "_LARGE_PIXELS", 1_000)
     monkeypatch.setattr(photos, "_STRIP_PIXELS", 5_000)
     strips = [photos.read_pixels(path, 20, 30, grey=grey) for grey in (False, True)]
-    for one, two in zip(whole, strips, strict=True):
-        np.testing.assert_allclose(one.astype(int), two.astype(int), atol=most)
+    for item, two in zip(whole, strips, strict=True):
+        np.testing.assert_allclose(item.astype(int), two.astype(int), atol=most)
     assert photos.read_thumbnail(path, 50).size == small.size
     np.testing.assert_allclose(
         np.asarray(small).astype(int), np.asarray(photos.read_thumbnail(path, 50)), atol=most
     )
-    assert np.ptp(whole[0]) > 50  # it is no plain area, of which everything would be true
+    assert np.ptp(whole[0]) > 50  # it is not a plain area, for which everything would be true
 
 
 def test_one_large_picture_is_in_memory_at_a_time(tmp_path: Path, monkeypatch) -> None:
@@ -155,9 +155,9 @@ def test_one_large_picture_is_in_memory_at_a_time(tmp_path: Path, monkeypatch) -
         now += 1
         most = max(most, now)
         time.sleep(0.02)
-        made = large(image, *given, **more)
+        result = large(image, *given, **more)
         now -= 1
-        return made
+        return result
 
     monkeypatch.setattr(photos, "_large", counted)
     with ThreadPoolExecutor(8) as workers:

@@ -1,4 +1,4 @@
-"""Files of labelled rows are understood, and it is said how."""
+"""Files of labelled rows are understood, with a note on how."""
 
 from pathlib import Path
 
@@ -40,10 +40,10 @@ def read(folder: Path, content: str, name: str = "known.csv", id: str | None = "
 )
 @pytest.mark.filterwarnings("ignore::evgp.errors.DataWarning")
 def test_ids_are_found(tmp_path: Path, name: str, content: str) -> None:
-    found = read(tmp_path, content, name)
-    assert found.rows.tolist() == [2, 0]
-    assert found.x is None
-    assert "read as 2 " in found.note
+    actual = read(tmp_path, content, name)
+    assert actual.rows.tolist() == [2, 0]
+    assert actual.x is None
+    assert "read as 2 " in actual.note
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_ids_are_found(tmp_path: Path, name: str, content: str) -> None:
     ],
 )
 def test_row_numbers_are_found(tmp_path: Path, name: str, content: str) -> None:
-    found = read(tmp_path, content, name, id=None)
-    assert found.rows.tolist() == [2, 0]
-    assert "row numbers (counted from 0)" in found.note
+    actual = read(tmp_path, content, name, id=None)
+    assert actual.rows.tolist() == [2, 0]
+    assert "row numbers (counted from 0)" in actual.note
 
 
 def test_a_parquet_of_ids_is_understood(tmp_path: Path) -> None:
@@ -67,18 +67,18 @@ def test_a_parquet_of_ids_is_understood(tmp_path: Path) -> None:
 
 
 def test_a_table_of_rows_is_encoded_as_the_pool(tmp_path: Path) -> None:
-    found = read(tmp_path, "b,a\n1,2\n0,9\n", id=None)
-    assert len(found.rows) == 0
-    assert "2 labelled rows from outside the pool" in found.note
-    assert found.x is not None
-    np.testing.assert_array_equal(found.x[0], ENCODER.transform(POOL)[1])
+    actual = read(tmp_path, "b,a\n1,2\n0,9\n", id=None)
+    assert len(actual.rows) == 0
+    assert "2 labelled rows from outside the pool" in actual.note
+    assert actual.x is not None
+    np.testing.assert_array_equal(actual.x[0], ENCODER.transform(POOL)[1])
 
 
 def test_a_table_may_hold_rows_of_the_pool_and_others(tmp_path: Path) -> None:
-    found = read(tmp_path, "key,a,b\nnew,9,0\n02,2,1\n")
-    assert found.rows.tolist() == [1]
-    assert found.x is not None and len(found.x) == 1
-    assert "1 labelled row of the pool and 1 labelled row from outside" in found.note
+    actual = read(tmp_path, "key,a,b\nnew,9,0\n02,2,1\n")
+    assert actual.rows.tolist() == [1]
+    assert actual.x is not None and len(actual.x) == 1
+    assert "1 labelled row of the pool and 1 labelled row from outside" in actual.note
 
 
 def test_rows_equal_to_rows_of_the_pool_are_those_rows(tmp_path: Path) -> None:
@@ -86,14 +86,14 @@ def test_rows_equal_to_rows_of_the_pool_are_those_rows(tmp_path: Path) -> None:
     encoder = Encoder.fit(pool)
     x = encoder.transform(pool)
 
-    def found(*lines: str) -> Labelled:
+    def labels_in(*lines: str) -> Labelled:
         (tmp_path / "known.csv").write_text("\n".join(["b,a", *lines]) + "\n")
         return read_labelled(tmp_path / "known.csv", encoder, range(5), pool=x)
 
-    two = found("0,1", "1,-0.0", "0,1")
+    two = labels_in("0,1", "1,-0.0", "0,1")
     assert two.rows.tolist() == [0, 1, 2] and two.x is None
     assert two.note.endswith("read as 3 labelled rows of the pool")
-    mixed = found("0,1", "7,7", "0,1", "0,1", "0,1", "0,5")
+    mixed = labels_in("0,1", "7,7", "0,1", "0,1", "0,1", "0,5")
     assert mixed.rows.tolist() == [0, 2, 4]
     assert mixed.x is not None
     (tmp_path / "known.csv").write_text("b,a\n7,7\n0,1\n0,5\n")
@@ -118,8 +118,8 @@ def test_an_id_with_a_quote_before_it_is_found(tmp_path: Path) -> None:
 def test_a_pool_of_one_column_is_not_taken_for_ids(tmp_path: Path) -> None:
     pool = Table(pa.table({"a": [1.0, 2.0, 3.0]}), "pool.csv")
     (tmp_path / "known.csv").write_text("a\n1\n2\n")
-    found = read_labelled(tmp_path / "known.csv", Encoder.fit(pool), range(3))
-    assert len(found.rows) == 0 and found.x is not None
+    encoder = read_labelled(tmp_path / "known.csv", Encoder.fit(pool), range(3))
+    assert len(encoder.rows) == 0 and encoder.x is not None
 
 
 @pytest.mark.parametrize(
@@ -141,14 +141,14 @@ def test_a_pool_of_one_column_is_not_taken_for_ids(tmp_path: Path) -> None:
         ("", "key"),
     ],
 )
-def test_what_is_not_understood_gets_a_sentence(
+def test_what_is_not_understood_is_refused_clearly(
     tmp_path: Path, content: str, id: str | None
 ) -> None:
     with refused(DatasetError):
         read(tmp_path, content, id=id)
 
 
-def test_a_missing_file_gets_a_sentence(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused_clearly(tmp_path: Path) -> None:
     with refused(DatasetError):
         read_labelled(tmp_path / "nowhere.csv", ENCODER, NAMES, id="key")
     (tmp_path / "known.txt").write_bytes(b"caf\xe9\n")
@@ -182,14 +182,14 @@ def test_a_mistyped_first_line_is_no_heading(tmp_path, first) -> None:
     with refused(DatasetError):
         read_labelled(path, None, names, id="name" if named else None)
     path.write_text(f"{'name' if named else 'row'}\n{'r1' if named else 2}\n")
-    found = read_labelled(path, None, names, id="name" if named else None)
-    assert found.rows.tolist() == [1 if named else 2]
+    actual = read_labelled(path, None, names, id="name" if named else None)
+    assert actual.rows.tolist() == [1 if named else 2]
 
 
 def test_ids_beyond_64_bits_stay_text_that_every_file_can_hold(tmp_path: Path) -> None:
     long = ["89490200001234567890", "9" * 5000]
-    for words, made in ((long, long), (["7", str(2**63 - 1)], [7, 2**63 - 1])):
-        found = ids(Table(pa.table({"key": words}), "pool.csv"), "key")
-        assert found == made
-        write_rows(tmp_path / "picks.parquet", {"key": found})
-        assert pq.read_table(tmp_path / "picks.parquet")["key"].to_pylist() == made
+    for words, result in ((long, long), (["7", str(2**63 - 1)], [7, 2**63 - 1])):
+        actual = ids(Table(pa.table({"key": words}), "pool.csv"), "key")
+        assert actual == result
+        write_rows(tmp_path / "picks.parquet", {"key": actual})
+        assert pq.read_table(tmp_path / "picks.parquet")["key"].to_pylist() == result

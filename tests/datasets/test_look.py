@@ -79,7 +79,7 @@ def test_missing_cells_alone_keep_their_own_error() -> None:
     assert caught.value.columns == {"a": 1, "b": 1}
 
 
-def test_if_no_column_is_left_that_is_said() -> None:
+def test_if_no_column_is_left_that_is_reported() -> None:
     table = pa.table({name: PROBLEMS[name] for name in ("bytes", "text")})
     with refused(TableProblems) as caught:
         read_pool(table)

@@ -103,7 +103,7 @@ def test_numbers_that_are_missing_are_left_out() -> None:
     assert got.count.tolist() == np.isfinite(x).sum(axis=0).tolist()
     mean, std = np.nanmean(x[:, :2], axis=0), np.nanstd(x[:, :2], axis=0)
     np.testing.assert_allclose((np.ldexp(1.0, got.exponent) * got.mean)[:2], mean, rtol=1e-12)
-    # The mean stands for what is missing, which adds rows and no spread.
+    # Missing values become the mean, which adds rows and no spread.
     share = np.sqrt(got.count[:2] / 50)
     np.testing.assert_allclose(
         (np.ldexp(1.0, got.exponent) * np.sqrt(got.spread / 50))[:2], std * share, rtol=1e-6
@@ -113,5 +113,7 @@ def test_numbers_that_are_missing_are_left_out() -> None:
 
 def test_the_layout_in_memory_changes_no_bit() -> None:
     x = np.random.default_rng(0).normal(size=(1000, 5))
-    one = ColumnMoments.of(np.ascontiguousarray(x.T))
-    assert same(one, ColumnMoments.of(x.T)) and same(one, ColumnMoments.of(np.asfortranarray(x).T))
+    first = ColumnMoments.of(np.ascontiguousarray(x.T))
+    assert same(first, ColumnMoments.of(x.T)) and same(
+        first, ColumnMoments.of(np.asfortranarray(x).T)
+    )

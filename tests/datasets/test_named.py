@@ -74,8 +74,8 @@ def test_seed_0_is_the_pool_of_the_recorded_figures(
 def test_targets_return_to_their_unit(real: Load) -> None:
     data = real("boston")
     raw = np.load(REAL / "boston.npz")["y"]
-    found = data.y[:, 0].numpy() * data.y_std + data.y_mean
-    np.testing.assert_allclose(found, raw[data.rows.numpy()])
+    actual = data.y[:, 0].numpy() * data.y_std + data.y_mean
+    np.testing.assert_allclose(actual, raw[data.rows.numpy()])
 
 
 def test_constant_columns_of_naval_are_zero(real: Load) -> None:
@@ -125,9 +125,9 @@ def test_mnist_is_read_in_little_time_and_memory(real: Load) -> None:
 
 def test_a_seed_repeats_itself_and_another_differs(real: Load) -> None:
     for name, options in [("kin8nm", {}), ("optdigits", {"task": "classification"})]:
-        one, two = real(name, seed=3, **options), real(name, seed=3, **options)
-        assert torch.equal(one.x, two.x) and torch.equal(one.y_test, two.y_test)
-        assert not torch.equal(one.rows, real(name, seed=4, **options).rows)
+        first, two = real(name, seed=3, **options), real(name, seed=3, **options)
+        assert torch.equal(first.x, two.x) and torch.equal(first.y_test, two.y_test)
+        assert not torch.equal(first.rows, real(name, seed=4, **options).rows)
 
 
 def test_a_smaller_pool_or_test_is_a_part_of_the_usual_one(real: Load) -> None:
@@ -138,30 +138,30 @@ def test_a_smaller_pool_or_test_is_a_part_of_the_usual_one(real: Load) -> None:
 
 
 def test_every_name_is_listed_with_kind_size_and_citation() -> None:
-    assert [str(one).split(":")[0] for one in names().values()] == list(names())
+    assert [str(name).split(":")[0] for name in names().values()] == list(names())
     assert set(HALVED + IMAGES) == set(names())
     assert str(names()["mnist"]).startswith(
         "mnist: classification, 60,000 + 10,000 x 1 x 28 x 28; LeCun"
     )
-    for one in names().values():
-        assert len(one.sha256) == 64 and one.citation and one.licence and one.source
+    for name in names().values():
+        assert len(name.sha256) == 64 and name.citation and name.licence and name.source
 
 
 def test_the_checksums_are_those_of_the_data() -> None:
     if REAL is None or not (REAL / "SHA256SUMS").exists():
         missing("SHA256SUMS")
     lines = (REAL / "SHA256SUMS").read_text().splitlines()
-    assert {one.file: one.sha256 for one in names().values()} == {
+    assert {name.file: name.sha256 for name in names().values()} == {
         line.split()[1]: line.split()[0] for line in lines
     }
 
 
 @pytest.mark.parametrize(("name", "hint"), [("minst", "mnist"), ("", None), ("titanic", None)])
-def test_an_unknown_name_is_answered_with_those_that_exist(name: str, hint: str | None) -> None:
-    with refused(UnknownName) as told:
+def test_an_unknown_name_lists_those_that_exist(name: str, hint: str | None) -> None:
+    with refused(UnknownName) as caught:
         load(name)
-    assert isinstance(told.value, DatasetError) and told.value.value == name
-    assert told.value.suggestion == hint and told.value.choices == tuple(names())
+    assert isinstance(caught.value, DatasetError) and caught.value.value == name
+    assert caught.value.suggestion == hint and caught.value.choices == tuple(names())
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])

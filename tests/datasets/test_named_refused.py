@@ -1,4 +1,4 @@
-"""Files of named datasets that lie are refused, each in one sentence."""
+"""Files of named datasets with false content are refused, each in one line."""
 
 import hashlib
 import zipfile
@@ -34,27 +34,27 @@ def regression(n: int = 20, **change: object) -> dict[str, object]:
 
 
 def images(n: int = 30, m: int = 12, **change: object) -> dict[str, object]:
-    made: dict[str, object] = {
+    entries: dict[str, object] = {
         "X_train": RNG.integers(0, 256, (n, 1, 28, 28), np.uint8),
         "y_train": np.arange(n) % 10,
         "X_test": RNG.integers(0, 256, (m, 1, 28, 28), np.uint8),
         "y_test": np.arange(m) % 10,
     }
-    return made | change
+    return entries | change
 
 
 def test_the_error_for_a_missing_file_says_where_it_was_looked_for_and_where_to_get_it(
     folder: Path,
 ) -> None:
-    with pytest.raises(DatasetError) as told:
+    with pytest.raises(DatasetError) as caught:
         load("kin8nm")
-    said = str(told.value)
+    text = str(caught.value)
     for word in ("kin8nm.npz", str(folder), "cache", "OpenML 189", "n x 8", "verify=False"):
-        assert word in said
-    assert "\n" not in said
+        assert word in text
+    assert "\n" not in text
 
 
-def test_without_a_folder_it_is_said_that_there_is_none(
+def test_without_a_folder_its_absence_is_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("EVGP_DATA")
@@ -76,12 +76,12 @@ def test_the_cache_is_looked_in_after_the_folder(folder: Path) -> None:
 def test_another_checksum_is_refused_with_both(folder: Path) -> None:
     path = folder / "kin8nm.npz"
     np.savez(path, **regression())
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    with pytest.raises(DatasetError) as told:
+    actual = hashlib.sha256(path.read_bytes()).hexdigest()
+    with pytest.raises(DatasetError) as caught:
         load("kin8nm")
-    assert names()["kin8nm"].sha256[:12] in str(told.value)
-    assert found[:12] in str(told.value)
-    assert found[:13] not in str(told.value)
+    assert names()["kin8nm"].sha256[:12] in str(caught.value)
+    assert actual[:12] in str(caught.value)
+    assert actual[:13] not in str(caught.value)
 
 
 def test_a_file_that_was_cut_short_is_refused(folder: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_header_that_promises_more_than_there_is_is_refused(folder: Path, rows
 
 @given(data=st.data())
 @settings(max_examples=examples(60), deadline=None)
-def test_damage_anywhere_is_one_sentence_or_harmless(
+def test_damage_anywhere_is_reported_or_harmless(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("damaged")
@@ -228,12 +228,12 @@ def test_all_of_the_train_part_may_be_the_pool(folder: Path) -> None:
 
 
 def test_a_constant_channel_becomes_zero(folder: Path) -> None:
-    made = images(X_train=np.full((30, 1, 28, 28), 7, np.uint8))
-    np.savez(folder / "mnist.npz", **made)
+    result = images(X_train=np.full((30, 1, 28, 28), 7, np.uint8))
+    np.savez(folder / "mnist.npz", **result)
     assert float(load("mnist", verify=False).x.abs().max()) == 0
 
 
-def test_a_header_that_is_not_python_is_refused_in_a_sentence(folder: Path) -> None:
+def test_a_header_that_is_not_python_is_refused_clearly(folder: Path) -> None:
     text = b"{'descr': '<f8', 'fortran_order': False, 'shape': ((((\n"
     with zipfile.ZipFile(folder / "kin8nm.npz", "w") as archive:
         for name in ("X.npy", "y.npy"):

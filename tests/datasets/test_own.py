@@ -56,7 +56,7 @@ def test_numbers_are_targets_scaled_by_the_pool(tmp_path: Path) -> None:
         ([2**60 + 1, 2**60], (str(2**60), str(2**60 + 1))),
     ],
 )
-def test_words_and_few_whole_numbers_are_classes(
+def test_words_and_few_integers_are_classes(
     tmp_path: Path, labels: list[object], names: tuple[str, ...]
 ) -> None:
     data = load_csv(table(tmp_path, label=labels * 30), "label")

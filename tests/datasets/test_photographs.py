@@ -106,7 +106,7 @@ def test_a_network_picks_among_images() -> None:
 
 
 @pytest.mark.parametrize("pool", [np.ones((5, 7)), np.full((5, 3, 4, 4), -1.0)])
-def test_what_is_no_image_is_refused(pool: np.ndarray) -> None:
+def test_anything_but_an_image_is_refused(pool: np.ndarray) -> None:
     with refused(DatasetError):
         evgp.read_pool(pool, embed=means)
 

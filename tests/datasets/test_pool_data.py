@@ -33,7 +33,7 @@ def quiet():
 
 
 def frame(n: int = 50, seed: int = 0) -> pd.DataFrame:
-    """Numbers, booleans, words, categories, dates, whole numbers, holes and a constant column."""
+    """Numbers, booleans, words, categories, dates, missing values and a constant column."""
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
         {
@@ -52,17 +52,17 @@ def frame(n: int = 50, seed: int = 0) -> pd.DataFrame:
 
 
 def commanded(path, *options: str) -> dict:
-    made = CliRunner().invoke(app, ["pick", str(path), "--json", *options])
-    assert made.exit_code == 0, made.stderr
-    return json.loads(made.stdout)
+    result = CliRunner().invoke(app, ["pick", str(path), "--json", *options])
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
 
 
 def same(selection: evgp.Selection, document: dict) -> bool:
     picks = document["picks"]
     return (
-        [one["index"] for one in picks] == list(selection)
-        and [one["gain"] for one in picks] == selection.gains.tolist()
-        and [one["variance_left"] for one in picks] == selection.variance_left.tolist()
+        [pick["index"] for pick in picks] == list(selection)
+        and [pick["gain"] for pick in picks] == selection.gains.tolist()
+        and [pick["variance_left"] for pick in picks] == selection.variance_left.tolist()
         and document["prior_variance"] == selection.prior_variance
     )
 
@@ -86,10 +86,10 @@ def test_a_frame_and_its_files_give_the_same_picks_to_the_bit(tmp_path, seed) ->
     )
     for other in others:
         again = options if not isinstance(other, evgp.PoolData) else {}
-        made = evgp.pick(other, 6, **again)
-        assert list(made) == list(picks)
-        assert made.variance_left.tolist() == picks.variance_left.tolist()
-        assert made.ids == picks.ids == tuple(df["key"].iloc[picks.indices])
+        selection = evgp.pick(other, 6, **again)
+        assert list(selection) == list(picks)
+        assert selection.variance_left.tolist() == picks.variance_left.tolist()
+        assert selection.ids == picks.ids == tuple(df["key"].iloc[picks.indices])
 
 
 def test_an_array_and_its_file_give_the_same_picks_to_the_bit(tmp_path) -> None:
@@ -100,7 +100,7 @@ def test_an_array_and_its_file_give_the_same_picks_to_the_bit(tmp_path) -> None:
     assert same(picks, commanded(tmp_path / "x.npy", "-k", "5"))
     assert same(evgp.pick(pd.DataFrame(x), 5), commanded(tmp_path / "x.npy", "-k", "5"))
     assert evgp.pick(torch.from_numpy(x), 5) == picks
-    # A constant column says nothing, wherever it comes from.
+    # A constant column has no effect, wherever it comes from.
     assert evgp.pick(x[:, [0, 1, 3]], 5).variance_left.tolist() == picks.variance_left.tolist()
 
 
@@ -125,7 +125,7 @@ def test_a_frame_of_floats_and_booleans_works() -> None:
     assert read_pool(df).features == ("a", "b=false", "b=true")
 
 
-def test_what_is_wrong_with_a_frame_is_said_in_the_words_of_python(tmp_path) -> None:
+def test_what_is_wrong_with_a_frame_is_reported_in_the_terms_of_python(tmp_path) -> None:
     df = frame()
     with refused(DatasetError):
         evgp.pick(df, 3, id="key")
@@ -135,8 +135,8 @@ def test_what_is_wrong_with_a_frame_is_said_in_the_words_of_python(tmp_path) -> 
     with refused(DatasetError):
         evgp.pick(df, 3, drop=["nothing"])
     df.to_csv(tmp_path / "pool.csv", index=False)
-    made = CliRunner().invoke(app, ["pick", str(tmp_path / "pool.csv"), "-k", "3", "--id", "key"])
-    assert "use --impute" in made.stderr and "impute=" not in made.stderr
+    result = CliRunner().invoke(app, ["pick", str(tmp_path / "pool.csv"), "-k", "3", "--id", "key"])
+    assert "use --impute" in result.stderr and "impute=" not in result.stderr
 
 
 def test_columns_are_for_tables_only() -> None:
@@ -169,12 +169,12 @@ def test_a_pool_in_files_stays_there(tmp_path) -> None:
 
 def test_times_are_the_same_in_every_unit() -> None:
     when = pd.date_range("2024-02-29T12:34:56.789", periods=30, freq="37min")
-    made = [
+    result = [
         evgp.pick(pd.DataFrame({"t": when.as_unit(unit), "a": np.arange(30.0) % 7}), 4)
         for unit in ("ms", "us", "ns")
     ]
-    assert made[0].variance_left.tolist() == made[1].variance_left.tolist()
-    assert made[1].variance_left.tolist() == made[2].variance_left.tolist()
+    assert result[0].variance_left.tolist() == result[1].variance_left.tolist()
+    assert result[1].variance_left.tolist() == result[2].variance_left.tolist()
 
 
 @settings(max_examples=25, deadline=None)
@@ -240,13 +240,13 @@ def test_a_server_that_never_answers_is_given_up(monkeypatch) -> None:
     assert time.monotonic() - start < 20
 
 
-def test_picks_that_change_nothing_are_said() -> None:
+def test_picks_that_change_nothing_are_reported() -> None:
     x = np.random.default_rng(0).normal(size=(30, 3))
     with warned(DataWarning):
         evgp.pick(x, 5, x_test=x * 1e12)
 
 
-def test_columns_may_be_called_what_pools_are_asked(tmp_path) -> None:
+def test_columns_may_be_called_pool_attributes(tmp_path) -> None:
     names = ("in_files", "in_memory", "cells", "data", "source", "x", "columns", "shape")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({name: rng.normal(size=20) for name in names})
@@ -263,5 +263,5 @@ def test_a_hugging_face_dataset_of_plain_columns_is_a_table() -> None:
     )
     same = datasets.Dataset.from_pandas(frame)
     for options in ({}, {"drop": "b"}, {"scale": "columns"}):
-        picked, wanted = evgp.pick(same, 4, **options), evgp.pick(frame, 4, **options)
-        assert picked.indices.tolist() == wanted.indices.tolist()
+        picked, expected = evgp.pick(same, 4, **options), evgp.pick(frame, 4, **options)
+        assert picked.indices.tolist() == expected.indices.tolist()

@@ -93,7 +93,7 @@ def test_inner_objects_become_columns(tmp_path: Path) -> None:
         ("a.xlsx", b"x"),
     ],
 )
-def test_damaged_files_get_a_sentence(tmp_path: Path, name: str, content: bytes) -> None:
+def test_damaged_files_are_refused_clearly(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with refused(DatasetError):
         read_table(tmp_path / name)
@@ -127,7 +127,7 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, content: bytes)
     assert read_table("-").data.to_pylist() == ROWS
 
 
-def test_standard_input_without_a_table_gets_a_sentence(
+def test_standard_input_without_a_table_is_refused_clearly(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "a.parquet")
@@ -192,7 +192,7 @@ def test_a_workbook_that_is_a_bomb_is_refused(tmp_path: Path) -> None:
         read_table(tmp_path / "a.xlsx")
 
 
-def test_without_openpyxl_its_install_line_is_said(
+def test_without_openpyxl_its_install_line_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.xlsx").write_bytes(b"x")

@@ -141,7 +141,7 @@ def test_picks_from_a_dataset_are_those_from_its_array() -> None:
         (Items([[[1, 2], [3]]]), None),
     ],
 )
-def test_what_cannot_be_stacked_gets_a_sentence(source, words) -> None:
+def test_what_cannot_be_stacked_is_refused_clearly(source, words) -> None:
     if words is None:  # a list of lists starts with its input
         assert stack(source).tolist() == [[1, 2]]
         return
@@ -149,7 +149,7 @@ def test_what_cannot_be_stacked_gets_a_sentence(source, words) -> None:
         stack(source)
 
 
-def test_an_empty_hugging_face_dataset_is_refused_in_a_sentence() -> None:
+def test_an_empty_hugging_face_dataset_is_refused_clearly() -> None:
     hugging = import_module("datasets")
     with refused(DatasetError):
         stack(hugging.Dataset.from_dict({"x": []}))
@@ -168,8 +168,8 @@ def test_a_loader_with_a_batch_sampler_keeps_its_own_way_to_make_batches() -> No
 def test_a_loader_of_some_rows_is_refused() -> None:
     """Picks would come from rows that were held back."""
     whole = TensorDataset(X)
-    some = DataLoader(whole, sampler=SubsetRandomSampler([3, 1, 4, 1]))
+    data_loader = DataLoader(whole, sampler=SubsetRandomSampler([3, 1, 4, 1]))
     with refused(DatasetError):
-        stack(some)
+        stack(data_loader)
     every = DataLoader(whole, sampler=SubsetRandomSampler(range(len(X))))
     assert torch.equal(stack(every), X)

@@ -15,22 +15,24 @@ DATA = TensorDataset(X, torch.arange(30))
 
 
 def test_a_torch_dataset_or_its_loader_gives_a_subset_in_the_order_of_the_picks() -> None:
-    made = evgp.pick(DATA, 5)
+    selection = evgp.pick(DATA, 5)
     for source in (DATA, DataLoader(DATA, batch_size=7, shuffle=True)):
-        part = evgp.datasets.subset(source, made)
+        part = evgp.datasets.subset(source, selection)
         assert isinstance(part, Subset) and len(part) == 5
-        assert [int(label) for _, label in part] == made.indices.tolist()
+        assert [int(label) for _, label in part] == selection.indices.tolist()
     batch, labels = next(iter(DataLoader(part, batch_size=5)))
-    assert torch.equal(batch, X[made.indices]) and labels.tolist() == made.indices.tolist()
+    assert (
+        torch.equal(batch, X[selection.indices]) and labels.tolist() == selection.indices.tolist()
+    )
 
 
 def test_a_hugging_face_dataset_is_selected() -> None:
     source = datasets.Dataset.from_dict({"embedding": X.tolist(), "label": list(range(30))})
-    made = evgp.pick(source, 5)
-    assert made.indices.tolist() == evgp.pick(X, 5).indices.tolist()
-    for part in (evgp.datasets.subset(source, made), source.select(made.indices)):
+    selection = evgp.pick(source, 5)
+    assert selection.indices.tolist() == evgp.pick(X, 5).indices.tolist()
+    for part in (evgp.datasets.subset(source, selection), source.select(selection.indices)):
         assert isinstance(part, datasets.Dataset) and part.shape == (5, 2)
-        assert part["label"][:] == made.indices.tolist()
+        assert part["label"][:] == selection.indices.tolist()
 
 
 def test_positions_do_as_well() -> None:

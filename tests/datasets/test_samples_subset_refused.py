@@ -25,8 +25,10 @@ def test_a_dictionary_of_splits(names) -> None:
 
 def test_the_advice_helps() -> None:
     splits = datasets.DatasetDict({"train": PART, "test": PART})
-    made = evgp.pick(splits["train"], 2)
-    assert evgp.datasets.subset(splits["train"], made)["label"][:] == made.indices.tolist()
+    selection = evgp.pick(splits["train"], 2)
+    assert (
+        evgp.datasets.subset(splits["train"], selection)["label"][:] == selection.indices.tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,8 +42,8 @@ def test_the_advice_helps() -> None:
 )
 def test_a_frame_or_an_array(frame, advice) -> None:
     selection = evgp.pick(X, 2)
-    with pytest.raises(DatasetError) as told:
+    with pytest.raises(DatasetError) as caught:
         evgp.datasets.subset(frame, selection)
-    assert str(told.value).endswith(f" use {advice}")
+    assert str(caught.value).endswith(f" use {advice}")
     kept = eval(advice, {"x": frame, "selection": selection})
     assert np.array_equal(np.asarray(kept), np.asarray(frame)[selection.indices])

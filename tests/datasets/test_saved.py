@@ -23,9 +23,11 @@ UNREADABLE = "expected a file written by Selection.save, got one that is cut sho
 
 @pytest.fixture(scope="module")
 def real() -> Selection:
-    made = evgp.pick(X, 3, costs=np.ones(8), budget=10.0)
+    selection = evgp.pick(X, 3, costs=np.ones(8), budget=10.0)
     # As without the checks of annotations, numbers of NumPy may be among what was asked.
-    return replace(made, settings={**made.settings, "k": np.int64(3), "seed": np.uint8(0)})
+    return replace(
+        selection, settings={**selection.settings, "k": np.int64(3), "seed": np.uint8(0)}
+    )
 
 
 @pytest.fixture
@@ -36,14 +38,14 @@ def path(tmp_path: Path, real: Selection) -> Path:
 
 def bits(selection: Selection) -> list[object]:
     """Every number to the bit."""
-    found: list[object] = []
-    for one in fields(Selection):
-        value = getattr(selection, one.name)
-        if one.name == "certificate" and value is not None:
-            found += [value.lowest.tobytes(), value.share.tobytes(), repr(value.needed)]
+    calls: list[object] = []
+    for field in fields(Selection):
+        value = getattr(selection, field.name)
+        if field.name == "certificate" and value is not None:
+            calls += [value.lowest.tobytes(), value.share.tobytes(), repr(value.needed)]
         else:
-            found.append(value.tobytes() if isinstance(value, np.ndarray) else repr(value))
-    return found
+            calls.append(value.tobytes() if isinstance(value, np.ndarray) else repr(value))
+    return calls
 
 
 @settings(deadline=None)
@@ -68,7 +70,7 @@ def _one_nan(value):
     return value
 
 
-def test_a_run_can_be_saved_with_whatever_it_was_asked(real, path) -> None:
+def test_a_run_can_be_saved_with_any_settings(real, path) -> None:
     again = evgp.Selection.load(str(path))
     assert again == real and again.settings == real.settings
     assert repr(again) == repr(real)
@@ -86,12 +88,12 @@ def test_every_bit_counts(path) -> None:
         changed[at // 8] ^= 1 << at % 8
         path.write_bytes(changed)
         try:
-            made = Selection.load(path)
+            selection = Selection.load(path)
         except DatasetError as error:
             assert str(error).startswith(str(path)) and "\n" not in str(error)
         else:
             # The same content, spelt otherwise: E for e, or a digit too many for 64 bits.
-            assert bits(made) == kept
+            assert bits(selection) == kept
             same += 1
     assert same < 0.01 * len(every)
 
@@ -135,7 +137,7 @@ def test_other_files_are_refused(tmp_path, text) -> None:
         Selection.load(path)
 
 
-def test_binary_files_and_what_is_no_file_are_refused(tmp_path) -> None:
+def test_binary_files_and_anything_but_a_file_are_refused(tmp_path) -> None:
     path = tmp_path / "array.npy"
     np.save(path, X)
     with refused(DatasetError):
@@ -178,11 +180,11 @@ def test_a_checksum_alone_makes_no_selection(tmp_path_factory, real, data) -> No
     document["sha256"] = hashlib.sha256(text.encode()).hexdigest()
     path.write_text(json.dumps(document))
     try:
-        made = Selection.load(path)
+        selection = Selection.load(path)
     except DatasetError as error:
         assert UNREADABLE in str(error)
     else:
-        assert isinstance(made, Selection) and len(repr(made)) > 9
+        assert isinstance(selection, Selection) and len(repr(selection)) > 9
 
 
 @pytest.mark.parametrize("name", ["picks.pkl", "picks", "absent/picks.json"])
@@ -201,7 +203,7 @@ def test_a_failure_leaves_the_old_file(real, path, monkeypatch) -> None:
     with pytest.raises(OSError, match="the disk is full"):
         real[:2].save(path)
     monkeypatch.undo()
-    assert [one.name for one in path.parent.iterdir()] == ["picks.json"]
+    assert [item.name for item in path.parent.iterdir()] == ["picks.json"]
     assert path.read_bytes() == before and Selection.load(path) == real
 
 

@@ -115,8 +115,8 @@ def test_files_in_any_number_of_shards_give_the_same_bits(x, tmp_path) -> None:
     assert fitted.code.scale == read_pool(x).scale
     blocks = np.concatenate([block for _, block in fitted.blocks(0, 80, size=16)])
     np.testing.assert_allclose(blocks, whole, rtol=1e-13, atol=1e-13)
-    one = pool.fitted(pool.survey(0, 80, np.arange(0)))
-    assert (np.concatenate([block for _, block in one.blocks(0, 80, size=16)]) == whole).all()
+    first = pool.fitted(pool.survey(0, 80, np.arange(0)))
+    assert (np.concatenate([block for _, block in first.blocks(0, 80, size=16)]) == whole).all()
 
 
 @given(st.permutations(range(12)))
@@ -162,10 +162,10 @@ def test_columns_of_any_size_can_be_scaled() -> None:
     for scale in SCALES:
         x = read_pool(huge, scale=scale).in_memory
         assert bool(x.isfinite().all())
-    one = np.zeros((20, 6))
-    one[:, 2] = np.arange(20)
+    first = np.zeros((20, 6))
+    first[:, 2] = np.arange(20)
     with pytest.warns(evgp.errors.DataWarning):
-        picks = evgp.pick(pd.DataFrame(one).add_prefix("c"), 3)
+        picks = evgp.pick(pd.DataFrame(first).add_prefix("c"), 3)
     assert len({*picks.indices.tolist()}) == 3
 
 

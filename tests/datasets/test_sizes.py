@@ -61,11 +61,11 @@ def test_the_size_of_parquet_is_bounded_from_above(
     with path.open("rb") as stream, pq.ParquetFile(path) as file:
         known = decoded(stream, file)
         whole = file.read()
-        some = decoded(stream, file, ["a", "kind"])
+        subset = decoded(stream, file, ["a", "kind"])
     assert whole.nbytes <= known.sure + known.words
     assert known.sure <= 4 * whole.nbytes
     assert known.pages < known.sure
-    assert some.sure < known.sure and some.pages < known.pages
+    assert subset.sure < known.sure and subset.pages < known.pages
     assert read_table(path).data.equals(whole)
 
 
@@ -105,7 +105,7 @@ def long_words(rows: int, *, stored: bool) -> bytes:
     return out.getvalue()
 
 
-def test_words_that_stand_for_gigabytes_are_refused(tmp_path: Path) -> None:
+def test_words_that_expand_to_gigabytes_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     path.write_bytes(long_words(100_000, stored=False))
     before = pa.total_allocated_bytes()
@@ -176,7 +176,9 @@ def test_text_in_views_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"\x00" * 40, b"\xff" * 40, b"\x15\x80\x80\x80\x80\x80\x80"])
-def test_headers_of_pages_that_are_damaged_get_a_sentence(tmp_path: Path, damage: bytes) -> None:
+def test_headers_of_pages_that_are_damaged_are_refused_clearly(
+    tmp_path: Path, damage: bytes
+) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(table().select(["a", "b"]), path, compression="none")
     whole = path.read_bytes()

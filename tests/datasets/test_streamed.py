@@ -99,13 +99,15 @@ def test_arrow_files_are_read_as_parquet_is(tmp_path: Path, name: str, compressi
     table = mixed(3_000)
     pyarrow.feather.write_feather(table, tmp_path / name, compression=compression, chunksize=500)
     pq.write_table(table, tmp_path / "pool.parquet")
-    one, other = (
+    first, other = (
         fit(open_pool(tmp_path / file, drop=["name"]), np.array([3, 2_999]))
         for file in (name, "pool.parquet")
     )
-    np.testing.assert_array_equal(matrix(one), matrix(other))
-    np.testing.assert_array_equal(one.sample, other.sample)
-    np.testing.assert_array_equal(one.take(np.array([2_500, 1])), other.take(np.array([2_500, 1])))
+    np.testing.assert_array_equal(matrix(first), matrix(other))
+    np.testing.assert_array_equal(first.sample, other.sample)
+    np.testing.assert_array_equal(
+        first.take(np.array([2_500, 1])), other.take(np.array([2_500, 1]))
+    )
 
 
 def test_dictionaries_of_numbers_and_with_an_empty_word_are_words(tmp_path: Path) -> None:
@@ -261,8 +263,8 @@ def test_surveys_of_two_to_the_j_blocks_agree_to_the_last_digit(tmp_path: Path, 
         parts = [pool.survey(a, b, rows) for a, b in pairwise(edges)]
         merged = in_pairs(parts, Survey.merge)
         assert bits(merged) == bits(whole)
-        one, other = pool.fitted(merged), pool.fitted(whole)
-        np.testing.assert_array_equal(one.sample, other.sample)
+        first, other = pool.fitted(merged), pool.fitted(whole)
+        np.testing.assert_array_equal(first.sample, other.sample)
     if kind != "images":
         scale = np.ldexp(1.0, whole.moments.exponent)
         np.testing.assert_allclose(
@@ -322,7 +324,9 @@ def test_another_pool_takes_the_scaling_of_the_first(tmp_path: Path) -> None:
             arrays.like(open_pool(tmp_path / file))
 
 
-def test_unknown_words_and_holes_elsewhere_are_reported_with_their_rows(tmp_path: Path) -> None:
+def test_unknown_words_and_missing_values_elsewhere_are_reported_with_their_rows(
+    tmp_path: Path,
+) -> None:
     pool = pa.table({"kind": ["a", "b"] * 50, "size": np.arange(100.0)})
     pq.write_table(pool, tmp_path / "pool.parquet")
     fitted = fit(open_pool(tmp_path / "pool.parquet"))
@@ -333,7 +337,7 @@ def test_unknown_words_and_holes_elsewhere_are_reported_with_their_rows(tmp_path
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         x = np.concatenate([block for _, block in test.blocks(0, 100, 10)])
-    assert [str(one.message) for one in caught] == [
+    assert [str(warning.message) for warning in caught] == [
         f"{tmp_path}/test.parquet: column 'kind': values that the pool does not have; they "
         "count as none of its categories"
     ]

@@ -57,10 +57,10 @@ def test_an_address_is_opened_by_fsspec(tmp_path: Path, monkeypatch: pytest.Monk
     table = mixed(600).drop_columns(["name"])
     folder = saved(tmp_path / "pool", table, files=2)
     (folder / "_SUCCESS").touch()
-    one = fit(open_pool(folder.as_uri()), np.array([1, 500]))
-    np.testing.assert_array_equal(matrix(one), matrix(fit(open_pool(folder))))
-    assert all(file.startswith("file://") for file in one.pool.files)
-    assert len(one.pool.digest(one.pool.files[0])) == 128
+    first = fit(open_pool(folder.as_uri()), np.array([1, 500]))
+    np.testing.assert_array_equal(matrix(first), matrix(fit(open_pool(folder))))
+    assert all(file.startswith("file://") for file in first.pool.files)
+    assert len(first.pool.digest(first.pool.files[0])) == 128
     single = open_pool((folder / "part-000.parquet").as_uri())
     assert len(single) == 300
     with refused(DatasetError):

@@ -102,7 +102,7 @@ def test_a_page_damaged_in_the_middle_is_named(tmp_path: Path) -> None:
     pool.survey(0, 10_000, NONE)
 
 
-def test_letters_of_no_alphabet_are_damage(tmp_path: Path) -> None:
+def test_invalid_characters_are_damage(tmp_path: Path) -> None:
     path = write(GOOD, tmp_path / "a.arrow", compression="uncompressed")
     data = path.read_bytes()
     path.write_bytes(data.replace(b"kind", b"k\xff\xffd"))
@@ -124,7 +124,7 @@ def test_letters_of_no_alphabet_are_damage(tmp_path: Path) -> None:
     at=st.floats(0, 1),
     junk=st.binary(min_size=1, max_size=12),
 )
-def test_flipped_bytes_give_rows_or_a_sentence(
+def test_flipped_bytes_give_rows_or_a_clear_error(
     tmp_path: Path, suffix: str, at: float, junk: bytes
 ) -> None:
     path = write(GOOD, tmp_path / f"a{suffix}")

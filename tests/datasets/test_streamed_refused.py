@@ -142,7 +142,7 @@ def test_arrays_must_agree_in_shape_and_type(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".npy"])
-def test_empty_files_count_only_beside_others(tmp_path: Path, suffix: str) -> None:
+def test_empty_files_count_only_with_others(tmp_path: Path, suffix: str) -> None:
     write(GOOD.slice(0, 0), tmp_path / f"0{suffix}")
     with refused(DatasetError):
         open_pool(tmp_path)
@@ -182,7 +182,7 @@ def test_pools_whose_rows_are_alike_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "x.npy")
 
 
-def test_holes_in_all_ranges_are_counted_with_their_global_rows(tmp_path: Path) -> None:
+def test_missing_values_in_all_ranges_are_counted_with_their_global_rows(tmp_path: Path) -> None:
     a = np.arange(10_000.0)
     a[[5_000, 6_000, 7_000, 9_000]] = np.nan
     a[9_999] = -np.inf
@@ -215,9 +215,9 @@ def test_counting_stops_at_too_many_words(tmp_path: Path) -> None:
     # Few in each range, too many in both.
     words = [f"w{row // 300}" for row in range(20_000)]
     pool = open_pool(write(pa.table({"b": words}), tmp_path / "a.parquet"))
-    one, other = pool.survey(0, 8_192, NONE), pool.survey(8_192, 20_000, NONE)
+    first, other = pool.survey(0, 8_192, NONE), pool.survey(8_192, 20_000, NONE)
     with refused(DatasetError):
-        one.merge(other)
+        first.merge(other)
     pool = open_pool(
         write(pa.table({"b": [f"w{row}" for row in range(999)]}), tmp_path / "a.parquet")
     )

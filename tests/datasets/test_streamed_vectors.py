@@ -123,10 +123,10 @@ def test_test_points_and_labelled_rows_may_have_other_lists(tmp_path: Path) -> N
     more = more.append_column("other", pa.array([[1.0, 2.0]] * 30))
     pq.write_table(more, tmp_path / "test.parquet")
     how = {"id": "name", "method": "sharded", "features": "nystrom-32"}
-    made = evgp.pick(folder, 4, x_test=tmp_path / "test.parquet", column="embedding", **how)
+    selection = evgp.pick(folder, 4, x_test=tmp_path / "test.parquet", column="embedding", **how)
     x, test = (np.array(part["embedding"].to_pylist()) for part in (table, more))
     again = evgp.pick(x, 4, x_test=test, features="nystrom-32", method="sharded")
-    np.testing.assert_array_equal(made.indices, again.indices)
+    np.testing.assert_array_equal(selection.indices, again.indices)
     labelled = evgp.datasets.read_with(
         folder, evgp.datasets.ReadOptions(column="embedding"), in_files=True
     ).labelled(tmp_path / "test.parquet")

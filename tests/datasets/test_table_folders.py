@@ -40,11 +40,11 @@ def whole(tmp_path):
 
 
 def test_a_folder_of_csv_files_is_one_table(folder, whole) -> None:
-    one, many = evgp.pick(whole, 6, id="name"), evgp.pick(folder, 6, id="name")
-    assert one == many and one.ids == many.ids
-    assert np.array_equal(one.variance_left, many.variance_left)
-    assert one.to_frame().equals(many.to_frame())
-    assert evgp.pick(whole, 6, id="name", x_test=folder).indices.tolist() == list(one)
+    first, many = evgp.pick(whole, 6, id="name"), evgp.pick(folder, 6, id="name")
+    assert first == many and first.ids == many.ids
+    assert np.array_equal(first.variance_left, many.variance_left)
+    assert first.to_frame().equals(many.to_frame())
+    assert evgp.pick(whole, 6, id="name", x_test=folder).indices.tolist() == list(first)
 
 
 @pytest.mark.filterwarnings("ignore::evgp.errors.DataWarning")

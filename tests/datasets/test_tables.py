@@ -42,14 +42,14 @@ def written(folder: Path, content: bytes | str, name: str = "pool.csv") -> Path:
         'a,b\n"1,2\n3,4\n',
     ],
 )
-def test_a_broken_csv_gets_a_sentence(tmp_path: Path, content: bytes | str) -> None:
+def test_a_broken_csv_is_refused_clearly(tmp_path: Path, content: bytes | str) -> None:
     with refused(DatasetError):
         read_table(written(tmp_path, content))
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.arrow", "t.ipc"])
 @pytest.mark.parametrize("cut", [0.3, 0.9, "text"])
-def test_a_cut_file_gets_a_sentence(tmp_path: Path, name: str, cut: float | str) -> None:
+def test_a_cut_file_is_refused_clearly(tmp_path: Path, name: str, cut: float | str) -> None:
     path = tmp_path / name
     table = pa.table({"a": np.arange(500.0)})
     if name == "t.parquet":
@@ -62,7 +62,9 @@ def test_a_cut_file_gets_a_sentence(tmp_path: Path, name: str, cut: float | str)
         read_table(path)
 
 
-def test_what_is_no_file_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anything_but_a_file_is_refused_clearly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with refused(DatasetError):
         read_table(tmp_path)
     with refused(DatasetError):
@@ -75,7 +77,7 @@ def test_what_is_no_file_gets_a_sentence(tmp_path: Path, monkeypatch: pytest.Mon
         read_table(path)
 
 
-def test_a_file_that_turns_unreadable_gets_a_sentence(
+def test_a_file_that_turns_unreadable_is_refused_clearly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -160,8 +162,8 @@ def test_a_wrong_choice_of_delimiter_gets_a_suggestion(tmp_path: Path) -> None:
     for content in ("a,b\n1,2\n3,4\n", "a,b\n1,2\n3;4\n"):
         with refused(DatasetError):
             read_table(written(tmp_path, content), delimiter=";")
-    one = read_table(written(tmp_path, "height, cm\n1\n2\n"), delimiter=";")
-    assert one.names == ("height, cm",)
+    first = read_table(written(tmp_path, "height, cm\n1\n2\n"), delimiter=";")
+    assert first.names == ("height, cm",)
 
 
 def test_an_array_is_named_only_in_an_archive(tmp_path: Path) -> None:
@@ -199,7 +201,7 @@ def test_a_row_may_be_very_long(tmp_path: Path) -> None:
     assert len(read_table(written(tmp_path, "note,a\n" + lines))) == 5
 
 
-def test_numbers_are_asked_for_by_name() -> None:
+def test_numbers_are_read_by_name() -> None:
     table = Table(pa.table({"price": [1.0, None], "kind": ["a", "b"]}), "pool.csv")
     with refused(DatasetError):
         table.numbers("price")
@@ -229,13 +231,13 @@ def test_every_format_gives_the_same_matrix(tmp_path: Path, x: np.ndarray) -> No
         stream.write_table(table)
     np.save(tmp_path / "t.npy", x)
     np.savez(tmp_path / "t.npz", x=x)
-    made = []
+    results = []
     for kind in ("csv", "parquet", "feather", "arrow", "npy", "npz"):
         read = read_table(tmp_path / f"t.{kind}")
         assert read.names == tuple(table.column_names)
-        made.append(Encoder.fit(read).transform(read))
-    for other in made[1:]:
-        np.testing.assert_array_equal(made[0], other)
+        results.append(Encoder.fit(read).transform(read))
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
 
 
 def test_a_gzip_bomb_is_refused_at_once(tmp_path) -> None:
@@ -249,7 +251,7 @@ def test_a_gzip_bomb_is_refused_at_once(tmp_path) -> None:
 
 
 def test_a_damaged_table_that_we_wrote_is_refused(tmp_path) -> None:
-    """Pages have checksums, and names of columns may be letters of no alphabet."""
+    """Pages have checksums, and names of columns may be invalid characters."""
     path = tmp_path / "picks.parquet"
     write_rows(path, {"rank": list(range(60)), "id": [f"row {i}" for i in range(60)]})
     whole, rows = path.read_bytes(), read_table(path).data.to_pylist()

@@ -1,4 +1,4 @@
-"""Columns of text: recognised, embedded once, and never encoded by category in silence."""
+"""Columns of text: recognised, embedded once, and never silently encoded by category."""
 
 import warnings
 from pathlib import Path
@@ -109,7 +109,7 @@ def test_short_labels_can_be_taken_as_text() -> None:
     assert evgp.read_pool(frame, text="kind").features[0] == "kind[0]"
 
 
-def test_empty_texts_are_equal_and_are_said() -> None:
+def test_empty_texts_are_equal_and_are_reported() -> None:
     texts: list[str | None] = [*sentences(20), None, "", "  "]
     data = evgp.read_pool(pa.table({"body": texts}))
     assert data.x[20].tolist() == data.x[21].tolist() == data.x[22].tolist()
@@ -136,7 +136,7 @@ def test_a_column_of_one_text_is_dropped_with_a_note() -> None:
     printed("\n".join(note for note in data.notes if "body" in note))
 
 
-def test_texts_of_ten_megabytes_are_cut_and_said(tmp_path: Path) -> None:
+def test_texts_of_ten_megabytes_are_cut_and_reported(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"body": [*sentences(30), "lake " * 2_000_000]}), tmp_path / "pool.parquet"
     )

@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 class Counting:
-    """An embedder by length, which counts what it is given."""
+    """An embedder by length, which counts its inputs."""
 
     def __init__(self, scale: float = 1.0, fail_after: int = 10**9) -> None:
         self.scale, self.fail_after, self.seen = scale, fail_after, 0
@@ -101,7 +101,7 @@ def test_a_file_of_another_model_is_not_believed(folder: Path) -> None:
         np.testing.assert_array_equal(run(Counting(scale=3), TEXTS), 3 * x)
 
 
-def test_a_cache_that_cannot_be_written_is_said_once(tmp_path: Path, monkeypatch) -> None:
+def test_a_cache_that_cannot_be_written_is_reported_once(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "file"))
     with warned(DataWarning):
@@ -115,8 +115,8 @@ def test_many_small_files_become_one(folder: Path) -> None:
         cache.add([key], np.array([at % 2 == 0]), np.full((1, 3), at, np.float32))
     cache.tidy()
     assert len(list(folder.rglob("*.npy"))) == 1
-    found = VectorCache("ab").find(keys)
-    assert [(cut, vector[0]) for cut, vector in map(found.get, keys)] == [
+    vector_cache = VectorCache("ab").find(keys)
+    assert [(cut, vector[0]) for cut, vector in map(vector_cache.get, keys)] == [
         (at % 2 == 0, at) for at in range(40)
     ]
 

@@ -24,7 +24,7 @@ def lists(x: np.ndarray, kind: pa.DataType | None = None) -> pa.Array:
     return pa.array(list(x), kind)
 
 
-def some(rows: int, columns: int, seed: int = 0) -> np.ndarray:
+def matrix_of(rows: int, columns: int, seed: int = 0) -> np.ndarray:
     random = np.random.default_rng(seed)
     return random.normal(size=(rows, columns)) * random.uniform(0.5, 2, size=columns)
 
@@ -42,7 +42,7 @@ KINDS: dict[str, Callable[[int], pa.DataType]] = {
 def test_a_column_of_lists_is_the_same_as_an_array(
     kind: str, rows: int, columns: int, seed: int
 ) -> None:
-    x = some(rows, columns, seed)
+    x = matrix_of(rows, columns, seed)
     data = evgp.read_pool(pa.table({"embedding": lists(x, KINDS[kind](columns))}))
     plain = evgp.read_pool(x)
     np.testing.assert_array_equal(data.in_memory.numpy(), plain.in_memory.numpy())
@@ -55,7 +55,7 @@ def test_a_column_of_lists_is_the_same_as_an_array(
 @given(seed=st.integers(0, 99), chunks=st.integers(1, 5))
 def test_the_order_of_rows_and_chunks_change_nothing(seed: int, chunks: int) -> None:
     random = np.random.default_rng(seed)
-    x, size = some(30, 33, seed), random.normal(size=30)
+    x, size = matrix_of(30, 33, seed), random.normal(size=30)
     table = pa.table({"size": size, "embedding": lists(x, pa.list_(pa.float32()))})
     order = random.permutation(30)
     shuffled = pa.concat_tables(table.take(part) for part in np.array_split(order, chunks))
@@ -65,7 +65,7 @@ def test_the_order_of_rows_and_chunks_change_nothing(seed: int, chunks: int) -> 
 
 @pytest.mark.parametrize("scale", ["auto", "columns", "smooth", "common", "unit", None])
 def test_lists_are_scaled_like_an_array_also_next_to_other_columns(scale: str | None) -> None:
-    x = some(50, 40)
+    x = matrix_of(50, 40)
     table = pa.table({"a": np.arange(50.0), "embedding": lists(x), "kind": ["u", "v"] * 25})
     data = evgp.read_pool(table, scale=scale)
     z, alone = data.in_memory.numpy(), evgp.read_pool(x, scale=scale).in_memory.numpy()
@@ -81,7 +81,7 @@ def test_lists_are_scaled_like_an_array_also_next_to_other_columns(scale: str | 
 
 
 def test_a_column_can_be_used_alone() -> None:
-    x, y = some(20, 4, 1), some(20, 3, 2)
+    x, y = matrix_of(20, 4, 1), matrix_of(20, 3, 2)
     table = pa.table({"name": [f"n{row}" for row in range(20)], "a": lists(x), "b": lists(y)})
     for name, array in (("a", x), ("b", y)):
         data = evgp.read_pool(table, id="name", column=name)
@@ -95,7 +95,9 @@ def test_a_column_can_be_used_alone() -> None:
 
 
 def test_the_choice_of_a_column_is_checked() -> None:
-    table = pa.table({"a": lists(some(9, 2)), "b": lists(some(9, 2)), "c": some(9, 1)[:, 0]})
+    table = pa.table(
+        {"a": lists(matrix_of(9, 2)), "b": lists(matrix_of(9, 2)), "c": matrix_of(9, 1)[:, 0]}
+    )
     with refused(DatasetError):
         evgp.read_pool(table)
     with refused(DatasetError):
@@ -103,20 +105,20 @@ def test_the_choice_of_a_column_is_checked() -> None:
     with refused(DatasetError):
         evgp.read_pool(table, column="a", drop=["a"])
     with refused(DatasetError):
-        evgp.read_pool(some(9, 2), column="x7")
+        evgp.read_pool(matrix_of(9, 2), column="x7")
     assert evgp.read_pool(table, column="c").features == ("c",)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "uint8", "int64"])
 def test_every_type_of_number_may_be_in_a_list(dtype: str) -> None:
-    x = (8 * some(20, 5)).round().clip(0, 100).astype(dtype)
+    x = (8 * matrix_of(20, 5)).round().clip(0, 100).astype(dtype)
     for kind in (None, pa.list_(pa.from_numpy_dtype(x.dtype), 5)):
         data = evgp.read_pool(pa.table({"embedding": lists(x, kind)}))
         np.testing.assert_array_equal(data.in_memory, evgp.read_pool(x.astype(float)).in_memory)
 
 
 def test_frames_of_arrays_are_the_same_as_an_array() -> None:
-    x = some(20, 6).astype(np.float32)
+    x = matrix_of(20, 6).astype(np.float32)
     expected = evgp.read_pool(x.astype(float)).in_memory
     frames = {
         "arrays": pd.DataFrame({"e": list(x)}),
@@ -132,13 +134,13 @@ def test_frames_of_arrays_are_the_same_as_an_array() -> None:
 
 
 def test_torch_tensors_in_a_frame_are_lists() -> None:
-    x = some(12, 3)
+    x = matrix_of(12, 3)
     frame = pd.DataFrame({"e": [torch.from_numpy(row) for row in x]})
     np.testing.assert_array_equal(evgp.read_pool(frame).in_memory, evgp.read_pool(x).in_memory)
 
 
 def test_hugging_face_datasets_name_their_column() -> None:
-    x, y = some(12, 3, 1), some(12, 4, 2)
+    x, y = matrix_of(12, 3, 1), matrix_of(12, 4, 2)
     source = datasets.Dataset.from_dict({"first": x.tolist(), "second": y.tolist()})
     for name, array in (("first", x), ("second", y)):
         data = evgp.read_pool(source, column=name)
@@ -174,7 +176,7 @@ def test_missing_lists_and_numbers_are_filled_with_means() -> None:
 
 
 def test_free_text_next_to_lists_is_left_out_with_a_note() -> None:
-    x = some(80, 4)
+    x = matrix_of(80, 4)
     texts = pa.table({
         "e": lists(x),
         "body": [f"a text of its own, {row}" for row in range(80)],
@@ -187,15 +189,15 @@ def test_free_text_next_to_lists_is_left_out_with_a_note() -> None:
     assert "left out 3 columns ('body', 'long', 'many') of text, next to 'e'" in data.notes
 
 
-def test_missing_text_that_is_left_out_does_no_harm() -> None:
+def test_missing_text_that_is_left_out_is_harmless() -> None:
     table = pa.table(
-        {"e": lists(some(60, 4)), "body": [f"text {row}" for row in range(59)] + [None]}
+        {"e": lists(matrix_of(60, 4)), "body": [f"text {row}" for row in range(59)] + [None]}
     )
     assert evgp.read_pool(table, max_categories=20).features == tuple(f"e[{at}]" for at in range(4))
 
 
 def test_constant_numbers_of_lists_are_dropped() -> None:
-    x = some(20, 4)
+    x = matrix_of(20, 4)
     x[:, 2] = 7.0
     data = evgp.read_pool(pa.table({"e": lists(x)}))
     assert data.features == ("e[0]", "e[1]", "e[3]")
@@ -205,17 +207,17 @@ def test_constant_numbers_of_lists_are_dropped() -> None:
 
 
 def test_outliers_in_lists_are_named() -> None:
-    x = some(2_000, 3)
+    x = matrix_of(2_000, 3)
     x[77, 1] = 1e6
     notes = evgp.read_pool(pa.table({"e": lists(x)})).notes
     assert any("column 'e[1]' row 77: 1e+06" in note for note in notes)
 
 
 def test_test_points_must_have_lists_of_the_same_length() -> None:
-    data = evgp.read_pool(pa.table({"e": lists(1e-9 * some(20, 4))}))
+    data = evgp.read_pool(pa.table({"e": lists(1e-9 * matrix_of(20, 4))}))
     for wrong in (
-        pa.table({"e": lists(some(3, 5))}),
-        pa.table({"e": lists(some(3, 5), pa.list_(pa.float64(), 5))}),
+        pa.table({"e": lists(matrix_of(3, 5))}),
+        pa.table({"e": lists(matrix_of(3, 5), pa.list_(pa.float64(), 5))}),
         pa.table({"e": [1.0, 2.0]}),
         pa.table({"e": [[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, float("nan")]]}),
         pa.table({"e": [[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 1e308, 3.0]]}),
@@ -229,11 +231,11 @@ def test_test_points_must_have_lists_of_the_same_length() -> None:
 
 def test_a_name_like_that_of_a_number_in_a_list_is_refused() -> None:
     with refused(DatasetError):
-        evgp.read_pool(pa.table({"e": lists(some(9, 2)), "e[1]": some(9, 1)[:, 0]}))
+        evgp.read_pool(pa.table({"e": lists(matrix_of(9, 2)), "e[1]": matrix_of(9, 1)[:, 0]}))
 
 
 def test_slices_of_lists_are_read_as_they_are() -> None:
-    x = some(30, 4)
+    x = matrix_of(30, 4)
     for kind in (make(4) for make in KINDS.values()):
         cells = lists(np.vstack([x[:5] + 9, x]), kind).slice(5)
         np.testing.assert_array_equal(
@@ -244,23 +246,23 @@ def test_slices_of_lists_are_read_as_they_are() -> None:
 def test_labelled_rows_are_found_by_their_lists(tmp_path) -> None:  # type: ignore[no-untyped-def]
     import pyarrow.parquet as pq
 
-    table = pa.table({"e": lists(some(30, 4)), "size": some(30, 1)[:, 0]})
+    table = pa.table({"e": lists(matrix_of(30, 4)), "size": matrix_of(30, 1)[:, 0]})
     pq.write_table(table.take([4, 7]), tmp_path / "labelled.parquet")
     labelled = evgp.read_pool(table).labelled(tmp_path / "labelled.parquet")
     assert labelled.rows.tolist() == [4, 7]
 
 
 def test_other_columns_of_test_points_are_noted() -> None:
-    data = evgp.read_pool(pa.table({"e": lists(some(20, 4))}))
+    data = evgp.read_pool(pa.table({"e": lists(matrix_of(20, 4))}))
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
-        data.like(pa.table({"e": lists(some(3, 4))}))
+        data.like(pa.table({"e": lists(matrix_of(3, 4))}))
     with warned(DataWarning):
-        data.like(pa.table({"e": lists(some(3, 4)), "more": [1, 2, 3]}))
+        data.like(pa.table({"e": lists(matrix_of(3, 4)), "more": [1, 2, 3]}))
 
 
 def test_lists_of_huge_numbers_are_noted_as_plain_columns_are() -> None:
-    x = some(40, 2)
+    x = matrix_of(40, 2)
     x[3, 0] = 1e300
     notes = evgp.read_pool(pa.table({"e": lists(x)}), scale="columns").notes
     same = evgp.read_pool(pa.table({"a": x[:, 0], "b": x[:, 1]}), scale="columns").notes
@@ -278,7 +280,7 @@ def test_text_among_lists_names_the_row() -> None:
 @pytest.mark.parametrize("brackets", ["[]", "()", "{}"])
 @pytest.mark.parametrize("between", [", ", " ", ",", "; "])
 def test_lists_written_as_text_are_lists(brackets: str, between: str, tmp_path: Path) -> None:
-    x = some(20, 4).round(6)
+    x = matrix_of(20, 4).round(6)
     left, right = brackets
     cells = [f"{left}{between.join(map(str, row))}{right}" for row in x.tolist()]
     path = tmp_path / "pool.csv"
@@ -300,7 +302,7 @@ def test_text_in_place_of_a_list_in_test_points_is_refused(tmp_path: Path) -> No
 
 
 def test_an_array_of_lists_and_a_series_are_a_column_of_lists() -> None:
-    x = some(20, 4)
+    x = matrix_of(20, 4)
     frame = pd.DataFrame({"e": list(x)})
     expected = evgp.read_pool(x).in_memory.numpy()
     for pool in (
@@ -313,7 +315,7 @@ def test_an_array_of_lists_and_a_series_are_a_column_of_lists() -> None:
 
 
 def test_lists_of_booleans_are_numbers() -> None:
-    bits = some(20, 4) > 0
+    bits = matrix_of(20, 4) > 0
     data = evgp.read_pool(pd.DataFrame({"bits": list(bits)}))
     expected = evgp.read_pool(bits.astype(float)).in_memory.numpy()
     np.testing.assert_array_equal(data.in_memory.numpy(), expected)

@@ -25,13 +25,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         kind = self.path.split("/")[1]
         type(self).asked += 1
-        found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        first, last = (int(found[1]), int(found[2])) if found else (0, len(self.content) - 1)
+        actual = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        first, last = (int(actual[1]), int(actual[2])) if actual else (0, len(self.content) - 1)
         part = self.content[first : last + 1]
         try:
             getattr(self, "_" + kind.replace("-", "_"))(first, last, part)
         except OSError:
-            pass  # whoever asked has gone
+            pass  # the requester has gone
         self.close_connection = True
 
     def _head(self, code: int, **headers: object) -> None:

@@ -69,9 +69,9 @@ def test_minilm_knows_what_texts_mean(minilm: str, capfd: pytest.CaptureFixture[
     assert capfd.readouterr().err == "" and logging.get_verbosity() == logging.INFO
     logging.set_verbosity_warning()
     near = x @ x.T - 2 * np.eye(6)
-    for one, other in PAIRS:
-        assert near[one].argmax() == other
-        assert near[other].argmax() == one
+    for item, other in PAIRS:
+        assert near[item].argmax() == other
+        assert near[other].argmax() == item
 
 
 @needs_minilm

@@ -37,13 +37,13 @@ def test_an_example_prints_what_it_promises(name, tmp_path, monkeypatch, capsys)
 @pytest.mark.slow  # the package takes seconds to import
 def test_lightning_trains_on_a_subset(tmp_path, monkeypatch, capsys) -> None:
     run("with_lightning", tmp_path, monkeypatch)
-    told = re.findall(r"60 labels, accuracy on 1197 digits: (0\.\d+)", capsys.readouterr().out)
-    assert len(told) == 2 and all(float(one) > 0.7 for one in told)
+    text = re.findall(r"60 labels, accuracy on 1197 digits: (0\.\d+)", capsys.readouterr().out)
+    assert len(text) == 2 and all(float(item) > 0.7 for item in text)
 
 
 def test_every_example_is_tested() -> None:
-    found = {path.stem for path in EXAMPLES.glob("with_*.py")}
-    assert found == {*LINES, "with_lightning"}
+    paths = {path.stem for path in EXAMPLES.glob("with_*.py")}
+    assert paths == {*LINES, "with_lightning"}
 
 
 def run(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

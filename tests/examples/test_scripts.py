@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 FOLDER = Path(__file__).parents[2] / "examples"
-# Scripts for the packages of others have tests beside the adapters.
+# Scripts for other packages have tests next to the adapters.
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if not path.name.startswith("with_"))
 MOST = 60  # lines
 
@@ -29,11 +29,11 @@ def test_a_script_runs_and_draws(script: Path, tmp_path, monkeypatch, capsys) ->
     assert capsys.readouterr().out.strip(), "a script says what it found"
     (drawn,) = tmp_path.glob("*.png")
     assert drawn.name == f"{script.stem}.png"
-    with Image.open(drawn) as made, Image.open(FOLDER / "output" / drawn.name) as kept:
-        assert made.size == kept.size
-        apart = np.abs(_coarse(made) - _coarse(kept)).mean()
-        assert apart < 4, f"of 255 apart: make figures draws {drawn.name} anew"
-        assert len(made.convert("L").getcolors(1 << 16) or ()) > 8, "more than an empty page"
+    with Image.open(drawn) as result, Image.open(FOLDER / "output" / drawn.name) as kept:
+        assert result.size == kept.size
+        apart = np.abs(_coarse(result) - _coarse(kept)).mean()
+        assert apart < 4, f"of 255 apart: make figures draws {drawn.name} again"
+        assert len(result.convert("L").getcolors(1 << 16) or ()) > 8, "more than an empty page"
 
 
 def _coarse(image: Image.Image) -> np.ndarray:
@@ -52,9 +52,9 @@ def test_scripts_are_short_and_on_the_page() -> None:
 
 
 def test_the_first_one_is_a_notebook(tmp_path) -> None:
-    made = jupytext.read(FOLDER / "start.py")
-    kinds = [cell.cell_type for cell in made.cells]
+    result = jupytext.read(FOLDER / "start.py")
+    kinds = [cell.cell_type for cell in result.cells]
     assert kinds[:2] == ["markdown", "code"] and kinds.count("code") >= 4
-    jupytext.write(made, tmp_path / "start.ipynb")
+    jupytext.write(result, tmp_path / "start.ipynb")
     again = jupytext.read(tmp_path / "start.ipynb")
-    assert [cell.source for cell in again.cells] == [cell.source for cell in made.cells]
+    assert [cell.source for cell in again.cells] == [cell.source for cell in result.cells]

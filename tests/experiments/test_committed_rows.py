@@ -27,7 +27,7 @@ RESULTS = ROOT / "experiments" / "results"
 
 def test_what_the_page_on_networks_says() -> None:
     rows = read_records(RESULTS / "model-selection" / "rows.csv")
-    said = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8")
     played, tried = where(rows, kind="round"), where(rows, kind="ladder")
 
     def less(name, other):
@@ -38,16 +38,16 @@ def test_what_the_page_on_networks_says() -> None:
         ("naval", "less test error on naval"),
         ("sinusoidal", "less on sinusoidal"),
     ):
-        assert f"{less(name, 'fixed'):.0f} % {words}" in " ".join(said.split())
+        assert f"{less(name, 'fixed'):.0f} % {words}" in " ".join(text.split())
     rank = np.mean(ranks(where(tried, dataset="kin8nm", labels=200), "score"))
-    assert f"(Spearman {rank:.2f} on kin8nm at 200 labels)" in said
+    assert f"(Spearman {rank:.2f} on kin8nm at 200 labels)" in text
     for name in ("kin8nm", "protein"):
         assert abs(less(name, "fixed")) < 5
     assert less("protein", "naswot") > 5
     assert less("naval", "naswot") < -5
 
 
-def test_seconds_stand_beside_the_papers() -> None:
+def test_seconds_are_next_to_the_papers() -> None:
     rows = [
         {"dataset": "mnist", "strategy": "evgp", "pool": 10_000, "labels": n, "seconds": s}
         for n, s in ((100, 4.25), (100, 5.25), (400, 1234.4))
@@ -59,16 +59,16 @@ def test_seconds_stand_beside_the_papers() -> None:
 
 
 def test_the_papers_seconds_are_the_papers() -> None:
-    """As they stand in its tables, where that text is at hand."""
+    """As in its tables, if that text is available."""
     folder = data_folder()
     paper = None if folder is None else folder.parent / "paper" / "ev-gp.tex"
     if paper is None or not paper.exists():
         missing("the paper's text")
-    said = paper.read_text(encoding="utf-8")
-    for found in PAPER.values():
-        for seconds in found.values():
+    text = paper.read_text(encoding="utf-8")
+    for actual in PAPER.values():
+        for seconds in actual.values():
             for value in seconds.values():
-                assert re.search(rf"\b{value}\b", said), value
+                assert re.search(rf"\b{value}\b", text), value
 
 
 def test_what_does_not_hold_in_full_has_a_reason_on_the_page() -> None:
@@ -78,11 +78,11 @@ def test_what_does_not_hold_in_full_has_a_reason_on_the_page() -> None:
             study = study_named(name)
             recorded[name] = claims_of(study, RESULTS / name)
     for name, claims in recorded.items():
-        said = (ROOT / "docs" / "reproduction" / f"{name}.md").read_text(encoding="utf-8")
+        text = (ROOT / "docs" / "reproduction" / f"{name}.md").read_text(encoding="utf-8")
         for claim in claims:
             if claim.verdict in ("holds in part", "does not hold"):
                 assert reason(name, claim), f"{name}: {claim.paper}"
-                assert reason(name, claim) in said
+                assert reason(name, claim) in text
         for words in REASONS.get(name, {}):
             assert sum(claim.paper.startswith(words) for claim in claims) == 1, words
     assert set(REASONS) <= set(recorded)
@@ -125,21 +125,21 @@ def ahead(part):
     return {title for title, gap in part.items() if clear(gap)}
 
 
-def test_the_trainings_that_were_tried_tell_why() -> None:
+def test_the_trainings_that_were_tried_are_explained() -> None:
     """A smaller step fixes Naval, the kernel's parametrisation Robot Kinematics, Adam does not."""
     rows = read_records(RESULTS / "sequential-selection" / "rows.csv")
 
-    def found(training, dataset):
-        some = where(by(training, rows), dataset=dataset, strategy="random")
-        mean = np.log([heights(some, "random", VARIANCE)]).mean()
-        agree = mean_and_error(correlations(some, "ev", VARIANCE))[0]
-        return agree, float(np.exp(mean)), ends(some, "random", VARIANCE)
+    def committed(training, dataset):
+        subset = where(by(training, rows), dataset=dataset, strategy="random")
+        mean = np.log([heights(subset, "random", VARIANCE)]).mean()
+        agree = mean_and_error(correlations(subset, "ev", VARIANCE))[0]
+        return agree, float(np.exp(mean)), ends(subset, "random", VARIANCE)
 
-    usual, small = found("descent", "naval"), found("small-step", "naval")
+    usual, small = committed("descent", "naval"), committed("small-step", "naval")
     assert small[1] / usual[1] == pytest.approx(1 / 6, rel=0.1)
     assert usual[0] > 0 and small[0] < -0.5 and usual[2] > 1 > small[2]
     usual, kernel, adam = (
-        found(way, "kin8nm") for way in ("descent", "ntk-descent", "xavier-adam")
+        committed(way, "kin8nm") for way in ("descent", "ntk-descent", "xavier-adam")
     )
     assert kernel[0] < -0.9 and abs(usual[0]) < 0.2 and abs(adam[0]) < 0.2
     assert kernel[2] < 0.5 and min(usual[2], adam[2]) > 0.9
@@ -149,7 +149,7 @@ def test_records_depart_as_the_source_says() -> None:
     for name in NAMES:
         record = read_record(RESULTS / name)
         if record is not None and record["scale"] == "laptop":
-            assert record["departures"] == study_named(name).departures, f"draw {name} anew"
+            assert record["departures"] == study_named(name).departures, f"draw {name} again"
 
 
 def test_a_legend_is_as_wide_as_its_figure() -> None:

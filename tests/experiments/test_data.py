@@ -35,12 +35,12 @@ def test_pool_and_test_are_scaled_by_the_pool(make, n: int, d: int, seed: int) -
 
 @pytest.mark.parametrize("make", MAKERS, ids=["random_model", "sinusoidal"])
 def test_a_seed_repeats_itself_and_the_pool_does_not_depend_on_the_test(make) -> None:
-    one, two, other = make(30, 3, seed=1), make(30, 3, seed=1, test=5), make(30, 3, seed=2)
-    assert torch.equal(one.x, two.x)
-    torch.testing.assert_close(one.y, two.y, rtol=1e-12, atol=1e-12)
+    first, two, other = make(30, 3, seed=1), make(30, 3, seed=1, test=5), make(30, 3, seed=2)
+    assert torch.equal(first.x, two.x)
+    torch.testing.assert_close(first.y, two.y, rtol=1e-12, atol=1e-12)
     assert len(two.x_test) == 5
-    assert not torch.allclose(one.x, other.x)
-    assert not torch.isin(one.x_test, one.x).any()
+    assert not torch.allclose(first.x, other.x)
+    assert not torch.isin(first.x_test, first.x).any()
 
 
 def test_the_network_that_made_the_targets_is_adequate() -> None:
@@ -72,11 +72,11 @@ def test_the_frequency_makes_the_wave_steeper() -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=["random_model", "sinusoidal"])
-def test_noise_has_the_variance_asked_for(make) -> None:
+def test_noise_has_the_requested_variance(make) -> None:
     plain, noisy = make(4000, 2), make(4000, 2, noise=0.25)
     assert torch.equal(plain.x, noisy.x)
-    for one, two in [(plain.y, noisy.y), (plain.y_test, noisy.y_test)]:
-        assert float((two - one).var()) == pytest.approx(0.25, rel=0.1)
+    for item, two in [(plain.y, noisy.y), (plain.y_test, noisy.y_test)]:
+        assert float((two - item).var()) == pytest.approx(0.25, rel=0.1)
     assert not torch.equal(noisy.y - plain.y, noisy.y_test - plain.y_test)
     assert noisy.about.endswith("with noise of variance 0.25")
 
@@ -109,7 +109,7 @@ def test_what_cannot_be_made_is_refused(make, options: dict[str, float]) -> None
 
 
 @pytest.mark.parametrize("frequency", [0.0, -1.0, math.inf, math.nan])
-def test_a_frequency_that_is_none_is_refused(frequency: float) -> None:
+def test_a_frequency_that_is_invalid_is_refused(frequency: float) -> None:
     with refused(DatasetError):
         sinusoidal(10, 2, frequency=frequency)
 

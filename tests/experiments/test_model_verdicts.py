@@ -5,7 +5,7 @@ import pytest
 from experiments import (
     model_selection,
 )
-from tests.experiments.test_verdicts import NO, PART, YES, said
+from tests.experiments.test_verdicts import NO, PART, YES, verdict_of
 
 
 def played(ways, ladder, dataset="kin8nm"):
@@ -38,26 +38,28 @@ ROUNDS = {"evgp-ms": (1.0, 1.0), "fixed": (1.0, 1.02), "naswot": (2.0, 2.1),
     [
         ((1, 2, 3, 4, 5), YES, NO, YES),  # the best is chosen
         ((1.1, 1, 3, 4, 5), YES, YES, YES),  # not the best, better than the median
-        ((2, 1, 3, 4, 5), YES, PART, YES),  # so too, but its score tells as much as its error
+        ((2, 1, 3, 4, 5), YES, PART, YES),  # the same, but its score is as informative as its error
         ((1.2, 1.15, 1.1, 1.05, 1), NO, YES, NO),  # the worst: that does not help the claim
     ],
 )
 def test_scores_and_choices(score, accurate, often, acceptable) -> None:
     ladder = {
-        name: (one, error) for one, (name, (_, error)) in zip(score, BEST.items(), strict=True)
+        name: (item, error) for item, (name, (_, error)) in zip(score, BEST.items(), strict=True)
     }
     claims = model_selection.claims(played(ROUNDS, ladder))
-    assert said(claims, "The score is") == accurate
-    assert said(claims, "Several networks") == often
-    assert said(claims, "The network that is selected") == acceptable
-    assert said(claims, "In most datasets") == acceptable
+    assert verdict_of(claims, "The score is") == accurate
+    assert verdict_of(claims, "Several networks") == often
+    assert verdict_of(claims, "The network that is selected") == acceptable
+    assert verdict_of(claims, "In most datasets") == acceptable
 
 
 def test_fixed_networks_that_do_well_and_others() -> None:
     bad = {**BEST, "relu-2": (3, 9.0)}  # the fixed network is worse than the median
 
     def verdict(ladder, **ways):
-        return said(model_selection.claims(played({**ROUNDS, **ways}, ladder)), "Where the fixed")
+        return verdict_of(
+            model_selection.claims(played({**ROUNDS, **ways}, ladder)), "Where the fixed"
+        )
 
     assert verdict(BEST) == YES  # on par
     assert verdict(BEST, fixed=(0.5, 0.51)) == NO
@@ -65,13 +67,13 @@ def test_fixed_networks_that_do_well_and_others() -> None:
     assert verdict(bad) == YES  # ahead by more than a standard error, if by little
     assert verdict(bad, fixed=(1.0, 1.0)) == NO  # a network that is not better
     two = played(ROUNDS, BEST) + played({**ROUNDS, "fixed": (0.5, 0.51)}, BEST, "naval")
-    assert said(model_selection.claims(two), "Where the fixed") == PART
+    assert verdict_of(model_selection.claims(two), "Where the fixed") == PART
 
 
 def test_rivals_of_model_selection() -> None:
     for naswot, expected in (((2.0, 2.1), YES), ((0.5, 2.5), PART), ((0.5, 0.6), NO)):
         claims = model_selection.claims(played({**ROUNDS, "naswot": naswot}, BEST))
-        assert said(claims, "EV-GP+MS does better") == expected
+        assert verdict_of(claims, "EV-GP+MS does better") == expected
     for kept, expected in (((0.8, 0.81), YES), ((0.5, 1.9), PART), ((1.2, 1.3), NO)):
         claims = model_selection.claims(played({**ROUNDS, "evgp-ms-1se": kept}, BEST))
-        assert said(claims, "Ours") == expected
+        assert verdict_of(claims, "Ours") == expected

@@ -27,8 +27,8 @@ def test_evidence_is_that_of_scikit_learn() -> None:
     whole = ConstantKernel(scale, "fixed") * pair + WhiteKernel(scale * noise, "fixed")
     gp = GaussianProcessRegressor(whole, alpha=0.0, optimizer=None)
     gp.fit(X.numpy(), Y.numpy()[:, 0])
-    found = evidence(mlp(1, activation="erf"), X, Y, noise=1e-2)
-    assert found == pytest.approx(gp.log_marginal_likelihood_value_, rel=1e-8)
+    actual = evidence(mlp(1, activation="erf"), X, Y, noise=1e-2)
+    assert actual == pytest.approx(gp.log_marginal_likelihood_value_, rel=1e-8)
 
 
 def test_naswot_counts_signs_that_agree() -> None:

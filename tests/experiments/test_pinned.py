@@ -24,8 +24,8 @@ GIVEN = {
 
 
 def calls(file: Path) -> list[tuple[str, ast.Call]]:
-    found = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
-    return [(node.func.id, node) for node in found if isinstance(node.func, ast.Name)]
+    text = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    return [(node.func.id, node) for node in text if isinstance(node.func, ast.Name)]
 
 
 def test_no_study_relies_on_a_default() -> None:
@@ -52,8 +52,8 @@ def test_no_study_relies_on_a_default() -> None:
 
 
 def test_pinned_settings_are_those_of_the_records() -> None:
-    made = pinned.evgp(evgp.NTK(mlp()))
-    assert made == EVGP(evgp.NTK(mlp()), evgp.ExpectedVariance(), Exact(), noise=1e-6)
+    result = pinned.evgp(evgp.NTK(mlp()))
+    assert result == EVGP(evgp.NTK(mlp()), evgp.ExpectedVariance(), Exact(), noise=1e-6)
     assert repr(mlp()) == "Network(depth=2, width=512, activation=relu, w_std=1, b_std=0.1)"
     assert pinned.protocol(budget=40, batch=20) == Protocol(
         40, 20, search="exact", noise=1e-6, scale="columns"
@@ -63,8 +63,8 @@ def test_pinned_settings_are_those_of_the_records() -> None:
 def test_a_protocol_decides_the_search_and_the_noise_of_evgp() -> None:
     ground = Ground("random-model", 0, 40, 20, 8, 2, 5)
     data = ground.data
-    made = Protocol(40, 20, search="lazy", noise=0.1).strategy("evgp", data, 0)
-    assert isinstance(made, EVGP)
-    assert (repr(made.greedy), made.noise) == ("Lazy()", 0.1)
+    protocol = Protocol(40, 20, search="lazy", noise=0.1).strategy("evgp", data, 0)
+    assert isinstance(protocol, EVGP)
+    assert (repr(protocol.greedy), protocol.noise) == ("Lazy()", 0.1)
     named = Protocol(40, 20, search="lazy").setting(data, 0)
     assert repr(strategy_named("evgp-exchange", named).greedy) == "Exchange(passes=20)"

@@ -42,7 +42,7 @@ def seen(terminal: int, words: str) -> str:
 
 
 def test_a_terminal_counts_down(monkeypatch) -> None:
-    """Long after the last cell the time is still told, and has become less."""
+    """Long after the last cell the remaining time is still shown, and has become less."""
     ours, theirs = pty.openpty()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
@@ -59,11 +59,11 @@ def test_a_terminal_counts_down(monkeypatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_in_a_pipe_tells_how_far_it_is(tmp_path) -> None:
-    made = subprocess.run(
+def test_a_run_in_a_pipe_reports_how_far_it_is(tmp_path) -> None:
+    process = subprocess.run(
         [*CALL, "--out", str(tmp_path)], capture_output=True, text=True, check=True
     )
-    assert made.stderr.splitlines()[:2] == ["0 of 1 cells", "1 of 1 cells"]
+    assert process.stderr.splitlines()[:2] == ["0 of 1 cells", "1 of 1 cells"]
     quiet = subprocess.run(
         [*CALL, "--out", str(tmp_path), "--quiet"], capture_output=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The verdicts of contests test the very sentence beside them."""
+"""The verdicts of contests test exactly the sentence next to them."""
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_criteria_are_correlated_if_all_four_are() -> None:
     assert "100V -1.00" in other_criteria.claims(rows(1))[4].ours
 
 
-def test_nobody_wins_alone() -> None:
+def test_no_strategy_wins_alone() -> None:
     rows = played({"evgp": 0.5, "random": 0.8})
     assert outperforms(rows, ["mse"], ["random"]) == "holds"
     assert outperforms(rows, ["mse"], ["batchbald"]) == "not measured"
@@ -97,11 +97,11 @@ def test_thinning_is_by_the_worst_of_all_seeds() -> None:
 def test_approximations() -> None:
     heights = {"evgp": 0.5, "evgp-emp": 0.55, "evgp-sparse": 0.52, "evgp-linear": 0.6,
                "random": 0.8}  # fmt: skip
-    made = verdicts(approximations, played(heights, pick_seconds=1.0))
-    assert made[:3] == ["holds", "holds", "holds"]
+    result = verdicts(approximations, played(heights, pick_seconds=1.0))
+    assert result[:3] == ["holds", "holds", "holds"]
     useless = heights | {"evgp-emp": 0.85, "evgp-linear": 0.52}
-    made = verdicts(approximations, played(useless, pick_seconds=1.0))
-    assert made[:3] == ["holds in part", "holds", "does not hold"]  # it loses, and is of no use
+    result = verdicts(approximations, played(useless, pick_seconds=1.0))
+    assert result[:3] == ["holds in part", "holds", "does not hold"]  # it loses, and is of no use
     lossless = heights | {"evgp-emp": 0.45}
     assert verdicts(approximations, played(lossless, pick_seconds=1.0))[0] == "holds in part"
     both = heights | {"evgp-emp": 0.5, "random": 0.5}
@@ -148,14 +148,14 @@ def test_mutual_information_takes_longer() -> None:
 
 
 def test_a_gain_in_time_is_clear_of_its_error() -> None:
-    for seconds, wanted in (((1, 1, 1), "does not hold"), ((1, 2, 9), "holds")):
+    for seconds, expected in (((1, 1, 1), "does not hold"), ((1, 2, 9), "holds")):
         rows = [row | {"pick_seconds": seconds[row["seed"]] if row["strategy"] == "evgp-sparse"
                 else 3.0} for row in played({"evgp": 0.5, "evgp-sparse": 0.5})]  # fmt: skip
-        assert verdicts(approximations, rows)[3] == wanted
+        assert verdicts(approximations, rows)[3] == expected
 
 
 def test_badge_may_win() -> None:
-    for height, wanted in ((0.85, "holds"), (0.75, "does not hold")):
+    for height, expected in ((0.85, "holds"), (0.75, "does not hold")):
         rows = [
             {"dataset": "mnist", "strategy": way, "seed": seed, "batch": batch, "labels": 400,
              "budget": 400, "accuracy": (height if way == "badge" and batch == 50 else 0.8)
@@ -164,7 +164,7 @@ def test_badge_may_win() -> None:
             for seed in range(3)
             for batch in (50, 400)
         ]  # fmt: skip
-        assert verdicts(batch_size, rows)[3] == wanted
+        assert verdicts(batch_size, rows)[3] == expected
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_batch_sizes(change, wanted) -> None:
     assert verdicts(batch_size, rows)[:3] == wanted
 
 
-def test_one_seed_has_no_error_to_tell() -> None:
+def test_one_seed_has_no_error() -> None:
     rows = [
         {"dataset": "mnist", "strategy": way, "seed": 0, "batch": batch, "labels": 4, "budget": 4,
          "accuracy": 0.5, "output_entropy": 0.5}
@@ -258,8 +258,8 @@ def test_batchbald_is_beaten_by_entropy_and_accuracy() -> None:
     both = classified({"evgp": (0.6, 0.2), "batchbald": (0.5, 0.4)}, "mlp", (0, 0))
     assert verdicts(batchbald, both) == ["holds"]
     assert "EV-GP is better than BatchBALD by both" in batchbald.claims(both)[0].ours
-    one = classified({"evgp": (0.6, 0.5), "batchbald": (0.5, 0.4)}, "mlp", (0, 0))
-    assert verdicts(batchbald, one) == ["does not hold"]
+    first = classified({"evgp": (0.6, 0.5), "batchbald": (0.5, 0.4)}, "mlp", (0, 0))
+    assert verdicts(batchbald, first) == ["does not hold"]
 
 
 def larger(gains):
@@ -294,10 +294,10 @@ def test_outliers() -> None:
     trained = played({"evgp": 0.5, "random": 0.8})
     far = {"evgp": 60, "kmeans++": 80, "random": 50}
     near = {"evgp": 0.5, "kmeans++": 0.3, "random": 0.6}
-    found = batch_regression.claims([*trained, *lying(far, near)])[-1]
-    assert found.verdict == "holds" and "Boston 80, 60, 50" in found.ours.replace("81", "80")
+    actual = batch_regression.claims([*trained, *lying(far, near)])[-1]
+    assert actual.verdict == "holds" and "Boston 80, 60, 50" in actual.ours.replace("81", "80")
     assert verdicts(batch_regression, [*trained, *lying(near, far)])[-1] == "does not hold"
-    # What lies apart is no row of a contest.
+    # Other rows do not belong to a contest.
     assert (
         verdicts(batch_regression, trained)[:3]
         == verdicts(batch_regression, [*trained, *lying(far, near)])[:3]
@@ -316,6 +316,6 @@ def test_unstable_sets(shares, wanted) -> None:
         for way, anew in zip(("evgp-max", "evgp"), shares, strict=True)
         for seed in range(4)
     ]  # fmt: skip
-    claim = next(one for one in other_criteria.claims(rows) if "unstable" in one.paper)
+    claim = next(claim for claim in other_criteria.claims(rows) if "unstable" in claim.paper)
     assert claim.verdict == wanted
     assert f"100V {25 * shares[0]} %" in claim.ours and f"EV {25 * shares[1]} %" in claim.ours

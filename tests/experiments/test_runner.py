@@ -43,7 +43,7 @@ def out(ran, tmp_path):
 def edit(path: Path, **told) -> None:
     """Change a document, and leave out its digest, as those of an earlier version have none."""
     document = {**json.loads(path.read_text()), **told}
-    path.write_text(json.dumps({key: one for key, one in document.items() if key != "digest"}))
+    path.write_text(json.dumps({key: item for key, item in document.items() if key != "digest"}))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -54,7 +54,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("there", SCALES)
 @pytest.mark.parametrize("asked", SCALES)
 def test_only_a_smoke_record_gives_way(out, there, asked, draw_only, monkeypatch) -> None:
-    """What would run is stopped before its first cell, so that dear scales can be asked for."""
+    """A run is stopped before its first cell, so that expensive scales can be requested."""
 
     class Begun(Exception):
         pass
@@ -72,13 +72,13 @@ def test_only_a_smoke_record_gives_way(out, there, asked, draw_only, monkeypatch
         return
     with pytest.raises(DatasetError) as error:
         reproduce(NAME, scale=asked, out=out, draw_only=draw_only)
-    wanted = (
+    expected = (
         f"a record of scale {asked} to draw, got one of {there}; say --scale {there}"
         if draw_only
         else f"no record of another scale than {asked}, got one of {there}; keep it, and give "
         "another folder with --out"
     )
-    assert str(error.value) == f"{out / NAME}: expected {wanted}"
+    assert str(error.value) == f"{out / NAME}: expected {expected}"
     assert contents(out / NAME) == before
 
 
@@ -92,19 +92,24 @@ def test_a_smoke_run_in_the_repository_leaves_its_record_alone(tmp_path) -> None
 
 def test_drawing_keeps_what_the_run_recorded(out) -> None:
     path = out / NAME / "study.json"
-    told = json.loads(path.read_text())
-    assert told["command"] == "evgp reproduce it"
-    assert told["drawn_with"] == drawn_with()
-    assert told["jobs"] == 1 and set(told["versions"]) == {"python", "torch", "numpy", "scipy"}
+    document = json.loads(path.read_text())
+    assert document["command"] == "evgp reproduce it"
+    assert document["drawn_with"] == drawn_with()
+    assert document["jobs"] == 1 and set(document["versions"]) == {
+        "python",
+        "torch",
+        "numpy",
+        "scipy",
+    }
     cell = next((out / "cells").iterdir())
-    made = json.loads(cell.read_text())["made"]
-    edit(cell, made={**made, "cores": 96, "versions": {"torch": "1.0"}})
+    parsed = json.loads(cell.read_text())["made"]
+    edit(cell, made={**parsed, "cores": 96, "versions": {"torch": "1.0"}})
     edit(path, drawn_with="matplotlib 0")
     reproduce(NAME, scale="smoke", out=out, draw_only=True, command="evgp reproduce it --draw")
     reproduce(NAME, scale="smoke", out=out, jobs=1, command="nothing was left to run")
     again = json.loads(path.read_text())
-    assert again.pop("digest") != told.pop("digest")
-    assert again == {**told, "cores": 96, "versions": {"torch": "1.0"}}
+    assert again.pop("digest") != document.pop("digest")
+    assert again == {**document, "cores": 96, "versions": {"torch": "1.0"}}
 
 
 def test_what_older_cells_do_not_say_is_taken_from_the_record(out) -> None:
@@ -114,28 +119,28 @@ def test_what_older_cells_do_not_say_is_taken_from_the_record(out) -> None:
     cell.write_text(json.dumps(document))
     edit(path, cores=7, versions={"torch": "1.0"})
     reproduce(NAME, scale="smoke", out=out, draw_only=True)
-    told = json.loads(path.read_text())
-    assert (told["cores"], told["versions"]) == (7, {"torch": "1.0"})
-    assert not {"clock_seconds", "cpu_seconds", "jobs"} & set(told)
+    parsed = json.loads(path.read_text())
+    assert (parsed["cores"], parsed["versions"]) == (7, {"torch": "1.0"})
+    assert not {"clock_seconds", "cpu_seconds", "jobs"} & set(parsed)
 
 
 def test_seconds_on_the_clock_are_those_in_which_a_cell_ran() -> None:
     def cell(begun, ended, **more):
-        made = {"ended": ended, "cpu_seconds": 4.0, "jobs": 2, "cores": 2, "versions": {"a": "1"}}
-        return Finished([{"x": 1}], ended - begun, {**made, **more})
+        result = {"ended": ended, "cpu_seconds": 4.0, "jobs": 2, "cores": 2, "versions": {"a": "1"}}
+        return Finished([{"x": 1}], ended - begun, {**result, **more})
 
     side_by_side = [cell(100.0, 110.0), cell(100.0, 130.0), cell(110.0, 125.0)]
     resumed = cell(900.0, 950.0, versions={"a": "2"}, jobs=1)
-    told = how_made([resumed, *side_by_side], {})
-    assert told["cell_seconds"] == 10 + 30 + 15 + 50
-    assert told["clock_seconds"] == 30 + 50
-    assert told["cpu_seconds"] == 16 and told["jobs"] == 2
-    assert told["versions"] == {"a": "2, 1"}
+    reported = how_made([resumed, *side_by_side], {})
+    assert reported["cell_seconds"] == 10 + 30 + 15 + 50
+    assert reported["clock_seconds"] == 30 + 50
+    assert reported["cpu_seconds"] == 16 and reported["jobs"] == 2
+    assert reported["versions"] == {"a": "2, 1"}
     old = how_made([Finished([{"x": 1}], 5.0), resumed], {"cores": 2, "versions": {"a": "0"}})
     assert old["clock_seconds"] is None and old["versions"] == {"a": "0, 2"}
 
 
-def test_a_run_tells_its_processor_time(ran) -> None:
+def test_a_run_reports_its_processor_time(ran) -> None:
     (cell,) = (ran / "cells").iterdir()
     document = json.loads(cell.read_text())
     assert (
@@ -151,8 +156,8 @@ def test_cells_that_were_taken_over_say_so(out) -> None:
     path = out / NAME / "study.json"
     assert json.loads(path.read_text())["taken_over"] == {"evgp compare x --out y": 1}
     edit(path, scale="laptop")
-    said = "\n".join(pages(out).values())
-    assert f"reused: {NAME} (1 of 1)" in said and "`evgp compare x --out y`" in said
+    message = "\n".join(pages(out).values())
+    assert f"reused: {NAME} (1 of 1)" in message and "`evgp compare x --out y`" in message
 
 
 def test_the_repository_says_which_of_its_cells_were_taken_over() -> None:
@@ -162,14 +167,14 @@ def test_the_repository_says_which_of_its_cells_were_taken_over() -> None:
         ("classification-mlp", 12, "mnist"),
     ):
         study = study_named(name)
-        found = [store.found(cell) for cell in study.cells(study.scales["laptop"])]
-        by = [one.made["by"] for one in found if one is not None and "by" in one.made]
+        actual = [store.found(cell) for cell in study.cells(study.scales["laptop"])]
+        by = [item.made["by"] for item in actual if item is not None and "by" in item.made]
         command = (RESULTS / kept / "commands.txt").read_text().splitlines()[0]
         assert by == [command] * count
         theirs = read_records(RESULTS / kept / "rows.csv")
         seconds = {f"{row['train_seconds']:.6g}" for row in theirs}
-        ours = (one for one in found if one is not None and "by" in one.made)
-        assert {f"{row['train_seconds']:.6g}" for one in ours for row in one.rows} <= seconds
+        ours = (item for item in actual if item is not None and "by" in item.made)
+        assert {f"{row['train_seconds']:.6g}" for item in ours for row in item.rows} <= seconds
 
 
 def test_every_cell_in_the_repository_belongs_to_a_study_and_is_found() -> None:
@@ -209,11 +214,11 @@ def test_every_cell_of_a_comparison_in_the_repository_is_found(folder) -> None:
         name for table in (folder / "cells").glob("*.jsonl*") for name in _read_lines(table, 0, 0)
     ]
     kept += [path.name for path in (folder / "cells").glob("*.json")]
-    found = [cell for cell, _ in store.every()]
-    assert kept and sorted(store.path(cell).name for cell in found) == sorted(kept)
-    assert {cell.work for cell in found} == {"evgp.arena:play_cell"}
-    assert all(callable(work_named(cell.work)) for cell in found[:1])
-    assert all(store.path(as_asked_today(cell)) == store.path(cell) for cell in found)
+    actual = [cell for cell, _ in store.every()]
+    assert kept and sorted(store.path(cell).name for cell in actual) == sorted(kept)
+    assert {cell.work for cell in actual} == {"evgp.arena:play_cell"}
+    assert all(callable(work_named(cell.work)) for cell in actual[:1])
+    assert all(store.path(as_asked_today(cell)) == store.path(cell) for cell in actual)
 
 
 def test_comparisons_of_three_kinds_are_in_the_repository() -> None:
@@ -264,7 +269,7 @@ def test_first_versions_keep_their_names_and_later_ones_get_new_ones(monkeypatch
     assert store.missing(cells) == []
 
 
-def test_a_cell_is_what_was_asked_for_or_it_is_run_again(out) -> None:
+def test_a_cell_is_what_was_requested_or_it_is_run_again(out) -> None:
     cell = next((out / "cells").iterdir())
     whole = json.loads(cell.read_text())
     rows = whole["rows"]
@@ -290,12 +295,12 @@ def test_a_cell_is_what_was_asked_for_or_it_is_run_again(out) -> None:
     ):
         before = {name: value for name, value in whole.items() if name != "digest"}
         cell.write_text(json.dumps({**before, **damage}))
-        (found,) = store_in(out).damage(cells)
-        assert str(found.path) == str(cell) and found.why.startswith(words)
+        (actual,) = store_in(out).damage(cells)
+        assert str(actual.path) == str(cell) and actual.why.startswith(words)
     with pytest.warns(DamageWarning) as caught:
         reproduce(NAME, scale="smoke", out=out, draw_only=True)
-    (said,) = (str(one.message) for one in caught)
-    assert said == f"{cell} was damaged ({found.why}) and is left out"
+    (message,) = (str(warning.message) for warning in caught)
+    assert message == f"{cell} was damaged ({actual.why}) and is left out"
     with warned(DamageWarning):
         reproduce(NAME, scale="smoke", out=out, jobs=1)
     again = json.loads(cell.read_text())
@@ -329,16 +334,16 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(
         reproduce(NAME, scale="smoke", out=tmp_path)
 
 
-def test_what_is_not_recorded_is_not_made_up(out) -> None:
+def test_what_is_not_recorded_is_not_invented(out) -> None:
     path = out / NAME / "study.json"
     path.unlink()
     reproduce(NAME, scale="smoke", out=out, draw_only=True)
     assert json.loads(path.read_text())["command"] == ""
     edit(path, scale="laptop")
     (out / NAME / "stray.png").write_bytes(b"")
-    said = "\n".join(pages(out).values())
-    assert " (the original command was not recorded)." in said
-    assert "stray.png" not in said and f"{NAME}.png" in said
+    message = "\n".join(pages(out).values())
+    assert " (the original command was not recorded)." in message
+    assert "stray.png" not in message and f"{NAME}.png" in message
 
 
 def test_work_without_rows_is_not_finished(tmp_path) -> None:
@@ -419,8 +424,8 @@ def test_committed_figures_are_those_of_the_committed_rows(name, tmp_path) -> No
     reproduce(name, scale=(read_record(kept) or {})["scale"], out=tmp_path, draw_only=True)
     svg = {path.name for path in kept.glob("*.svg")}
     assert svg and svg == {path.name for path in (tmp_path / name).glob("*.svg")}
-    for one in svg:
-        assert _drawn(kept / one) == _drawn(tmp_path / name / one), f"draw {name} anew"
+    for item in svg:
+        assert _drawn(kept / item) == _drawn(tmp_path / name / item), f"draw {name} again"
 
 
 def test_rows_are_counted(ran) -> None:

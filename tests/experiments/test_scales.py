@@ -15,15 +15,15 @@ def test_sizes_are_to_be_had() -> None:
     asked: dict[str, tuple[int, int]] = {}
     for name in NAMES:
         study = study_named(name)
-        of_arena = (one for how in study.scales.values() for one in study.cells(how)
-                    if one.work == "evgp.studies.contests:play")  # fmt: skip
+        of_arena = (cell for how in study.scales.values() for cell in study.cells(how)
+                    if cell.work == "evgp.studies.contests:play")  # fmt: skip
         for cell in of_arena:
-            known, told = asked.get(data_of(cell), (0, 0)), cell.settings
+            known, reported = asked.get(data_of(cell), (0, 0)), cell.settings
             asked[data_of(cell)] = (
-                max(known[0], told.get("pool") or 0),
-                max(known[1], told.get("test") or 0),
+                max(known[0], reported.get("pool") or 0),
+                max(known[1], reported.get("test") or 0),
             )
     assert {"mnist", "emnist", "svhn", "cifar100", "kin8nm"} <= set(asked)
     for name, (pool, test) in asked.items():
-        found = dataset(name, 0)
-        assert (pool <= len(found.x), test <= len(found.x_test)) == (True, True), name
+        actual = dataset(name, 0)
+        assert (pool <= len(actual.x), test <= len(actual.x_test)) == (True, True), name

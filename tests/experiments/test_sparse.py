@@ -38,16 +38,16 @@ def direct(x, y, u):
     return sigma, sigma @ (a / gamma) @ y
 
 
-def made(x=X, y=Y, u=U) -> SparseNTKGP:
+def fitted(x=X, y=Y, u=U) -> SparseNTKGP:
     return SparseNTKGP.start(KERNEL, u, noise=NOISE, outputs=y.shape[1]).add(x, y)
 
 
 def test_one_point_at_a_time_is_the_closed_form() -> None:
     sigma, mu = direct(X, Y, U)
-    whole = made()
+    whole = fitted()
     assert torch.allclose(whole.sigma(), sigma, rtol=1e-6, atol=1e-9)
     assert torch.allclose(whole.mu(), mu, rtol=1e-6, atol=1e-8)
-    parts = made(X[:5], Y[:5]).add(X[5:], Y[5:])
+    parts = fitted(X[:5], Y[:5]).add(X[5:], Y[5:])
     assert torch.allclose(parts.cov, whole.cov, atol=1e-12)
     assert torch.allclose(parts.shift, whole.shift, atol=1e-11)
 
@@ -58,7 +58,7 @@ def test_predictions_are_those_of_the_equations() -> None:
     b = KERNEL(TEST, U) @ inverse
     prior = KERNEL.diag(TEST) - (b * KERNEL(TEST, U)).sum(1)
     expected = prior + ((b @ sigma) * b).sum(1)
-    prediction = made().predict(TEST, full=True)
+    prediction = fitted().predict(TEST, full=True)
     assert torch.allclose(prediction.variance, expected, rtol=1e-6)
     assert torch.allclose(prediction.mean, b @ mu, rtol=1e-6, atol=1e-8)
     assert torch.allclose(prediction.covariance.diagonal(), prediction.variance)
@@ -87,7 +87,7 @@ def test_variance_is_never_negative_and_never_rises(seed, n, u) -> None:
 
 
 def test_the_linear_change_is_the_first_order_in_both_parametrisations() -> None:
-    now, new = made(X[:5], Y[:5]), X[7:8]
+    now, new = fitted(X[:5], Y[:5]), X[7:8]
     change = now.linear_change(new)[0]
     phi = now.features.phi(new)[0]
     own = float(now.features.residual(new, now.features.phi(new))) + NOISE
@@ -151,4 +151,4 @@ def test_wrong_numbers_are_refused() -> None:
     with refused(PoolError):
         SparseNTKGP.start(KERNEL, U, noise=-1)
     with refused(PoolError):
-        made().add(X[:3], Y[:2])
+        fitted().add(X[:3], Y[:2])

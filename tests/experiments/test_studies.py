@@ -1,4 +1,4 @@
-"""Every study runs at smoke scale, is drawn from its rows alone, and goes on where it was."""
+"""Every study runs at smoke scale, is drawn from its rows alone, and resumes where it stopped."""
 
 import json
 import re
@@ -32,7 +32,7 @@ VERDICTS = ("holds", "holds in part", "does not hold", "not measured")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def smoke_run(tmp_path_factory):
     """A function that runs a study at smoke scale, once."""
     out = tmp_path_factory.mktemp("studies")
     done = {}
@@ -40,10 +40,10 @@ def made(tmp_path_factory):
     def run(name):
         if name not in done:
             study = study_named(name)
-            for one in {data_of(cell) for cell in study.cells(study.scales["smoke"])} & {*names()}:
+            for item in {data_of(cell) for cell in study.cells(study.scales["smoke"])} & {*names()}:
                 folder = data_folder()
-                if folder is None or not (folder / names()[one].file).exists():
-                    missing(names()[one].file)
+                if folder is None or not (folder / names()[item].file).exists():
+                    missing(names()[item].file)
             done[name] = reproduce(name, scale="smoke", out=out, jobs=1)
         return done[name]
 
@@ -51,28 +51,28 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_study_runs_and_speaks(name, made) -> None:
-    found = made(name)
-    rows = read_records(found.folder / "rows.csv")
+def test_a_study_runs_and_has_claims(name, smoke_run) -> None:
+    actual = smoke_run(name)
+    rows = read_records(actual.folder / "rows.csv")
     assert rows
-    record = json.loads((found.folder / "study.json").read_text())
-    assert record["study"] == name and record["finished"] == record["cells"] == found.cells
-    for claim in claims_of(found.study, found.folder):
+    record = json.loads((actual.folder / "study.json").read_text())
+    assert record["study"] == name and record["finished"] == record["cells"] == actual.cells
+    for claim in claims_of(actual.study, actual.folder):
         assert claim.verdict in VERDICTS
         assert claim.paper and claim.ours
-    figures = {path.stem for path in found.folder.glob("*.png")}
-    assert figures and figures == {path.stem for path in found.folder.glob("*.svg")}
+    figures = {path.stem for path in actual.folder.glob("*.png")}
+    assert figures and figures == {path.stem for path in actual.folder.glob("*.svg")}
 
 
 @pytest.mark.parametrize(
     "name",
-    [one if one in DRAWN_TWICE else pytest.param(one, marks=pytest.mark.slow) for one in NAMES],
+    [name if name in DRAWN_TWICE else pytest.param(name, marks=pytest.mark.slow) for name in NAMES],
 )
-def test_figures_come_from_the_rows_alone(name, made, tmp_path) -> None:
-    found = made(name)
-    shutil.copytree(found.folder, tmp_path / name, ignore=shutil.ignore_patterns("*.png", "*.svg"))
+def test_figures_come_from_the_rows_alone(name, smoke_run, tmp_path) -> None:
+    actual = smoke_run(name)
+    shutil.copytree(actual.folder, tmp_path / name, ignore=shutil.ignore_patterns("*.png", "*.svg"))
     reproduce(name, scale="smoke", out=tmp_path, draw_only=True)
-    for path in found.folder.glob("*.svg"):
+    for path in actual.folder.glob("*.svg"):
         assert (tmp_path / name / path.name).read_bytes() == path.read_bytes()
 
 
@@ -87,7 +87,7 @@ def test_every_scale_has_cells_that_can_be_named(name) -> None:
         assert cells and len(keys) == len(cells)
 
 
-def test_a_study_goes_on_where_it_was(tmp_path, monkeypatch) -> None:
+def test_a_study_resumes_where_it_stopped(tmp_path, monkeypatch) -> None:
     name = "exchange-and-certificate"
     cells = study_named(name).cells({"datasets": ["random-model"], "seeds": 3, "pool": 30,
                                      "sizes": [2]})  # fmt: skip
@@ -100,20 +100,20 @@ def test_a_study_goes_on_where_it_was(tmp_path, monkeypatch) -> None:
     assert store.damage(cells)[0].why.endswith("line 1 column 2 (char 1))")
 
 
-def test_finished_cells_are_not_run_again(made, monkeypatch) -> None:
-    found = made("map-of-picks")
+def test_finished_cells_are_not_run_again(smoke_run, monkeypatch) -> None:
+    actual = smoke_run("map-of-picks")
     monkeypatch.setattr("experiments.map_of_picks.placed", lambda **_: pytest.fail("ran again"))
-    reproduce("map-of-picks", scale="smoke", out=found.folder.parent, jobs=1)
+    reproduce("map-of-picks", scale="smoke", out=actual.folder.parent, jobs=1)
 
 
-def test_processes_give_the_same_rows(made, tmp_path) -> None:
-    alone = made("fit-and-bias")
+def test_processes_give_the_same_rows(smoke_run, tmp_path) -> None:
+    alone = smoke_run("fit-and-bias")
     reproduce("fit-and-bias", scale="smoke", out=tmp_path, jobs=2)
     ours, theirs = (read_records(f / "rows.csv") for f in (alone.folder, tmp_path / "fit-and-bias"))
-    for one, other in zip(ours, theirs, strict=True):
-        names = [name for name, value in one.items() if isinstance(value, str)]
-        assert [one.pop(name) for name in names] == [other.pop(name) for name in names]
-        assert one == pytest.approx(other, rel=1e-4)
+    for item, other in zip(ours, theirs, strict=True):
+        names = [name for name, value in item.items() if isinstance(value, str)]
+        assert [item.pop(name) for name in names] == [other.pop(name) for name in names]
+        assert item == pytest.approx(other, rel=1e-4)
 
 
 def test_seconds_are_measured_alone(tmp_path, monkeypatch) -> None:
@@ -149,7 +149,7 @@ def test_rows_come_back_as_they_were(tmp_path) -> None:
 
 
 def test_verdicts() -> None:
-    assert [verdict(one) for one in ([True], [True, False], [False], [])] == list(VERDICTS)
+    assert [verdict(item) for item in ([True], [True, False], [False], [])] == list(VERDICTS)
 
 
 def test_what_criteria_say_of_a_set_is_a_direct_solve() -> None:
@@ -161,8 +161,8 @@ def test_what_criteria_say_of_a_set_is_a_direct_solve() -> None:
     after = matrix - matrix[:, rows] @ inner @ matrix[rows]
     rest = [i for i in range(20) if i not in rows]
     before, left = (
-        np.linalg.slogdet(one[np.ix_(rest, rest)] + noise * np.eye(17))[1]
-        for one in (matrix, after)
+        np.linalg.slogdet(item[np.ix_(rest, rest)] + noise * np.eye(17))[1]
+        for item in (matrix, after)
     )
     assert ground.values(rows) == pytest.approx(
         {
@@ -186,9 +186,9 @@ def _contest(values):
 
 def test_standing_is_the_mean_height_best_first() -> None:
     rows = _contest({"random": [(4.0, 2.0), (6.0, 4.0)], "evgp": [(2.0, 1.0), (4.0, 2.0)]})
-    found = contests.standing(rows, "mse")
-    assert list(found) == ["evgp", "random"]
-    assert found["random"] == pytest.approx((4.0, 2**0.5))
+    actual = contests.standing(rows, "mse")
+    assert list(actual) == ["evgp", "random"]
+    assert actual["random"] == pytest.approx((4.0, 2**0.5))
     assert contests.averages(rows, "mse") == "Boston: EV-GP 2.25 ± 1.1, Random 4 ± 1.4"
 
 
@@ -205,31 +205,31 @@ def whole(folder: Path, **how: str) -> str:
     return "\n".join(["", *pages(folder, **how).values()])
 
 
-def test_the_page_tells_what_ran_and_what_did_not(made, tmp_path) -> None:
-    found = made("map-of-picks")
-    _as_laptop(found, tmp_path)
-    said = whole(tmp_path, above="x")
-    assert "![A map of picks](x/map-of-picks/map-of-picks.png)" in said
-    for claim in claims_of(found.study, found.folder):
-        assert claim.ours in said
+def test_the_page_shows_what_ran_and_what_did_not(smoke_run, tmp_path) -> None:
+    actual = smoke_run("map-of-picks")
+    _as_laptop(actual, tmp_path)
+    message = whole(tmp_path, above="x")
+    assert "![A map of picks](x/map-of-picks/map-of-picks.png)" in message
+    for claim in claims_of(actual.study, actual.folder):
+        assert claim.ours in message
     for name in NAMES:
-        assert f"\n# {name}\n" in said
-    assert said.count("So far run at smoke scale only.") == len(NAMES) - 1
+        assert f"\n# {name}\n" in message
+    assert message.count("So far run at smoke scale only.") == len(NAMES) - 1
 
 
-def test_smoke_runs_are_not_on_the_page(made) -> None:
-    found = made("map-of-picks")
-    said = whole(found.folder.parent)
-    assert said.count("So far run at smoke scale only.") == len(NAMES)
-    assert "map-of-picks.png" not in said
-    record = json.loads((found.folder / "study.json").read_text())
+def test_smoke_runs_are_not_on_the_page(smoke_run) -> None:
+    actual = smoke_run("map-of-picks")
+    message = whole(actual.folder.parent)
+    assert message.count("So far run at smoke scale only.") == len(NAMES)
+    assert "map-of-picks.png" not in message
+    record = json.loads((actual.folder / "study.json").read_text())
     assert "only show that it runs" in record["departures"]
 
 
-def test_a_part_is_called_a_part(made, tmp_path) -> None:
-    _as_laptop(made("map-of-picks"), tmp_path, finished=1, cells=9)
-    said = whole(tmp_path)
-    assert "**1 of 9 cells are finished;**" in said and "laptop, 1 of 9 cells" in said
+def test_a_part_is_called_a_part(smoke_run, tmp_path) -> None:
+    _as_laptop(smoke_run("map-of-picks"), tmp_path, finished=1, cells=9)
+    message = whole(tmp_path)
+    assert "**1 of 9 cells are finished;**" in message and "laptop, 1 of 9 cells" in message
 
 
 def test_every_panel_has_a_title() -> None:
@@ -238,32 +238,42 @@ def test_every_panel_has_a_title() -> None:
     assert [axes.get_title() for axes in figure.axes] == ["Boston", ""]
 
 
-def test_the_committed_pages_are_those_of_the_committed_rows() -> None:
+@pytest.fixture(scope="module")
+def committed() -> dict[str, str]:
+    """The pages of the committed rows, by name."""
+    return pages(Path(__file__).parents[2] / "experiments" / "results")
+
+
+def test_the_committed_pages_are_those_of_the_committed_rows(committed) -> None:
     docs = Path(__file__).parents[2] / "docs"
-    made = pages(docs.parent / "experiments" / "results")
-    for name, text in made.items():
-        said = (docs / name).read_text(encoding="utf-8")
-        assert said == text, f"{name}: run python -m experiments.page"
+    for name, text in committed.items():
+        output = (docs / name).read_text(encoding="utf-8")
+        assert output == text, f"{name}: run python -m experiments.page"
     assert {f"reproduction/{path.name}" for path in (docs / "reproduction").iterdir()} | {
         "reproduction.md"
-    } == set(made)
+    } == set(committed)
 
 
-def test_the_first_table_has_every_claim_and_those_that_do_not_hold_first() -> None:
-    results = Path(__file__).parents[2] / "experiments" / "results"
-    front = pages(results)["reproduction.md"]
-    verdicts = re.findall(r"^\| \*\*(.+?)\*\* \| .+ \| \[.+\]\(.+\) \|$", front, re.M)
-    claims = [claim for name in NAMES for claim in claims_of(study_named(name), results / name)]
-    assert len(verdicts) == len(claims) > 50
+def test_the_first_table_has_every_claim_and_those_that_do_not_hold_first(committed) -> None:
+    verdicts = re.findall(
+        r"^\| \*\*(.+?)\*\* \| .+ \| \[.+\]\(.+\) \|$", committed["reproduction.md"], re.M
+    )
+    on_pages = [
+        verdict
+        for name in NAMES
+        for verdict in re.findall(
+            r"^\| .+ \| \*\*(.+?)\*\* \|$", committed[f"reproduction/{name}.md"], re.M
+        )
+    ]
+    assert len(verdicts) == len(on_pages) > 50
     order = ["does not hold", "holds in part", "holds", "not measured"]
     assert verdicts == sorted(verdicts, key=order.index)
-    for one in order:
-        assert verdicts.count(one) == sum(claim.verdict == one for claim in claims)
+    assert sorted(verdicts) == sorted(on_pages)
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on(tmp_path) -> None:
-    """Finished cells are there after SIGKILL, and are not made again."""
+def test_a_killed_run_resumes(tmp_path) -> None:
+    """Finished cells are there after SIGKILL, and are not run again."""
     call = [sys.executable, "-m", "experiments", "fit-and-bias", "--scale", "smoke",
             "--jobs", "1", "--out", str(tmp_path)]  # fmt: skip
     running = subprocess.Popen(call)
@@ -276,7 +286,7 @@ def test_a_killed_run_goes_on(tmp_path) -> None:
     running.wait()
     before = {path.name: path.stat().st_mtime_ns for path in cells.glob("*.json")}
     assert alive and 0 < len(before) < 4
-    made = reproduce("fit-and-bias", scale="smoke", out=tmp_path, jobs=1)
-    assert made.cells == len(list(cells.glob("*.json"))) == 4
+    result = reproduce("fit-and-bias", scale="smoke", out=tmp_path, jobs=1)
+    assert result.cells == len(list(cells.glob("*.json"))) == 4
     for name, at in before.items():
         assert (cells / name).stat().st_mtime_ns == at

@@ -31,13 +31,13 @@ def test_the_page_is_that_of_the_committed_rows() -> None:
 @pytest.mark.parametrize("name", ["README.md", "docs/faq.md", "docs/compare.md"])
 def test_other_pages_say_the_same(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    said = suites_page.said_elsewhere()[name]
-    assert said in text and text == suites_page.marked(text, said)
+    message = suites_page.said_elsewhere()[name]
+    assert message in text and text == suites_page.marked(text, message)
 
 
 def test_the_readme_says_what_the_page_says() -> None:
-    said = suites_page.PAGE.read_text(encoding="utf-8")
-    lines = re.findall(r"^\| `(.+?)` \| [\d.]+ \| (\d+ %) \((\d+ to \d+)\) \|.*$", said, re.M)
+    text = suites_page.PAGE.read_text(encoding="utf-8")
+    lines = re.findall(r"^\| `(.+?)` \| [\d.]+ \| (\d+ %) \((\d+ to \d+)\) \|.*$", text, re.M)
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     row = re.search(r"\| labels needed \|(.*?)\|", readme)
     assert row is not None
@@ -57,7 +57,7 @@ def test_the_rule_for_cells_is_chosen_on_tuning_pools_and_tested_on_the_others()
         # On tuning pools cells need fewer labels for classes alone, on the others for numbers.
         fewer = tuned == bool(suite_pool.classes)
         own = needs | {"evgp-cells": 0.6 if fewer else 1.2}
-        rows += [replace(one, dataset=suite_pool.name) for one in planted(own, pools=1, seeds=3)]
+        rows += [replace(item, dataset=suite_pool.name) for item in planted(own, pools=1, seeds=3)]
     best = trials(rows)[0]
     assert best.words.startswith("if labels are classes") and best.tuning.ratio < 0.95
     assert best.validation.ratio > 1 and "do not confirm" in suites_page.advice(best)
@@ -79,9 +79,9 @@ def test_a_forecast_that_can_be_learnt_is_found_and_pools_of_the_same_data_are_l
 
 
 def test_no_forecast_is_shown_below_the_goal() -> None:
-    best = max(one.rank for one in forecasts())
-    said = suites_page.PAGE.read_text(encoding="utf-8")
-    assert ("left out" in said) == (best < GOAL)
+    best = max(forecast.rank for forecast in forecasts())
+    text = suites_page.PAGE.read_text(encoding="utf-8")
+    assert ("left out" in text) == (best < GOAL)
 
 
 def test_the_readme_says_how_digits_fare() -> None:

@@ -25,7 +25,7 @@ DEPTHS = (1, 2, 3, 4, 6)
 
 
 def points(n: int, d: int, seed: int, spread: float = 1.0) -> torch.Tensor:
-    """Points whose mean squares lie between 1 / spread² and spread², some of them opposite."""
+    """Points with mean squares between 1 / spread² and spread², some of them opposite."""
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(n, d, generator=generator, dtype=torch.float64)
     x[1::2] = -x[::2] + 0.3 * x[1::2]
@@ -71,9 +71,9 @@ def test_the_interval_is_close(depth) -> None:
     network = mlp(depth)
     angle = torch.linspace(0, math.pi, 400, dtype=torch.float64)
     x = math.sqrt(2) * torch.stack([angle.cos(), angle.sin()], 1)
-    found, bound = measured_ratio(network, x), ratio_bound(network)
-    assert found.low == pytest.approx(bound.low, rel=0.01)
-    assert found.high == pytest.approx(bound.high, rel=0.01)
+    actual, bound = measured_ratio(network, x), ratio_bound(network)
+    assert actual.low == pytest.approx(bound.low, rel=0.01)
+    assert actual.high == pytest.approx(bound.high, rel=0.01)
 
 
 def test_the_printed_lower_bound_with_bias_fails_at_two_layers() -> None:
@@ -139,7 +139,7 @@ def test_the_ratio_of_gains_is_measured_between_labelled_and_test_points_too() -
     assert gain_ratio(mlp(1), x[:5], -x[:5]) == (-math.inf, math.inf)
 
 
-def test_the_ratio_of_gains_lies_within_its_bounds() -> None:
+def test_the_ratio_of_gains_is_within_its_bounds() -> None:
     for seed in range(20):
         network = mlp(2, b_std=0.1)
         x = points(8, 3, seed)

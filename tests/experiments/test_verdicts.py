@@ -26,10 +26,10 @@ NAN = float("nan")
 YES, PART, NO, NONE = "holds", "holds in part", "does not hold", "not measured"
 
 
-def said(claims, words):
+def verdict_of(claims, words):
     """The verdict on the one claim that begins so."""
-    (found,) = [one for one in claims if one.paper.startswith(words)]
-    return found.verdict
+    (actual,) = [claim for claim in claims if claim.paper.startswith(words)]
+    return actual.verdict
 
 
 def test_a_mean_has_the_error_of_its_seeds() -> None:
@@ -108,14 +108,17 @@ def batches(changes):
     ],
 )
 def test_batches_against_random_and_kmeans(changes, expected) -> None:
-    assert said(batch_regression.claims(batches(changes)), "EV-GP outperforms random") == expected
+    assert (
+        verdict_of(batch_regression.claims(batches(changes)), "EV-GP outperforms random")
+        == expected
+    )
 
 
 def test_batches_against_two_asks_for_both_metrics() -> None:
     rows = [{**row, "output_variance_p90": 1 / row["mse"]} for row in batches({})]
     claims = batch_regression.claims(rows)
-    assert said(claims, "EV-GP selects batches that lead to small") == YES
-    assert said(claims, "EV-GP outperforms random") == NO
+    assert verdict_of(claims, "EV-GP selects batches that lead to small") == YES
+    assert verdict_of(claims, "EV-GP outperforms random") == NO
 
 
 @pytest.mark.parametrize(
@@ -128,9 +131,9 @@ def test_batches_against_two_asks_for_both_metrics() -> None:
 )
 def test_especially_in_the_earlier_rounds(curves, expected) -> None:
     """With a rival of 0.5 at first and 0.6 later, and a weak one that does not matter."""
-    found = {"evgp": curves, "kmeans++": [(0.5, 0.6)] * 2, "random": [(0.1, 0.1)] * 2}
-    rows = [{**row, "output_entropy": 1 / row["accuracy"]} for row in contest(found, "accuracy")]
-    assert said(classification_mlp.claims(rows), "Especially") == expected
+    actual = {"evgp": curves, "kmeans++": [(0.5, 0.6)] * 2, "random": [(0.1, 0.1)] * 2}
+    rows = [{**row, "output_entropy": 1 / row["accuracy"]} for row in contest(actual, "accuracy")]
+    assert verdict_of(classification_mlp.claims(rows), "Especially") == expected
 
 
 @pytest.mark.parametrize(
@@ -143,16 +146,16 @@ def test_especially_in_the_earlier_rounds(curves, expected) -> None:
     ],
 )
 def test_first_batches(first, without, badge, mlmoc, warm) -> None:
-    found = {
+    actual = {
         f"{start}+{way}": [(value, value) for value in values]
         for way in ("badge", "mlmoc")
         for start, values in first.items()
     }
     cold = {"badge": [(0.49, 0.49), (0.525, 0.525)], "mlmoc": [(without, without)] * 2}
-    claims = initial_points.claims(contest({**found, **cold}, "accuracy"))
-    assert said(claims, "BADGE") == badge
-    assert said(claims, "Ours") == warm
-    assert said(claims, "MLMOC") == mlmoc
+    claims = initial_points.claims(contest({**actual, **cold}, "accuracy"))
+    assert verdict_of(claims, "BADGE") == badge
+    assert verdict_of(claims, "Ours") == warm
+    assert verdict_of(claims, "MLMOC") == mlmoc
 
 
 def sets(picks, random, seeds=2, dataset="boston", **more):
@@ -182,9 +185,9 @@ FALLS, RANDOM = (0.5, 0.3, 0.1), (0.8, 0.6, 0.4)
 )
 def test_picked_one_by_one(picks, random, progress, ahead, error) -> None:
     claims = sequential_selection.claims(sets(picks, random))
-    assert said(claims, "Picking by the criterion progressively") == progress
-    assert said(claims, "Picking by the criterion consistently") == ahead
-    assert said(claims, "Picking by the criterion also") == error
+    assert verdict_of(claims, "Picking by the criterion progressively") == progress
+    assert verdict_of(claims, "Picking by the criterion consistently") == ahead
+    assert verdict_of(claims, "Picking by the criterion also") == error
     once = sequential_selection.claims(sets(picks, random, seeds=1))
     assert all(claim.verdict != YES for claim in once)
 
@@ -195,8 +198,8 @@ def test_the_criterion_and_the_variance_of_random_sets() -> None:
         ((0.9, 0.7, 0.3), RANDOM[::-1], NO),
     ):
         claims = sequential_selection.claims(sets(picks, random))
-        assert said(claims, "The criterion is highly") == expected
-        assert said(claims, "Sets of picks") == expected
+        assert verdict_of(claims, "The criterion is highly") == expected
+        assert verdict_of(claims, "Sets of picks") == expected
 
 
 def test_suitable_networks_are_ordered_pair_by_pair() -> None:
@@ -211,15 +214,15 @@ def test_a_lower_error_is_lower_than_that_of_random_sets() -> None:
     for picks, expected in ((FALLS, YES), ((0.9, 0.8, 0.7), NO)):
         weak = sets(picks, (0.8, 0.3, 0.4))
         claims = fit_and_bias.claims([*strong, *weak])
-        assert said(claims, "Even where") == expected
+        assert verdict_of(claims, "Even where") == expected
 
 
-def test_the_papers_weak_datasets_are_asked_even_if_they_are_not_weak_here() -> None:
+def test_the_papers_weak_datasets_count_even_if_they_are_not_weak_here() -> None:
     """Robot Kinematics is in order, and picks have a larger error than random sets there."""
     rows = [*sets(FALLS, (0.8, 0.3, 0.4)), *sets(FALLS, (0.8, 0.3, 0.4), dataset="protein")]
-    assert said(fit_and_bias.claims(rows), "Even where") == YES
+    assert verdict_of(fit_and_bias.claims(rows), "Even where") == YES
     claims = fit_and_bias.claims([*rows, *sets((0.9, 0.8, 0.7), RANDOM, dataset="kin8nm")])
-    assert said(claims, "Even where") == PART
+    assert verdict_of(claims, "Even where") == PART
 
 
 def subset(observed, predicted, trained, training, seed):
@@ -249,9 +252,9 @@ def test_predicted_and_observed_variance(observed, high, region, size) -> None:
         for row in subset(observed, predicted, trained, training, seed)
     ]
     claims = variance_correlation.claims(rows)
-    assert said(claims, "The NTKGP") == said(claims, "The sparse") == high
-    assert said(claims, "The variances are confined") == region
-    assert said(claims, "Ours") == size
+    assert verdict_of(claims, "The NTKGP") == verdict_of(claims, "The sparse") == high
+    assert verdict_of(claims, "The variances are confined") == region
+    assert verdict_of(claims, "Ours") == size
 
 
 def widths(by_select, by_train):
@@ -277,10 +280,10 @@ def widths(by_select, by_train):
 )
 def test_widths(selects, trains, picking, training, negligible) -> None:
     claims = width.claims(widths(selects, trains))
-    assert said(claims, "A wider network for the picks improves") == picking
-    assert said(claims, "A wider network in training improves accuracy") == training
-    assert said(claims, "A wider network in training improves robustness") == training
-    assert said(claims, "A wider network for the picks has") == negligible
+    assert verdict_of(claims, "A wider network for the picks improves") == picking
+    assert verdict_of(claims, "A wider network in training improves accuracy") == training
+    assert verdict_of(claims, "A wider network in training improves robustness") == training
+    assert verdict_of(claims, "A wider network for the picks has") == negligible
 
 
 def test_a_map() -> None:
@@ -294,11 +297,11 @@ def test_a_map() -> None:
         )
 
     both = [i for i in range(40) if i > 20 and (i * 7) % 40 > 20]
-    assert said(claims(both), "Picks prefer") == YES
-    assert said(claims(range(25, 40)), "Picks prefer") == PART
-    assert said(claims([i for i in range(20) if (i * 7) % 40 < 20]), "Picks prefer") == NO
-    assert said(claims(both), "The variance at") == YES
-    assert said(claims(both, 1e-3), "The variance at") == NO
+    assert verdict_of(claims(both), "Picks prefer") == YES
+    assert verdict_of(claims(range(25, 40)), "Picks prefer") == PART
+    assert verdict_of(claims([i for i in range(20) if (i * 7) % 40 < 20]), "Picks prefer") == NO
+    assert verdict_of(claims(both), "The variance at") == YES
+    assert verdict_of(claims(both, 1e-3), "The variance at") == NO
 
 
 def test_an_illustration() -> None:
@@ -311,8 +314,8 @@ def test_an_illustration() -> None:
         ]
 
     words = "Depending on"
-    assert said(initialisation_illustration.claims(rows(0.1, 1.0)), words) == YES
-    assert said(initialisation_illustration.claims(rows(1.0, 0.9)), words) == NO
+    assert verdict_of(initialisation_illustration.claims(rows(0.1, 1.0)), words) == YES
+    assert verdict_of(initialisation_illustration.claims(rows(1.0, 0.9)), words) == NO
 
 
 def test_exchange_and_what_is_proved() -> None:
@@ -326,11 +329,10 @@ def test_exchange_and_what_is_proved() -> None:
             ]
         )  # fmt: skip
 
-    assert [said(claims(one, 0.9), "Ours") for one in ((0.9, 1.0), (0.8, 1.11), (1.2, 1.3))] == [
-        YES, PART, NO,
-    ]  # fmt: skip
-    assert said(claims((0.9, 1.0), 0.9), "Greedy") == PART
-    assert said(claims((0.9, 1.0), 0.5), "Greedy") == NONE
+    gaps = ((0.9, 1.0), (0.8, 1.11), (1.2, 1.3))
+    assert [verdict_of(claims(gap, 0.9), "Ours") for gap in gaps] == [YES, PART, NO]
+    assert verdict_of(claims((0.9, 1.0), 0.9), "Greedy") == PART
+    assert verdict_of(claims((0.9, 1.0), 0.5), "Greedy") == NONE
 
 
 def test_large_pools_are_valued_on_thinned_test_points(monkeypatch) -> None:

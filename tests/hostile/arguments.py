@@ -1,4 +1,4 @@
-"""Every parameter of every public callable, with values that nobody should give it.
+"""Every parameter of every public callable, with values that it should not get.
 
 Run as a script, in a process of its own, without the checks of types that the tests add: prints as
 JSON how many calls were made, how many did what they should, and what the others did. A call should
@@ -105,7 +105,7 @@ def cases(folder: Path) -> Iterator[Case]:
     np.save(folder / "pool.npy", x)
     rows = "".join(f"{a},{b},{a + b}\n" for a, b, _ in x.round(3))
     (folder / "table.csv").write_text("a,b,y\n" + rows, encoding="utf-8")
-    for some in (
+    for subset in (
         _selection,
         _networks,
         _kernels,
@@ -115,7 +115,7 @@ def cases(folder: Path) -> Iterator[Case]:
         _results,
         _adapters,
     ):
-        yield from some(x, folder)
+        yield from subset(x, folder)
 
 
 def _selection(x: np.ndarray, folder: Path) -> Iterator[Case]:
@@ -185,8 +185,8 @@ def _selection(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "scale": "auto",
     }
     yield Case("open_pool", evgp.open_pool, opened)
-    made = evgp.pick(x, 2)
-    yield Case("subset", evgp.datasets.subset, {"dataset": x, "selection": made})
+    selection = evgp.pick(x, 2)
+    yield Case("subset", evgp.datasets.subset, {"dataset": x, "selection": selection})
 
 
 def _networks(x: np.ndarray, folder: Path) -> Iterator[Case]:
@@ -213,8 +213,8 @@ def _networks(x: np.ndarray, folder: Path) -> Iterator[Case]:
 def _kernels(x: np.ndarray, folder: Path) -> Iterator[Case]:
     points, ntk = torch.from_numpy(x), evgp.NTK(evgp.mlp(1, 4))
     for kind in (evgp.NTK, evgp.NNGP):
-        made = {"network": evgp.mlp(1), "storage": None}
-        yield Case(kind.__name__, lambda kind=kind, **given: kind(**given)(points), made)
+        result = {"network": evgp.mlp(1), "storage": None}
+        yield Case(kind.__name__, lambda kind=kind, **inputs: kind(**inputs)(points), result)
         yield Case(f"{kind.__name__}()", kind(evgp.mlp(1)), {"x1": x, "x2": x})
         yield Case(f"{kind.__name__}.diag", kind(evgp.mlp(1)).diag, {"x": x})
     module = nn.Linear(3, 1)
@@ -227,7 +227,7 @@ def _kernels(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "storage": None,
         "anew": False,
     }
-    yield Case("EmpiricalNTK", lambda **given: evgp.EmpiricalNTK(**given)(points), empirical)
+    yield Case("EmpiricalNTK", lambda **inputs: evgp.EmpiricalNTK(**inputs)(points), empirical)
     own = evgp.EmpiricalNTK(module)
     yield Case("EmpiricalNTK()", own, {"x1": points, "x2": points})
     yield Case("EmpiricalNTK.diag", own.diag, {"x": points})
@@ -263,18 +263,18 @@ def _training(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "progress": None,
     }
     yield Case("train", evgp.train, train)
-    made = evgp.train(net, x, x[:, 0], members=2, steps=1)
-    yield Case("Ensemble.predict", made.predict, {"x": x, "memory": None})
-    yield Case("Ensemble.module", made.module, {"member": 0})
+    ensemble = evgp.train(net, x, x[:, 0], members=2, steps=1)
+    yield Case("Ensemble.predict", ensemble.predict, {"x": x, "memory": None})
+    yield Case("Ensemble.module", ensemble.module, {"member": 0})
     recipe = {"network": net, "settings": {"steps": 1}, "epochs": None, "gentler": 0}
-    yield Case("Recipe", lambda **given: evgp.training.Recipe(**given)(x, x[:, 0]), recipe)
+    yield Case("Recipe", lambda **inputs: evgp.training.Recipe(**inputs)(x, x[:, 0]), recipe)
     yield Case(
         "Recipe()",
         evgp.training.Recipe(net, {"steps": 1}),
         {"x": x, "y": x[:, 0], "members": 1, "seed": 0},
     )
     outputs, labels = rng_outputs()
-    for name, given in (
+    for name, inputs in (
         ("mse", {"outputs": outputs, "y": outputs[0]}),
         ("bias", {"outputs": outputs, "y": outputs[0]}),
         ("variances", {"outputs": outputs}),
@@ -288,7 +288,7 @@ def _training(x: np.ndarray, folder: Path) -> Iterator[Case]:
         ("pearson", {"a": [1, 2, 3], "b": [1, 3, 2]}),
         ("spearman", {"a": [1, 2, 3], "b": [1, 3, 2]}),
     ):
-        yield Case(f"metrics.{name}", getattr(metrics, name), given)
+        yield Case(f"metrics.{name}", getattr(metrics, name), inputs)
 
 
 def rng_outputs() -> tuple[np.ndarray, np.ndarray]:
@@ -305,7 +305,7 @@ def _strategies(x: np.ndarray, folder: Path) -> Iterator[Case]:
     two = evgp.training.Recipe(evgp.mlp(1, 4, outputs=2), {"steps": 1})
 
     def used(kind: type, pool: evgp.Pool = labelled) -> Callable[..., Any]:
-        return lambda **given: kind(**given)(pool, 2, generator=torch.Generator())
+        return lambda **arguments: kind(**arguments)(pool, 2, generator=torch.Generator())
 
     evgp_like = {
         "kernel": ntk,
@@ -410,7 +410,7 @@ def _strategies(x: np.ndarray, folder: Path) -> Iterator[Case]:
     ):
         call = {"pool": labelled, "k": 2, "generator": torch.Generator()}
         yield Case(f"{type(strategy).__name__}()", strategy, call)
-    given = {
+    arguments = {
         "pool": pool,
         "k": 2,
         "generator": torch.Generator(),
@@ -419,12 +419,12 @@ def _strategies(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "candidates": torch.arange(5),
         "progress": None,
     }
-    yield Case("EVGP() with costs", evgp.EVGP(ntk), given, ("pool",))
+    yield Case("EVGP() with costs", evgp.EVGP(ntk), arguments, ("pool",))
     setting = strategies.Setting(points, net, recipe)
     yield Case("strategy_named", strategies.strategy_named, {"name": "random", "setting": setting})
     yield Case(
         "Setting",
-        lambda **given: strategies.strategy_named("evgp", strategies.Setting(**given)),
+        lambda **arguments: strategies.strategy_named("evgp", strategies.Setting(**arguments)),
         {
             "x": points,
             "kernel": net,
@@ -435,28 +435,36 @@ def _strategies(x: np.ndarray, folder: Path) -> Iterator[Case]:
             "seed": 0,
         },
     )
-    for name, one in (
+    for name, item in (
         ("Percentile", {"r": 90}),
         ("ExpectedVariance", {}),
         ("MutualInformation", {}),
     ):
         kind = getattr(evgp, name)
         yield Case(
-            name, lambda kind=kind, **given: evgp.pick(points, 2, criterion=kind(**given)), one
+            name,
+            lambda kind=kind, **arguments: evgp.pick(points, 2, criterion=kind(**arguments)),
+            item,
         )
-    for name, one in (
+    for name, item in (
         ("Exact", {}),
         ("Lazy", {}),
         ("Exchange", {"passes": 2}),
         ("Stochastic", {"sample": 3}),
     ):
         kind = getattr(evgp, name)
-        yield Case(name, lambda kind=kind, **given: evgp.pick(points, 2, greedy=kind(**given)), one)
+        yield Case(
+            name,
+            lambda kind=kind, **arguments: evgp.pick(points, 2, greedy=kind(**arguments)),
+            item,
+        )
     for name in ("Sharded", "TwoRounds"):
         kind = getattr(evgp, name)
         yield Case(
             name,
-            lambda kind=kind, **given: evgp.pick(points, 2, greedy=kind(**given), features="raw"),
+            lambda kind=kind, **arguments: evgp.pick(
+                points, 2, greedy=kind(**arguments), features="raw"
+            ),
             {"shards": 2},
         )
 
@@ -478,10 +486,10 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
     }
     yield Case("audit", evgp.audit, audit)
     yield Case("audit with a pool", evgp.audit, {**audit, "pool": x[3:]}, ("x_train", "network"))
-    found = evgp.audit(x[:6], x[6:], net)
-    yield Case("confirm", evgp.audits.confirm, {"audit": found, "outputs": np.ones((2, 6, 1))})
+    result = evgp.audit(x[:6], x[6:], net)
+    yield Case("confirm", evgp.audits.confirm, {"audit": result, "outputs": np.ones((2, 6, 1))})
     for name in ("at_risk", "matter"):
-        yield Case(f"Audit.{name}", getattr(found, name), {"k": 2})
+        yield Case(f"Audit.{name}", getattr(result, name), {"k": 2})
     choose = {
         "networks": {"one": net},
         "x": x,
@@ -497,7 +505,7 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "progress": None,
     }
     yield Case("choose", evgp.choose, choose)
-    given = {
+    arguments = {
         "x": points,
         "x_test": None,
         "test": None,
@@ -506,7 +514,7 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "x_labelled": None,
         "y": None,
     }
-    yield Case("Pool", evgp.Pool, given)
+    yield Case("Pool", evgp.Pool, arguments)
     yield Case("Pool.reveal", pool.reveal, {"rows": torch.tensor([1]), "y": torch.ones(1)})
     rounds = {
         "pool": pool,
@@ -516,7 +524,7 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "k": 2,
         "seed": 0,
     }
-    yield Case("run", lambda **given: list(evgp.run(**given)), rounds)
+    yield Case("run", lambda **arguments: list(evgp.run(**arguments)), rounds)
     source = {
         "source": str(table),
         "label": "y",
@@ -528,7 +536,7 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "test": None,
         "delimiter": None,
     }
-    load = lambda **given: evgp.comparison.DatasetSource(**given).load(0)  # noqa: E731
+    load = lambda **arguments: evgp.comparison.DatasetSource(**arguments).load(0)  # noqa: E731
     yield Case("DatasetSource", load, source)
     protocol = {
         "budget": 4,
@@ -546,7 +554,7 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
     data = evgp.comparison.DatasetSource(str(table), "y").load(0)
     yield Case(
         "Protocol",
-        lambda **given: evgp.comparison.Protocol(**given).check(data, ("random",), 0),
+        lambda **arguments: evgp.comparison.Protocol(**arguments).check(data, ("random",), 0),
         protocol,
     )
     compare = {
@@ -580,14 +588,14 @@ def _rest(x: np.ndarray, folder: Path) -> Iterator[Case]:
 def _results(x: np.ndarray, folder: Path) -> Iterator[Case]:
     """What comes back has methods, and can be made by hand."""
     points, net = torch.from_numpy(x), evgp.mlp(1, 4)
-    made = evgp.pick(x, 2)
-    made.save(folder / "kept.json")
-    yield Case("Selection[]", made.__getitem__, {"key": 0}, ("key",))
-    yield Case("Selection.to_frame", made.to_frame, {"pool": x})
-    yield Case("Selection.save", made.save, {"path": folder / "picks.json"})
+    selection = evgp.pick(x, 2)
+    selection.save(folder / "kept.json")
+    yield Case("Selection[]", selection.__getitem__, {"key": 0}, ("key",))
+    yield Case("Selection.to_frame", selection.to_frame, {"pool": x})
+    yield Case("Selection.save", selection.save, {"path": folder / "picks.json"})
     yield Case("Selection.load", evgp.Selection.load, {"path": folder / "kept.json"})
     page = {"path": folder / "page.html", "pool": x, "x": None, "id": None}
-    yield Case("Selection.report", made.report, page)
+    yield Case("Selection.report", selection.report, page)
     own = {
         "indices": np.arange(2),
         "gains": np.ones(2),
@@ -597,12 +605,12 @@ def _results(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "test_before": np.ones(3),
         "test_after": np.ones(3),
         "costs": np.ones(2),
-        "certificate": made.certificate,
+        "certificate": selection.certificate,
         "settings": {},
         "warnings": (),
     }
     yield Case("Selection", evgp.Selection, own)
-    got = made.certificate
+    got = selection.certificate
     bound = {"lowest": got.lowest, "share": got.share, "needed": got.needed}
     yield Case("Certificate", evgp.Certificate, bound)
     yield Case("Plan.run", evgp.plan(x, 2).run, {"generator": torch.Generator()})
@@ -632,7 +640,7 @@ def _adapters(x: np.ndarray, folder: Path) -> Iterator[Case]:
     from evgp.integrations.modal import query_strategy
     from evgp.integrations.sklearn import EVGPSelector
 
-    given = {
+    arguments = {
         "k": 2,
         "network": None,
         "kernel": None,
@@ -643,7 +651,7 @@ def _adapters(x: np.ndarray, folder: Path) -> Iterator[Case]:
         "features": None,
         "random_state": 0,
     }
-    yield Case("EVGPSelector", lambda **given: EVGPSelector(**given).fit(x), given)
+    yield Case("EVGPSelector", lambda **arguments: EVGPSelector(**arguments).fit(x), arguments)
     yield Case("EVGPSelector.fit", EVGPSelector(2).fit, {"X": x, "y": None, "labelled": None})
     fitted = EVGPSelector(2).fit(x)
     yield Case("EVGPSelector.transform", fitted.transform, {"X": x})
@@ -656,7 +664,9 @@ def _adapters(x: np.ndarray, folder: Path) -> Iterator[Case]:
     query = {"network": None, "kernel": None, "noise": 1e-6, "scale": "auto", "thin": None}
     empty = np.full(12, np.nan)
     yield Case(
-        "EVGPQuery", lambda **given: EVGPQuery(random_state=0, **given).query(x, empty), query
+        "EVGPQuery",
+        lambda **arguments: EVGPQuery(random_state=0, **arguments).query(x, empty),
+        query,
     )
 
 
@@ -704,7 +714,7 @@ def attempt(call: Callable[[], Any]) -> str:
 
 def tried(only: str = "") -> Outcome:
     """Call everything with everything."""
-    made, every = Outcome(), values()
+    result, every = Outcome(), values()
     # Some values are taken as paths: what is written to them goes with the folder.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for case in cases(Path(folder)):
@@ -712,18 +722,18 @@ def tried(only: str = "") -> Outcome:
                 continue
             if wrong := attempt(partial(case.call, **case.valid)):
                 if case.name not in ("load", "locate"):
-                    made.failures.append(f"{case.name}: {wrong} with valid arguments")
+                    result.failures.append(f"{case.name}: {wrong} with valid arguments")
             for name in case.valid:
                 for what, value in every.items():
                     if name in case.kept or (name, what) == ("progress", "module"):
                         continue  # what a callback raises is its own
                     wrong = attempt(partial(case.call, **{**case.valid, name: value()}))
-                    made.tried += 1
-                    made.held += not wrong
+                    result.tried += 1
+                    result.held += not wrong
                     if wrong:
-                        made.failures.append(f"{case.name}({name}={what}): {wrong}")
-                        print(made.failures[-1], file=sys.stderr, flush=True)
-    return made
+                        result.failures.append(f"{case.name}({name}={what}): {wrong}")
+                        print(result.failures[-1], file=sys.stderr, flush=True)
+    return result
 
 
 if __name__ == "__main__":

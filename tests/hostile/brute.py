@@ -35,10 +35,10 @@ def standardised(pool: Array, *others: Array | None) -> list[Array | None]:
     mean, std = pool.mean(axes, keepdims=True), pool.std(axes, keepdims=True)
     flat = np.ptp(pool, axis=axes, keepdims=True) == 0
     scale = np.where(flat, 0.0, 1 / np.where(flat, 1.0, std))
-    made = [None if one is None else (one - mean) * scale for one in (pool, *others)]
+    result = [None if item is None else (item - mean) * scale for item in (pool, *others)]
     if pool.ndim > 2:
-        return made
-    return [None if one is None else one[:, ~flat[0]] for one in made]
+        return result
+    return [None if item is None else item[:, ~flat[0]] for item in result]
 
 
 def spread(x: Array, count: int, seed: int, weights: Array | None = None) -> Array | None:
@@ -49,12 +49,12 @@ def spread(x: Array, count: int, seed: int, weights: Array | None = None) -> Arr
     flat = x.reshape(len(x), -1)
     random = np.random.default_rng(seed)
     moved = [flat * (1 + 1e-13 * random.normal(size=flat.shape)) for _ in range(30)]
-    found = [
-        np.unique(kmeans_plusplus(one, count, random_state=seed, sample_weight=weights)[1])
-        for one in (flat, *moved)
+    actual = [
+        np.unique(kmeans_plusplus(item, count, random_state=seed, sample_weight=weights)[1])
+        for item in (flat, *moved)
     ]
-    same = all(np.array_equal(one, found[0]) for one in found)
-    return found[0] if same else None
+    same = all(np.array_equal(item, actual[0]) for item in actual)
+    return actual[0] if same else None
 
 
 def thinned(x: Array, weights: Array, points: int, seed: int) -> tuple[Array, Array] | None:
@@ -172,9 +172,9 @@ class Model:
         """I[y_L; y_(T - L)] by determinants; and how far off."""
         labelled = {*self.known, *rows}
         others = [int(t) for t in self.test if t not in labelled]
-        made = [self._entropy(part) for part in (labelled, others, [*labelled, *others])]
-        (one, two, both), off = zip(*made, strict=True)
-        return one + two - both, sum(off)
+        result = [self._entropy(part) for part in (labelled, others, [*labelled, *others])]
+        (first, two, both), off = zip(*result, strict=True)
+        return first + two - both, sum(off)
 
     def _entropy(self, rows: Sequence[int] | set[int]) -> tuple[float, float]:
         key = frozenset(rows)
@@ -232,8 +232,10 @@ def gains(model: Model, criterion: str, rows: Sequence[int], asked: Array) -> tu
     asked = np.asarray(asked, int)
     if criterion == "mi":
         now, off = model.information(rows)
-        made = [model.information([*rows, int(row)]) for row in asked]
-        return np.array([one - now for one, _ in made]), np.array([off + two for _, two in made])
+        result = [model.information([*rows, int(row)]) for row in asked]
+        return np.array([item - now for item, _ in result]), np.array(
+            [off + two for _, two in result]
+        )
     lost_in = 0.0
     if model.by_features:  # sums of squares there are not squares of sums, and are rounded first
         left = 0.0 if criterion == "linearised" else model.covariances(rows, asked)[2]
@@ -254,10 +256,10 @@ def gains(model: Model, criterion: str, rows: Sequence[int], asked: Array) -> tu
         w = model.weights
         return w @ before - after @ w, w @ wrong + off @ w + lost_in
     q, after = float(criterion[1:]), np.maximum(after, 0)
-    made = percentile(before[None], model.weights, q) - percentile(after, model.weights, q)
+    result = percentile(before[None], model.weights, q) - percentile(after, model.weights, q)
     # A part of the area under the quantile function, by the difference of two areas.
     width = model.weights[model.weights > 0].min()
-    return made, wrong.max() + off.max(1) + 1e-15 * before.max() / width
+    return result, wrong.max() + off.max(1) + 1e-15 * before.max() / width
 
 
 # -- searches ------------------------------------------------------------------------------------
@@ -339,21 +341,21 @@ def greedy(
     begun: Run = Run([], [], 0.0, True),
 ) -> Run:
     """The best candidate, then the best given that one, and so on, each by direct solves."""
-    rows, made, total, clear = [*begun.rows], [*begun.gains], begun.off, begun.clear
+    rows, result, total, clear = [*begun.rows], [*begun.gains], begun.off, begun.clear
     while len(rows) < k:
         allowed = money.allowed([row for row in free if row not in rows], money.cost(rows))
         allowed = np.sort(draw(allowed))
         if not len(allowed):
             break
-        found, off = gains(model, criterion, rows, allowed)
+        actual, off = gains(model, criterion, rows, allowed)
         per = money.rates(allowed)
-        score, limit, near = found / per, off / per, rounding(model, criterion) / per
+        score, limit, near = actual / per, off / per, rounding(model, criterion) / per
         at = int(np.flatnonzero(score + near >= lowered(score.max()))[0])
         clear &= is_clear(score, limit, at, near)
         rows.append(int(allowed[at]))
-        made.append(float(found[at]))
+        result.append(float(actual[at]))
         total += float(off[at])
-    return Run(rows, made, total, clear)
+    return Run(rows, result, total, clear)
 
 
 def best_of(runs: Sequence[Run]) -> Run:

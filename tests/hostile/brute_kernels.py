@@ -25,7 +25,7 @@ def kernels(net: Net, x1: Array, x2: Array) -> tuple[Array, Array]:
     a, b = x1.reshape(len(x1), -1), x2.reshape(len(x2), -1)
     same = (a[:, None] == b[None]).all(2)  # a point with its copy has correlation 1, not nearly 1
     w2, b2 = net.w_std**2, net.b_std**2
-    v1, v2 = (np.square(one).mean(1) * w2 + b2 for one in (a, b))
+    v1, v2 = (np.square(item).mean(1) * w2 + b2 for item in (a, b))
     cov = np.where(same, v1[:, None], a @ b.T / a.shape[1] * w2 + b2)
     tangent = cov
     for _ in range(net.depth):
@@ -81,10 +81,10 @@ def series(net: Net, k: Array, v1: Array, v2: Array, terms: int = 400) -> tuple[
     rho = k / np.sqrt(v1[:, None] * v2)
     out = []
     for f in smooth(net):
-        one, two = (f(np.sqrt(v)[:, None] * z) * root @ hermite.T for v in (v1, v2))
+        first, two = (f(np.sqrt(v)[:, None] * z) * root @ hermite.T for v in (v1, v2))
         total = np.zeros_like(k)
         for j in reversed(range(terms)):
-            total = total * rho + one[:, j, None] * two[:, j]
+            total = total * rho + first[:, j, None] * two[:, j]
         out.append(total)
     return out[0], out[1]
 

@@ -48,12 +48,12 @@ def check(problem: Problem, folder: Path) -> Faults | None:
     faults = Faults()
     faults.right(f"kernels {model.eps_rest:.0e} apart", model.eps_rest <= 1e-7)
     for text in answer.warnings:
-        if found := re.search(r"added jitter of (\S+) x", text):
+        if match := re.search(r"added jitter of (\S+) x", text):
             faults.right(
                 f"jitter though noise is {problem.noise:g}",
                 problem.noise < 1e-6 or bool(problem.features),
             )
-            model.eps += 10 * float(found[1])
+            model.eps += 10 * float(match[1])
     check_rows(problem, answer.made, faults)
     if faults:
         return faults
@@ -104,15 +104,15 @@ def check_variances(
     faults.near("prior_variance", made.prior_variance, model.prior, model.eps * model.prior)
     means = [model.mean(rows[:j]) for j in range(len(rows) + 1)]
     faults.near("start_variance", made.start_variance, means[0][0], means[0][1])
-    want, off = (np.array([one[i] for one in means[1:]]) for i in (0, 1))
+    want, off = (np.array([mean[i] for mean in means[1:]]) for i in (0, 1))
     faults.near("variance_left", made.variance_left, want, off)
     if problem.features is not None:
         faults.right(
             "test points one by one", made.test_before.shape == made.test_after.shape == (0,)
         )
         return
-    for name, some in (("test_before", []), ("test_after", rows)):
-        left, limit = model.left(some)
+    for name, subset in (("test_before", []), ("test_after", rows)):
+        left, limit = model.left(subset)
         faults.near(name, getattr(made, name), left, limit)
     if problem.door == "pick":
         faults.near("noise_variance", made.settings["noise_variance"], model.s, model.eps * model.s)
@@ -181,11 +181,11 @@ def check_search(
     problem: Problem, model: brute.Model, answer: Answer, faults: Faults, folder: Path
 ) -> None:
     """Each gain, and that each pick is what the search promises."""
-    rows, made = answer.made.indices.tolist(), answer.made
+    rows, result = answer.made.indices.tolist(), answer.made
     steps = [_step(problem, model, rows, j) for j in range(len(rows))]
-    own = [(found[at], off[at]) for _, found, off, at in steps]
-    want, off = np.array([one[0] for one in own]), np.array([one[1] for one in own])
-    faults.near("gains", made.gains, want, off)
+    own = [(actual[at], off[at]) for _, actual, off, at in steps]
+    want, off = np.array([item[0] for item in own]), np.array([item[1] for item in own])
+    faults.near("gains", result.gains, want, off)
     most = int(want.argmax())
     faults.limit = MARGIN * off[most] / max(want[most], 1e-300)
     search = problem.search
@@ -210,8 +210,8 @@ def _step(problem: Problem, model: brute.Model, rows: list[int], j: int) -> Step
     money = problem.money()
     free = [row for row in problem.free() if row not in rows[:j]]
     allowed = money.allowed(free, money.cost(rows[:j]))
-    found, off = brute.gains(model, problem.criterion, rows[:j], allowed)
-    return allowed, found, off, int(np.flatnonzero(allowed == rows[j])[0])
+    actual, off = brute.gains(model, problem.criterion, rows[:j], allowed)
+    return allowed, actual, off, int(np.flatnonzero(allowed == rows[j])[0])
 
 
 def _any_rule(problem: Problem, faults: Faults, wrong: Callable[[brute.Money], list[str]]) -> None:
@@ -231,21 +231,21 @@ def _greedy(
     least = {"m": np.inf, "p": 1e-6 * model.prior}.get(problem.criterion[0], 0.0)
     least = max(least, 1e-6 * model.prior if model.by_features else 0.0)
     least = least if model.eps_rest < 1e-12 else np.inf
-    for j, (allowed, found, off, at) in enumerate(steps):
+    for j, (allowed, actual, off, at) in enumerate(steps):
         per = money.rates(allowed)
         near = brute.rounding(model, problem.criterion) / per
-        if text := brute.is_wrong(found / per, MARGIN * off / per, at, near):
+        if text := brute.is_wrong(actual / per, MARGIN * off / per, at, near):
             wrong.append(f"pick {j}, row {allowed[at]}: {text}")
         copies = _copies(problem, allowed[:at], int(allowed[at]))
         copies = [row for row in copies if per[allowed == row] == per[at]]
-        if copies and found[at] > least:
+        if copies and actual[at] > least:
             wrong.append(f"pick {j}, row {allowed[at]}: rows {copies} before it are copies of it")
     return wrong
 
 
 def _copies(problem: Problem, others: Array, row: int) -> list[int]:
     flat = problem.x.reshape(len(problem.x), -1)
-    return [int(one) for one in others if (flat[one] == flat[row]).all()]
+    return [int(other) for other in others if (flat[other] == flat[row]).all()]
 
 
 def _lazy(
@@ -254,11 +254,11 @@ def _lazy(
     """Nobody whose gain was above that of the pick at every step so far; copies as above."""
     least = np.full(len(problem.x), np.inf)
     wrong = []
-    for j, (allowed, found, off, at) in enumerate(steps):
+    for j, (allowed, actual, off, at) in enumerate(steps):
         per = money.rates(allowed)
-        least[allowed] = np.minimum(least[allowed], (found - MARGIN * off) / per)
+        least[allowed] = np.minimum(least[allowed], (actual - MARGIN * off) / per)
         near = brute.rounding(model, problem.criterion)
-        score = (found[at] + MARGIN * off[at] + near) / per[at]
+        score = (actual[at] + MARGIN * off[at] + near) / per[at]
         better = allowed[brute.lowered(least[allowed].max()) > score] if len(allowed) else []
         if len(better):
             wrong.append(f"pick {j}, row {rows[j]}: {least[allowed].max()!r} was passed over")
@@ -273,7 +273,7 @@ def _best_of(
     draw: Callable[[Array], Array] | None,
 ) -> None:
     """With prices: the very picks of the better of both runs, where no call was close."""
-    whole = draw or (lambda some: some)
+    whole = draw or (lambda subset: subset)
     runs = [
         brute.greedy(model, problem.criterion, problem.free(), problem.most(), money, draw=whole)
         for money in problem.rules()
@@ -286,7 +286,7 @@ def _best_of(
 def _stochastic(
     problem: Problem, model: brute.Model, rows: list[int], steps: list[Step], faults: Faults
 ) -> None:
-    """The best of the sample, which the seed tells."""
+    """The best of the sample, which the seed determines."""
     generator = torch.Generator().manual_seed(problem.seed)
     sample = problem.options.get("sample", 1000)
 
@@ -297,14 +297,14 @@ def _stochastic(
         _best_of(problem, model, rows, faults, draw)
         return
     money = problem.rules()[0]
-    for j, (allowed, found, off, at) in enumerate(steps):
+    for j, (allowed, actual, off, at) in enumerate(steps):
         seen = np.isin(allowed, draw(allowed))
         if not seen[at]:
             faults.append(f"pick {j}, row {rows[j]}, is not in the sample")
             return
         per, place = money.rates(allowed)[seen], int(seen[:at].sum())
         near = brute.rounding(model, problem.criterion) / per
-        if text := brute.is_wrong(found[seen] / per, MARGIN * off[seen] / per, place, near):
+        if text := brute.is_wrong(actual[seen] / per, MARGIN * off[seen] / per, place, near):
             faults.append(f"pick {j}, row {rows[j]}, of a sample: {text}")
 
 
@@ -319,8 +319,8 @@ def _two_rounds(problem: Problem, model: brute.Model, rows: list[int], faults: F
             return brute.greedy(model, problem.criterion, free, problem.most(), money, **more)
 
         parts = [[r for r in problem.free() if low <= r < low + step] for low in range(0, n, step)]
-        finals = [one for one in map(run, parts) if one.rows]
-        every = [row for one in finals for row in one.rows]
+        finals = [item for item in map(run, parts) if item.rows]
+        every = [row for final in finals for row in final.rows]
         runs.append(run(every, begun=brute.best_of([run(every), *finals])))
     best = brute.best_of(runs)
     if best.clear:
@@ -335,9 +335,9 @@ def _exchange(
 
     def within(money: brute.Money) -> list[str]:
         inside = []
-        for allowed, found, off, at in steps:
-            some = np.isin(allowed, rows)
-            inside.append((allowed[some], found[some], off[some], int(some[:at].sum())))
+        for allowed, actual, off, at in steps:
+            subset = np.isin(allowed, rows)
+            inside.append((allowed[subset], actual[subset], off[subset], int(subset[:at].sum())))
         return _greedy(problem, model, money, inside)
 
     _any_rule(problem, faults, within)
@@ -352,7 +352,7 @@ def _exchange(
             faults.append(f"a sum of gains of {total!r}, {short:.1e} less than the plain greedy's")
         kept |= not plain.clear or set(plain.rows) == set(rows)
     limit = problem.options.get("passes", 20)
-    if not answer.passes or not all(0 < one < limit for one in answer.passes):
+    if not answer.passes or not all(0 < pass_ < limit for pass_ in answer.passes):
         return
     # Where swaps were made but the plain greedy's list was kept, all of them together gained less
     # than a tie. The linear form may even add up to less in another order, and information falls
@@ -367,13 +367,13 @@ def _swaps(problem: Problem, model: brute.Model, rows: list[int], least: float) 
     money, wrong = problem.money(), []
     outside = sorted(set(problem.free()) - set(rows))
     for row in rows:
-        others = [one for one in rows if one != row]
+        others = [item for item in rows if item != row]
         allowed = money.allowed(outside, money.cost(others))
         if not len(allowed):
             continue
-        found, off = brute.gains(model, problem.criterion, others, np.array([row, *allowed]))
-        must = 1.1 * PAYS * abs(found[0]) + 1.1 * brute.rounding(model, problem.criterion)
-        more = found[1:] - MARGIN * off[1:] - found[0] - MARGIN * off[0]
+        actual, off = brute.gains(model, problem.criterion, others, np.array([row, *allowed]))
+        must = 1.1 * PAYS * abs(actual[0]) + 1.1 * brute.rounding(model, problem.criterion)
+        more = actual[1:] - MARGIN * off[1:] - actual[0] - MARGIN * off[0]
         pays = more > max(must, least)
         if pays.any():
             wrong.append(f"row {row} could be swapped for {allowed[pays].tolist()}")

@@ -23,7 +23,7 @@ class Count:
 
 
 def merged(counts: Iterable[Count]) -> list[Count]:
-    """Counts of the same thing added up, in the order in which they first came."""
+    """Counts of the same kind added up, in order of first occurrence."""
     sums: dict[tuple[str, str], Count] = {}
     for count in counts:
         key = (count.part, count.what)
@@ -68,7 +68,7 @@ def table(counts: Sequence[Count]) -> str:
 
 
 def shown() -> str:
-    """The table as it stands on the page."""
-    found = _TABLE.search(PAGE.read_text(encoding="utf-8"))
-    assert found is not None, f"{PAGE.name} has no place for the counts"
-    return found[0].removeprefix(found[1]).removesuffix(found[2]).strip()
+    """The table as it is on the page."""
+    text = _TABLE.search(PAGE.read_text(encoding="utf-8"))
+    assert text is not None, f"{PAGE.name} has no place for the counts"
+    return text[0].removeprefix(text[1]).removesuffix(text[2]).strip()

@@ -25,7 +25,7 @@ Files = dict[str, tuple[str, int, int]]
 
 @dataclass(frozen=True)
 class Run:
-    """One call of the command: what it is about, its arguments, and what it may take.
+    """One call of the command: its subject, its arguments, and its limits.
 
     `fails` says that it must (True) or must not (False) be refused; None leaves it open. `writes`
     are the files that a run that succeeds leaves, `keeps` those that no run may change, and `same`
@@ -65,8 +65,8 @@ class Crew:
             return [self._one(run) for run in ([wanted] if isinstance(wanted, Run) else wanted)]
 
         with ThreadPoolExecutor(WORKERS) as threads:
-            told = [text for texts in threads.map(some, runs) for text in texts]
-        return len(told), [text for text in told if text]
+            reported = [text for texts in threads.map(some, runs) for text in texts]
+        return len(reported), [text for text in reported if text]
 
     def run(self, run: Run) -> Ran:
         """One run, whose outcome the caller looks at."""
@@ -91,7 +91,7 @@ class Crew:
         finally:
             self._clear(folder)
             self._free.put((forked, folder))
-        shown = " ".join(str(one) for one in run.arguments)[:200]
+        shown = " ".join(str(argument) for argument in run.arguments)[:200]
         text = f"{run.what}: evgp {shown}: {'; '.join(wrong)}\n{ran.err[-1500:]}"
         return text.encode("utf-8", "backslashreplace").decode() if wrong else ""
 
@@ -124,16 +124,16 @@ def crew(folder: Path, prepare: Callable[[Path], None]) -> Iterator[Crew]:
 
 
 def listed(folder: Path) -> Files:
-    """All that is below a folder, so that it can be told whether something changed."""
-    found: Files = {}
+    """Everything below a folder, to detect changes."""
+    actual: Files = {}
     for here, folders, files in os.walk(folder):
         for name in (*folders, *files):
             path = Path(here, name)
             status = path.lstat()
             size = 0 if path.is_dir() else status.st_size
             change = 0 if path.is_dir() else status.st_mtime_ns
-            found[str(path.relative_to(folder))] = (oct(status.st_mode), size, change)
-    return found
+            actual[str(path.relative_to(folder))] = (oct(status.st_mode), size, change)
+    return actual
 
 
 def broken(run: Run, ran: Ran, before: Files, after: Files) -> Iterator[str]:

@@ -84,18 +84,18 @@ def _points(rng: np.random.Generator, most: int) -> tuple[Array, Any]:
     constant = int(rng.integers(d)) if d > 1 and _chance(rng, 0.25) else None
 
     def draw(rng: np.random.Generator, count: int) -> Array:
-        made = rng.normal(size=(count, d))
+        result = rng.normal(size=(count, d))
         if kind == "grid":
-            made = rng.integers(-2, 3, size=(count, d)).astype(float)
+            result = rng.integers(-2, 3, size=(count, d)).astype(float)
         if kind == "heavy":
-            made = np.clip(rng.standard_t(2, size=(count, d)), -20, 20)
+            result = np.clip(rng.standard_t(2, size=(count, d)), -20, 20)
         if kind == "clusters":
-            made = centres[rng.integers(3, size=count)] + 0.01 * made
+            result = centres[rng.integers(3, size=count)] + 0.01 * result
         if kind == "offset":
-            made = made * scale + offset
+            result = result * scale + offset
         if constant is not None:
-            made[:, constant] = 0.7
-        return made
+            result[:, constant] = 0.7
+        return result
 
     x = draw(rng, n)
     if _chance(rng, 0.5):  # exact copies
@@ -109,11 +109,11 @@ def _points(rng: np.random.Generator, most: int) -> tuple[Array, Any]:
         return points.reshape(len(points), 2, d // 2) if images else points
 
     def more(rng: np.random.Generator, count: int) -> Array:
-        made = shaped(draw(rng, count))
+        result = shaped(draw(rng, count))
         if _chance(rng, 0.5):
-            some = int(rng.integers(1, count + 1))
-            made[rng.permutation(count)[:some]] = shaped(x)[rng.integers(n, size=some)]
-        return made
+            subset = int(rng.integers(1, count + 1))
+            result[rng.permutation(count)[:subset]] = shaped(x)[rng.integers(n, size=subset)]
+        return result
 
     return shaped(x), more
 
@@ -135,25 +135,25 @@ def _percentile(rng: np.random.Generator) -> str:
 
 def _known(rng: np.random.Generator, x: Array, more: Any) -> dict[str, Any]:
     """Labelled rows and points, and the only rows that may be picked."""
-    n, made = len(x), dict[str, Any]()
+    n, result = len(x), dict[str, Any]()
     if _chance(rng, 0.4):
-        made["labelled"] = np.sort(rng.permutation(n)[: rng.integers(1, min(n, 8))]).tolist()
+        result["labelled"] = np.sort(rng.permutation(n)[: rng.integers(1, min(n, 8))]).tolist()
     if _chance(rng, 0.3):
-        made["x_labelled"] = more(rng, int(rng.integers(1, 5)))
+        result["x_labelled"] = more(rng, int(rng.integers(1, 5)))
     if _chance(rng, 0.3):
-        left = np.setdiff1d(np.arange(n), made.get("labelled", []))
-        some = rng.permutation(left)[: rng.integers(1, len(left) + 1)]
+        left = np.setdiff1d(np.arange(n), result.get("labelled", []))
+        subset = rng.permutation(left)[: rng.integers(1, len(left) + 1)]
         also = rng.integers(n, size=2)  # labelled ones do not count, nor does a second mention
-        made["candidates"] = [*some.tolist(), *also.tolist()]
-        if len(made["candidates"]) == n:  # which may look like a mask of zeros and ones
-            made["candidates"] += [int(some[0])]
-    return made
+        result["candidates"] = [*subset.tolist(), *also.tolist()]
+        if len(result["candidates"]) == n:  # which may look like a mask of zeros and ones
+            result["candidates"] += [int(subset[0])]
+    return result
 
 
 def _features(rng: np.random.Generator, n: int, search: str, door: str) -> dict[str, Any]:
-    """Which features, and where they lie."""
-    some = f"nystrom-{int(rng.integers(1, n + 1))}"
-    kind = str(rng.choice(("raw", "nystrom-1000", some)))
+    """Which features, and where they are."""
+    subset = f"nystrom-{int(rng.integers(1, n + 1))}"
+    kind = str(rng.choice(("raw", "nystrom-1000", subset)))
     ways = ["auto", "features"]
     if door == "pick" and search in ("exact", "two-rounds"):
         ways += ["sharded"] * 2
@@ -167,7 +167,7 @@ def _search(rng: np.random.Generator, search: str, asked: dict[str, Any]) -> dic
     if search == "sharded":
         return {"search": search, "options": {"shards": count}}
     if named:
-        # "auto" stands for the exact greedy.
+        # "auto" means the exact greedy.
         return {"search": "auto" if search == "exact" and _chance(rng, 0.5) else search}
     options = {"stochastic": {"sample": int(rng.integers(1, 12))}, "two-rounds": {"shards": count},
                "exchange": {"passes": int(rng.choice((0, 1, 2, 20, 20)))}}  # fmt: skip
@@ -176,10 +176,10 @@ def _search(rng: np.random.Generator, search: str, asked: dict[str, Any]) -> dic
 
 def _weights(rng: np.random.Generator, points: int) -> Array:
     """Of test points: some without any, at times all the same."""
-    made = rng.exponential(size=points) if _chance(rng, 0.7) else np.ones(points)
+    result = rng.exponential(size=points) if _chance(rng, 0.7) else np.ones(points)
     if _chance(rng, 0.5):
-        made[rng.permutation(points)[: rng.integers(0, points)]] = 0
-    return made
+        result[rng.permutation(points)[: rng.integers(0, points)]] = 0
+    return result
 
 
 def _purse(rng: np.random.Generator, asked: Problem) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Bad files through every command that takes a file of their kind: what the tests share.
+"""Bad files through every command that takes a file of their kind: code that the tests share.
 
 A run may succeed or be refused. Refused, it says so in one sentence, with exit code 1 or 2, prints
 nothing else and leaves nothing behind; in either case it stays within `doors.MOST` bytes of memory
@@ -52,8 +52,8 @@ def runs(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
         os.mkfifo(folder / "pipe.csv")
         (folder / "folder.csv").mkdir()
 
-    with crew(tmp_path_factory.mktemp("crew"), prepare) as made:
-        yield made
+    with crew(tmp_path_factory.mktemp("crew"), prepare) as result:
+        yield result
 
 
 @pytest.fixture

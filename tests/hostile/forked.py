@@ -73,16 +73,19 @@ class Forked:
         `tty` gives it a terminal to write to; no file may grow beyond `largest` bytes, as if the
         disk were full.
         """
-        told = self._ask(
-            arguments=[os.fspath(one) if isinstance(one, Path) else str(one) for one in arguments],
+        reported = self._ask(
+            arguments=[
+                os.fspath(argument) if isinstance(argument, Path) else str(argument)
+                for argument in arguments
+            ],
             cwd=os.fspath(cwd or self._folder),
             timeout=timeout,
             env=dict(env or {}),
             tty=tty,
             largest=largest,
         )
-        told["peak"] = max(0, told["peak"] - self._base)
-        return Ran(**told)
+        reported["peak"] = max(0, reported["peak"] - self._base)
+        return Ran(**reported)
 
     def _ask(self, **request: Any) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -157,8 +160,8 @@ def _serve(request: Mapping[str, Any]) -> dict[str, Any]:
         os.close(theirs)
     handles = [mine for mine, _ in pairs]
     texts: dict[int, bytes] = dict.fromkeys(handles, b"")
-    ended, found, waited = "", (0, 0), 0.001
-    while found[0] == 0:
+    ended, actual, waited = "", (0, 0), 0.001
+    while actual[0] == 0:
         _drain(handles, texts, waited)
         waited = min(0.02, 1.5 * waited)
         if not ended and time.monotonic() - begun > request["timeout"]:
@@ -170,14 +173,14 @@ def _serve(request: Mapping[str, Any]) -> dict[str, Any]:
                 os.killpg(pid, signal.SIGKILL)
             except ProcessLookupError:
                 os.kill(pid, signal.SIGKILL)
-        *found, usage = os.wait4(pid, os.WNOHANG)  # type: ignore[assignment]
+        *actual, usage = os.wait4(pid, os.WNOHANG)  # type: ignore[assignment]
     seconds = time.monotonic() - begun
     _drain(handles, texts, 0.0)
     for handle in handles:
         os.close(handle)
     out, err = (texts[handle].decode("utf-8", "surrogateescape") for handle in handles)
     return {
-        "code": os.waitstatus_to_exitcode(found[1]),
+        "code": os.waitstatus_to_exitcode(actual[1]),
         "out": out,
         "err": err,
         "peak": usage.ru_maxrss * 1024,
@@ -187,18 +190,18 @@ def _serve(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _drain(handles: Sequence[int], texts: dict[int, bytes], wait: float) -> None:
-    """Read what is there, so that nobody waits for a full pipe."""
+    """Read what is there, so that nothing waits for a full pipe."""
     while True:
         ready = select.select(handles, [], [], wait)[0]
-        some = False
+        subset = False
         for handle in ready:
             try:
                 data = os.read(handle, 1 << 16)
             except OSError:  # the other end of a terminal is gone
                 data = b""
-            some = some or bool(data)
+            subset = subset or bool(data)
             texts[handle] = (texts[handle] + data)[:_MOST_TEXT]
-        if not some:
+        if not subset:
             if ready:
                 time.sleep(wait)
             return
@@ -251,7 +254,7 @@ def _keep_commands() -> None:
 
 
 def _main() -> None:
-    # Others may print while they are imported; the answers go where nobody else writes.
+    # Packages may print while they are imported; the answers go to a separate file.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     _import_all()

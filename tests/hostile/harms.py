@@ -68,18 +68,20 @@ GENERAL: tuple[Harm, ...] = (flip, flip, flip, scramble, zeros, cut, empty, grow
 
 
 def news(work: Callable[[], object]) -> tuple[object, list[str]]:
-    """What some work gives, and of which damage it warns; other warnings do not matter here."""
+    """The result of some work, and its warnings about damage; other warnings do not matter here."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        given = work()
-    return given, [str(one.message) for one in caught if issubclass(one.category, DamageWarning)]
+        outcome = work()
+    return outcome, [
+        str(warning.message) for warning in caught if issubclass(warning.category, DamageWarning)
+    ]
 
 
 def holds(path: Path, whole: object, work: Callable[[], object]) -> bool:
     """The same result, whatever else; or a refusal in a sentence that names the file."""
     try:
-        given, told = news(work)
+        outcome, reported = news(work)
     except EvgpError as error:
         return path.name in str(error) and "\n" not in str(error)
-    assert all("\n" not in one for one in told)
-    return given == whole
+    assert all("\n" not in item for item in reported)
+    return outcome == whole

@@ -55,7 +55,7 @@ def dies(work: Callable[[], object], after: float) -> bool:
 
 
 def several(work: Callable[[Path], object], folder: Path, kills: int, chance: random.Random) -> int:
-    """Begin again and again in a new place, there go on after a few kills, and compare."""
+    """Begin again and again in a new place, resume there after a few kills, and compare."""
     began = time.perf_counter()
     whole = work(folder / "whole")
     lasts, hits, turn = time.perf_counter() - began, 0, 0
@@ -111,11 +111,11 @@ def cells(folder: Path, kills: int, chance: random.Random) -> int:
     def work(out: Path) -> list[str]:
         kept = {path: path.read_bytes() for path in out.glob("cells/*.json")}
         names = ["random", "coreset", "evgp"]
-        found = compare([source], names, out=out, protocol=protocol, seeds=range(3), jobs=1)
+        rows = compare([source], names, out=out, protocol=protocol, seeds=range(3), jobs=1)
         assert all(path.read_bytes() == content for path, content in kept.items())
         for path in (out / "cells").glob(".evgp-*.part"):
-            path.unlink()  # of those that were killed while they wrote; nobody reads them
-        return [repr(replace(row, pick_seconds=0.0, train_seconds=0.0)) for row in found]
+            path.unlink()  # left by processes killed while writing; never read
+        return [repr(replace(row, pick_seconds=0.0, train_seconds=0.0)) for row in rows]
 
     return several(work, folder, kills, chance)
 
@@ -124,11 +124,11 @@ def migrations(folder: Path, kills: int, chance: random.Random) -> int:
     """A campaign of the first schema that is brought to this one."""
     pool, old = folder / "pool.csv", folder / "old.evgp"
     pool.write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(30)))
-    made = Campaign.create(old, pool, number=True)
+    campaign = Campaign.create(old, pool, number=True)
     for row in range(30):
-        made.answer(row, "label", 1.0)
-    state = made.state
-    made.close()
+        campaign.answer(row, "label", 1.0)
+    state = campaign.state
+    campaign.close()
     with closing(sqlite3.connect(old)) as connection:
         connection.execute("DROP TRIGGER head_follows")
         connection.execute("DROP TABLE head")
@@ -146,56 +146,60 @@ def migrations(folder: Path, kills: int, chance: random.Random) -> int:
 
 def page(folder: Path, kills: int, chance: random.Random) -> int:
     """Somebody labels on the page of a server that is killed; what it acknowledged is kept."""
-    pool, said = folder / "pool.csv", {}
+    pool, message = folder / "pool.csv", {}
     pool.write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(30)))
-    made = Campaign.create(folder / "c", pool, classes=["spam", "ham"])
-    made.next(8)
-    made.close()
+    campaign = Campaign.create(folder / "c", pool, classes=["spam", "ham"])
+    campaign.next(8)
+    campaign.close()
     for turn in range(kills):
         with listen("127.0.0.1", 0) as listening:
             pid = os.fork()
             if pid == 0:
                 try:
-                    service = LabellingService(Campaign.open(made.path), k=4)
+                    service = LabellingService(Campaign.open(campaign.path), k=4)
                     serve(listening, make_app(service, Sessions("a secret of tests", TOKEN)))
                 finally:
                     os._exit(1)
             port = listening.getsockname()[1]
-        said |= _labelled_until_killed(port, pid, chance.uniform(0, 0.5))
-        with closing(Campaign.open(made.path)) as kept:
-            events = {one.key: one.event for one in kept.log()}
-        lost = [key for key, one in said.items() if (events[key].row, events[key].value) != one]
+        message |= _labelled_until_killed(port, pid, chance.uniform(0, 0.5))
+        with closing(Campaign.open(campaign.path)) as kept:
+            events = {event.key: event.event for event in kept.log()}
+        lost = [
+            key for key, item in message.items() if (events[key].row, events[key].value) != item
+        ]
         assert not lost, f"after {turn + 1} kills: {lost}"
-    assert len(said) > kills, "too few answers to tell"
+    assert len(message) > kills, "too few answers to decide"
     return kills
 
 
 def _labelled_until_killed(port: int, pid: int, after: float) -> dict[str, tuple[int, str]]:
     """The answers that were acknowledged before the server got SIGKILL."""
-    me, said = signed_in(port), {}
+    me, message = signed_in(port), {}
     signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGKILL))
     signal.setitimer(signal.ITIMER_REAL, max(after, 1e-3))  # in the middle of any request
     while True:
-        key, row = os.urandom(8).hex(), len(said) % 30
-        answer = {"row": row, "value": ["spam", "ham"][len(said) % 2], "key": key}
+        key, row = os.urandom(8).hex(), len(message) % 30
+        answer = {"row": row, "value": ["spam", "ham"][len(message) % 2], "key": key}
         body = json.dumps(answer).encode()
         sent = head("POST", "/api/answers", *me, host=f"localhost:{port}", length=len(body)) + body
         try:
-            found = ask(port, sent)
+            actual = ask(port, sent)
         except ConnectionError:
-            found = None
-        if found is None:
+            actual = None
+        if actual is None:
             break
-        assert found[0] == 200, found
-        said[f"answer {key}"] = (row, answer["value"])
+        assert actual[0] == 200, actual
+        message[f"answer {key}"] = (row, answer["value"])
     _, status = os.waitpid(pid, 0)
     assert os.WIFSIGNALED(status), "it ended before it was killed"
-    return said
+    return message
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     warnings.simplefilter("error")  # what a kill leaves is never taken for damage
-    what = {one.__name__: one for one in (sharded, removed, cells, migrations, page)}[sys.argv[1]]
+    what = {item.__name__: item for item in (sharded, removed, cells, migrations, page)}[
+        sys.argv[1]
+    ]
     request.SHARD = BLOCK  # type: ignore[attr-defined]
     print(what(Path(sys.argv[2]), int(sys.argv[3]), random.Random(int(sys.argv[4]))))

@@ -1,4 +1,4 @@
-"""Bad files that are not tables: JSON, TOML, weights, campaigns, images, and what is no file."""
+"""Bad files that are not tables: JSON, TOML, weights, campaigns, images, and special files."""
 
 import hashlib
 import io
@@ -27,7 +27,7 @@ def json_lines(folder: Path, rng: Rng) -> Cases:
     """Answers for `evgp campaign label`."""
     rows = [{"id": j, "label": j / 2} for j in range(6)]
     whole = "".join(json.dumps(row) + "\n" for row in rows)
-    made = numbered(folder, damaged(whole.encode(), rng, 6, 3), ".jsonl")
+    result = numbered(folder, damaged(whole.encode(), rng, 6, 3), ".jsonl")
     odd = {
         "empty": "",
         "blank": "\n\n \n",
@@ -54,11 +54,11 @@ def json_lines(folder: Path, rng: Rng) -> Cases:
         "many lines": '{"id": 1, "label": 1}\n' * 100_000,
         "a mark": "\ufeff" + whole,
     }
-    made |= {name: save(folder, f"{name}.jsonl", text) for name, text in odd.items()}
-    made["UTF-16"] = save(folder, "utf16.jsonl", whole.encode("utf-16"))
-    made["bytes"] = save(folder, "bytes.jsonl", rng.bytes(4000))
-    made["nul"] = save(folder, "nul.jsonl", bytes(4000))
-    return made
+    result |= {name: save(folder, f"{name}.jsonl", text) for name, text in odd.items()}
+    result["UTF-16"] = save(folder, "utf16.jsonl", whole.encode("utf-16"))
+    result["bytes"] = save(folder, "bytes.jsonl", rng.bytes(4000))
+    result["nul"] = save(folder, "nul.jsonl", bytes(4000))
+    return result
 
 
 def exports(folder: Path, rng: Rng) -> Cases:
@@ -70,7 +70,7 @@ def exports(folder: Path, rng: Rng) -> Cases:
         "annotations": [{"unique_id": "u", "result": [], "updated_at": "2026-11-01T10:00:00Z"}],
     }
     whole = json.dumps([task]).encode()
-    made = numbered(folder, damaged(whole, rng, 6, 3), ".json")
+    result = numbered(folder, damaged(whole, rng, 6, 3), ".json")
     odd: dict[str, object] = {
         "an object": {},
         "a number": 7,
@@ -83,7 +83,7 @@ def exports(folder: Path, rng: Rng) -> Cases:
         "a time that is none": [{**task, "created_at": "9999999999999"}],
         "escapes": [{**task, "id": "\x1b[2J\n", "data": {"evgp_row_id": "\x1b", "evgp_pool": 7}}],
     }
-    made |= {name: save(folder, f"{name}.json", json.dumps(value)) for name, value in odd.items()}
+    result |= {name: save(folder, f"{name}.json", json.dumps(value)) for name, value in odd.items()}
     texts = {
         "deep": "[" * 200_000,
         "deep objects": '[{"data":' * 50_000,
@@ -94,16 +94,16 @@ def exports(folder: Path, rng: Rng) -> Cases:
         "empty": "",
         "text": good_text(),
     }
-    made |= {name: save(folder, f"{name}.json", text) for name, text in texts.items()}
-    made["UTF-16"] = save(folder, "utf16.json", whole.decode().encode("utf-16"))
-    made["bytes"] = save(folder, "bytes.json", rng.bytes(4000))
-    return made
+    result |= {name: save(folder, f"{name}.json", text) for name, text in texts.items()}
+    result["UTF-16"] = save(folder, "utf16.json", whole.decode().encode("utf-16"))
+    result["bytes"] = save(folder, "bytes.json", rng.bytes(4000))
+    return result
 
 
 def networks(folder: Path, rng: Rng) -> Cases:
     """Lists of networks for `evgp choose --networks`."""
     whole = '[[network]]\nname = "one"\ndepth = 1\n\n[[network]]\nname = "two"\ndepth = 2\n'
-    made = numbered(folder, damaged(whole.encode(), rng, 8, 3), ".toml")
+    result = numbered(folder, damaged(whole.encode(), rng, 8, 3), ".toml")
     odd = {
         "empty": "",
         "no networks": "[other]\n",
@@ -129,11 +129,11 @@ def networks(folder: Path, rng: Rng) -> Cases:
         "two megabytes": "# " + "x" * 2_000_000 + "\n" + whole,
         "keys twice": "[[network]]\ndepth = 1\ndepth = 2\n",
     }
-    made |= {name: save(folder, f"{name}.toml", text) for name, text in odd.items()}
-    made["latin-1"] = save(folder, "latin.toml", whole.replace("one", "é").encode("latin-1"))
-    made["bytes"] = save(folder, "bytes.toml", rng.bytes(4000))
-    made["nul"] = save(folder, "nul.toml", bytes(999))
-    return made
+    result |= {name: save(folder, f"{name}.toml", text) for name, text in odd.items()}
+    result["latin-1"] = save(folder, "latin.toml", whole.replace("one", "é").encode("latin-1"))
+    result["bytes"] = save(folder, "bytes.toml", rng.bytes(4000))
+    result["nul"] = save(folder, "nul.toml", bytes(999))
+    return result
 
 
 class _Runs:
@@ -151,9 +151,9 @@ def weights(folder: Path, rng: Rng) -> Cases:
     torch.save(good, out)
     old = io.BytesIO()
     torch.save(good, old, _use_new_zipfile_serialization=False)
-    made = numbered(folder, damaged(out.getvalue(), rng, 8, 3), ".pt")
+    result = numbered(folder, damaged(out.getvalue(), rng, 8, 3), ".pt")
     for j, content in enumerate(damaged(old.getvalue(), rng, 8, 3)):
-        made[f"old {j}"] = save(folder, f"old-{j}.pt", content)
+        result[f"old {j}"] = save(folder, f"old-{j}.pt", content)
     objects: dict[str, object] = {
         "code": _Runs(),
         "a number": 7,
@@ -168,28 +168,28 @@ def weights(folder: Path, rng: Rng) -> Cases:
     }
     for name, value in objects.items():
         torch.save(value, folder / f"{name}.pt")
-        made[name] = folder / f"{name}.pt"
-    made["a plain pickle"] = save(folder, "plain.pt", pickle.dumps(_Runs()))
-    made["a deep pickle"] = save(folder, "deep.pt", b"\x80\x02" + b"(" * 100_000 + b".")
-    made["text"] = save(folder, "text.pt", good_text())
-    made["empty"] = save(folder, "empty.pt", b"")
+        result[name] = folder / f"{name}.pt"
+    result["a plain pickle"] = save(folder, "plain.pt", pickle.dumps(_Runs()))
+    result["a deep pickle"] = save(folder, "deep.pt", b"\x80\x02" + b"(" * 100_000 + b".")
+    result["text"] = save(folder, "text.pt", good_text())
+    result["empty"] = save(folder, "empty.pt", b"")
     path = folder / "bomb.pt"
     with zipfile.ZipFile(io.BytesIO(out.getvalue())) as whole:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
             for info in whole.infolist():
                 big = info.filename.endswith("/data/0")
                 bomb.writestr(info.filename, bytes(10**9) if big else whole.read(info))
-    made["a bomb"] = path
-    return made | _safetensors(folder, rng, good)
+    result["a bomb"] = path
+    return result | _safetensors(folder, rng, good)
 
 
 def _safetensors(folder: Path, rng: Rng, good: dict[str, torch.Tensor]) -> Cases:
     from safetensors.torch import save as packed
 
     whole = packed({name: value.contiguous() for name, value in good.items()})
-    made = {}
+    entries = {}
     for j, content in enumerate(damaged(whole, rng, 6, 3)):
-        made[f"safe {j}"] = save(folder, f"safe-{j}.safetensors", content)
+        entries[f"safe {j}"] = save(folder, f"safe-{j}.safetensors", content)
     headers: dict[str, object] = {
         "a list": [],
         "an unknown kind": {"a": {"dtype": "F7", "shape": [1], "data_offsets": [0, 4]}},
@@ -205,39 +205,39 @@ def _safetensors(folder: Path, rng: Rng, good: dict[str, torch.Tensor]) -> Cases
     for name, header in headers.items():
         text = json.dumps(header).encode()
         data = struct.pack("<Q", len(text)) + text + bytes(4)
-        made[f"safe, {name}"] = save(folder, f"{name}.safetensors", data)
-    made["safe, empty"] = save(folder, "none.safetensors", b"")
-    made["safe, a header of all"] = save(folder, "all.safetensors", b"\xff" * 8 + whole[8:])
-    made["safe, deep"] = save(
+        entries[f"safe, {name}"] = save(folder, f"{name}.safetensors", data)
+    entries["safe, empty"] = save(folder, "none.safetensors", b"")
+    entries["safe, a header of all"] = save(folder, "all.safetensors", b"\xff" * 8 + whole[8:])
+    entries["safe, deep"] = save(
         folder, "deep.safetensors", struct.pack("<Q", 9000) + b"[" * 9000 + bytes(8)
     )
-    return made
+    return entries
 
 
 def campaigns(folder: Path, rng: Rng) -> Cases:
-    """Campaigns that are damaged, or something else; `camp.evgp` is a good one beside its pool."""
+    """Campaigns that are damaged, or something else; `camp.evgp` is a good one next to its pool."""
     whole = (folder / "camp.evgp").read_bytes()
-    made = numbered(folder, damaged(whole, rng, 16, 6), ".evgp")
+    result = numbered(folder, damaged(whole, rng, 16, 6), ".evgp")
     # The header of the file, where SQLite reads sizes and versions.
     for j, content in enumerate(damaged(whole[:100], rng, 8, 0)):
-        made[f"head {j}"] = save(folder, f"head-{j}.evgp", content + whole[100:])
-    made["empty"] = save(folder, "empty.evgp", b"")
-    made["text"] = save(folder, "text.evgp", good_text())
-    made["bytes"] = save(folder, "bytes.evgp", rng.bytes(20_000))
-    made["the magic alone"] = save(folder, "magic.evgp", b"SQLite format 3\0")
-    made["a hot journal"] = save(folder, "hot.evgp", whole)
+        result[f"head {j}"] = save(folder, f"head-{j}.evgp", content + whole[100:])
+    result["empty"] = save(folder, "empty.evgp", b"")
+    result["text"] = save(folder, "text.evgp", good_text())
+    result["bytes"] = save(folder, "bytes.evgp", rng.bytes(20_000))
+    result["the magic alone"] = save(folder, "magic.evgp", b"SQLite format 3\0")
+    result["a hot journal"] = save(folder, "hot.evgp", whole)
     save(folder, "hot.evgp-journal", b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + rng.bytes(5000))
     other = folder / "other.evgp"
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE event (number INTEGER)")
     connection.close()
-    made["another database"] = other
+    result["another database"] = other
     for name, change in _CHANGES.items():
         path = save(folder, f"{name}.evgp", whole)
         with edited(path) as connection:
             connection.executescript(change)
-        made[name] = path
-    return made
+        result[name] = path
+    return result
 
 
 _CHANGES = {
@@ -297,7 +297,7 @@ def forged_campaigns(folder: Path, rng: Rng) -> Cases:
         "an array that is not there": {"array": "0" * 32 + ".npy"},
         "more than there is": {"more": 1},
     }
-    made = {
+    result = {
         name: _forged(folder, name, [("created", {**begun, **change}), *first[1:]])
         for name, change in changes.items()
     }
@@ -329,9 +329,9 @@ def forged_campaigns(folder: Path, rng: Rng) -> Cases:
         "another event": ("other", {}),
         "an event without a body": ("answered", {}),
     }
-    made |= {name: _forged(folder, name, [*first, event]) for name, event in more.items()}
-    made["not begun"] = _forged(folder, "not begun", first[1:])
-    return made
+    result |= {name: _forged(folder, name, [*first, event]) for name, event in more.items()}
+    result["not begun"] = _forged(folder, "not begun", first[1:])
+    return result
 
 
 def _events(path: Path) -> list[tuple[str, Body]]:
@@ -359,13 +359,13 @@ def _forged(folder: Path, name: str, events: list[tuple[str, Body]]) -> Path:
 
 def images(folder: Path, rng: Rng) -> Cases:
     """Folders of pictures, with something wrong in each."""
-    made = {}
+    entries = {}
     for kind in ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF"):
         place = _pictures(folder / f"damaged {kind}", kind, rng)
         whole = (place / f"0.{kind.lower()}").read_bytes()
         for j, data in enumerate(damaged(whole, rng, 5, 3)):
             save(place, f"damaged-{j}.{kind.lower()}", data)
-        made[f"damaged {kind}"] = place
+        entries[f"damaged {kind}"] = place
     odd = _pictures(folder / "odd files", "PNG", rng)
     for name, content in {"empty.png": b"", "text.png": b"text", "table.csv": b"a\n1\n"}.items():
         save(odd, name, content)
@@ -382,18 +382,18 @@ def images(folder: Path, rng: Rng) -> Cases:
             server.bind("socket.png")
         finally:
             os.chdir(here)
-    made["odd files"] = odd
+    entries["odd files"] = odd
     named = _pictures(folder / "odd names", "PNG", rng)
     picture = (named / "0.png").read_bytes()
     for name in (b"\xff\xfe.png", b"\x1b[2J.png", b"a\nb.png", b"-o.png", b"=1+2.png", b"n" * 250):
         Path(os.fsdecode(os.fsencode(named) + b"/" + name)).write_bytes(picture)
-    made["odd names"] = named
-    made["no pictures"] = folder / "no pictures"
-    made["no pictures"].mkdir()
-    save(made["no pictures"], "a.txt", "text")
-    made["nothing"] = folder / "nothing"
-    made["nothing"].mkdir()
-    return made
+    entries["odd names"] = named
+    entries["no pictures"] = folder / "no pictures"
+    entries["no pictures"].mkdir()
+    save(entries["no pictures"], "a.txt", "text")
+    entries["nothing"] = folder / "nothing"
+    entries["nothing"].mkdir()
+    return entries
 
 
 def _pictures(folder: Path, kind: str, rng: Rng) -> Path:
@@ -422,8 +422,8 @@ def _png(width: int, height: int) -> bytes:
 
 
 def not_files(folder: Path, suffix: str) -> Cases:
-    """What bears the name of a file, and is none."""
-    made = {
+    """Things with the name of a file that are not files."""
+    result = {
         "a pipe": folder / f"pipe{suffix}",
         "a socket": folder / f"s{suffix}",
         "a device": folder / f"zero{suffix}",
@@ -436,13 +436,13 @@ def not_files(folder: Path, suffix: str) -> Cases:
         "a long path": folder / "/".join(["d" * 200] * 25 + [f"x{suffix}"]),
         "the terminal": folder / f"tty{suffix}",
     }
-    os.mkfifo(made["a pipe"])
-    made["a device"].symlink_to("/dev/zero")
-    made["the terminal"].symlink_to("/dev/tty")
-    made["a directory"].mkdir()
-    made["a link to itself"].symlink_to(made["a link to itself"].name)
-    made["a link to nothing"].symlink_to("gone")
-    made["a link to a pipe"].symlink_to(made["a pipe"].name)
+    os.mkfifo(result["a pipe"])
+    result["a device"].symlink_to("/dev/zero")
+    result["the terminal"].symlink_to("/dev/tty")
+    result["a directory"].mkdir()
+    result["a link to itself"].symlink_to(result["a link to itself"].name)
+    result["a link to nothing"].symlink_to("gone")
+    result["a link to a pipe"].symlink_to(result["a pipe"].name)
     (folder / "file.csv").write_text(good_text())
     here = Path.cwd()
     with socket.socket(socket.AF_UNIX) as server:
@@ -451,4 +451,4 @@ def not_files(folder: Path, suffix: str) -> Cases:
             server.bind(f"s{suffix}")
         finally:
             os.chdir(here)
-    return made
+    return result

@@ -28,7 +28,7 @@ UNIT = 0.1  # of prices: such sums are not exact in binary, and should fit in a 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem:
-    """Everything that is asked of evgp; prices and the budget are whole numbers of `UNIT`.
+    """Everything that is requested from evgp; prices and the budget are multiples of `UNIT`.
 
     `door` is "pick", "strategy" (`EVGP` and a `Pool`), or "greedy" (the search alone).
     """
@@ -61,10 +61,10 @@ class Problem:
     def __repr__(self) -> str:
         """What can be pasted: `check(Problem(...))`."""
         shown = []
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for item in fields(self):
+            value = getattr(self, item.name)
             text = f"np.array({value.tolist()!r})" if isinstance(value, Array) else repr(value)
-            shown.append(f"    {one.name}={text},")
+            shown.append(f"    {item.name}={text},")
         return "\n".join(["Problem(", *shown, ")"])
 
     def free(self) -> list[int]:
@@ -98,8 +98,8 @@ def points_of(problem: Problem) -> list[Array]:
     if problem.standardise and problem.door == "pick" and problem.features != "raw":
         x, outside, test = brute.standardised(x, outside, test)
     empty = x[:0]
-    made = (x, empty if outside is None else outside, empty if test is None else test)
-    return [one.reshape(len(one), int(np.prod(x.shape[1:]))) for one in made]
+    result = (x, empty if outside is None else outside, empty if test is None else test)
+    return [item.reshape(len(item), int(np.prod(x.shape[1:]))) for item in result]
 
 
 def inducing_rows(problem: Problem, x: Array) -> Array | None:
@@ -168,7 +168,7 @@ def _first(problem: Problem) -> list[int]:
     """Where the labelled rows are."""
     if problem.features != "raw" or not float32(problem):
         return problem.labelled
-    n = sum(len(one) for one in points_of(problem))
+    n = sum(len(item) for item in points_of(problem))
     return list(range(n, n + len(problem.labelled)))
 
 
@@ -184,8 +184,8 @@ def apart(problem: Problem, points: Array, gram: Array) -> float:
     moves[0] = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", evgp.EvgpWarning)
-        made = [kernel_of(problem)((rows * (1 + move))[place.reshape(-1)]) for move in moves]
-    theirs = np.array(made)
+        result = [kernel_of(problem)((rows * (1 + move))[place.reshape(-1)]) for move in moves]
+    theirs = np.array(result)
     return float((np.abs(theirs - gram) / np.outer(size, size)).max()) + 1e-15 * _moved(problem)
 
 
@@ -263,10 +263,10 @@ def answered(problem: Problem, folder: Path) -> Answer:
     ):
         warnings.simplefilter("always")
         asked = {"pick": _picked, "strategy": _by_strategy, "greedy": _by_greedy}[problem.door]
-        made = asked(problem, folder, heard)
-    for one in caught:
-        assert issubclass(one.category, evgp.EvgpWarning), one.message
-    return Answer(made, [str(one.message) for one in caught], passes)
+        result = asked(problem, folder, heard)
+    for warning in caught:
+        assert issubclass(warning.category, evgp.EvgpWarning), warning.message
+    return Answer(result, [str(warning.message) for warning in caught], passes)
 
 
 def _picked(problem: Problem, folder: Path, heard: Any) -> evgp.Selection:

@@ -46,6 +46,6 @@ def picked(x: np.ndarray, k: int, **given: Any) -> list[int]:
 
 
 def check(tally: Tally, what: str, pairs: list[tuple[object, object]]) -> None:
-    differ = [f"{one} and {other}" for one, other in pairs if one != other]
+    differ = [f"{item} and {other}" for item, other in pairs if item != other]
     assert not differ, f"{what}: {len(differ)} of {len(pairs)} differ, first {differ[0]}"
     tally(PART, what, len(pairs), len(pairs))

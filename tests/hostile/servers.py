@@ -1,4 +1,4 @@
-"""`evgp campaign serve` in its own processes, watched, and requests that nobody should send."""
+"""`evgp campaign serve` in its own processes, monitored, and requests that should not be sent."""
 
 import json
 import os
@@ -39,9 +39,9 @@ class Server:
     def _port(self):
         until = time.monotonic() + 120
         while time.monotonic() < until and self.process.poll() is None:
-            found = re.search(r"http://127\.0\.0\.1:(\d+)", self.said)
-            if found and ask(int(found[1]), head("GET", "/")):
-                return int(found[1])
+            match = re.search(r"http://127\.0\.0\.1:(\d+)", self.said)
+            if match and ask(int(match[1]), head("GET", "/")):
+                return int(match[1])
             time.sleep(0.1)
         raise AssertionError(self.said)
 
@@ -58,7 +58,7 @@ class Server:
             self.peak = max(self.peak, self.memory)
 
     def grown(self, before):
-        """Megabytes by which its memory has been above what it was before."""
+        """Megabytes by which its memory has grown."""
         return (max(self.peak, self.memory) - before) / 1e6
 
     def begin(self):
@@ -69,8 +69,8 @@ class Server:
     def seconds(self, path="/"):
         """How long an honest request takes."""
         began = time.monotonic()
-        found = ask(self.port, head("GET", path, "Connection: close"))
-        return time.monotonic() - began if found and found[0] == 200 else float("inf")
+        actual = ask(self.port, head("GET", path, "Connection: close"))
+        return time.monotonic() - began if actual and actual[0] == 200 else float("inf")
 
     def stop(self):
         """End it, and give all it said."""
@@ -78,23 +78,23 @@ class Server:
         self._thread.join()
         self.process.terminate()
         self.process.wait(30)
-        said = self.said
+        message = self.said
         self._said.close()
-        return said
+        return message
 
 
 def signed_in(port, name="ann", token=TOKEN):
     """The headers that somebody sends who has signed in."""
     body = json.dumps({"name": name, "token": token}).encode()
     origin = f"Origin: http://localhost:{port}"
-    found = ask(
+    actual = ask(
         port,
         head("POST", "/api/session", origin, "Content-Type: application/json",
              host=f"localhost:{port}", length=len(body)) + body,
     )  # fmt: skip
-    assert found[0] == 200, found
-    cookie = found[1]["set-cookie"].partition(";")[0]
-    return [origin, f"Cookie: {cookie}", f"X-CSRF-Token: {json.loads(found[2])['csrf']}",
+    assert actual[0] == 200, actual
+    cookie = actual[1]["set-cookie"].partition(";")[0]
+    return [origin, f"Cookie: {cookie}", f"X-CSRF-Token: {json.loads(actual[2])['csrf']}",
             "Content-Type: application/json"]  # fmt: skip
 
 
@@ -161,8 +161,8 @@ def mutated(rng: np.random.Generator, request: bytes) -> bytes:
                 b"-1\r\n",
                 b"0\r\nX: y\r\n\r\n",
             ][rng.integers(6)]
-    made = b"\r\n".join([line, *headers]) + b"\r\n\r\n" + body
-    return made if rng.random() < 0.9 else made[: rng.integers(1, len(made) + 1)]
+    result = b"\r\n".join([line, *headers]) + b"\r\n\r\n" + body
+    return result if rng.random() < 0.9 else result[: rng.integers(1, len(result) + 1)]
 
 
 def _spliced(rng, text):
@@ -181,10 +181,10 @@ def _valued(rng, body):
     places = list(re.finditer(rb'(?<=[:\[,])\s*("(?:[^"\\]|\\.)*"|[-\w.]+)', body))
     if not places:
         return body
-    one = places[rng.integers(len(places))]
+    first = places[rng.integers(len(places))]
     value = VALUES[rng.integers(len(VALUES))].encode()
-    return body[: one.start()] + value + body[one.end() :]
+    return body[: first.start()] + value + body[first.end() :]
 
 
 def _without_length(headers):
-    return [one for one in headers if not one.lower().startswith(b"content-length")]
+    return [header for header in headers if not header.lower().startswith(b"content-length")]

@@ -77,7 +77,7 @@ def numbered(folder: Path, contents: Iterator[bytes], suffix: str) -> Cases:
 
 def text_damaged(folder: Path, rng: Rng) -> Cases:
     whole = good_text().encode()
-    made = numbered(folder, damaged(whole, rng, 10, 6), ".csv")
+    result = numbered(folder, damaged(whole, rng, 10, 6), ".csv")
     odd = {
         "nul bytes": whole.replace(b"0", b"\0", 5),
         "random bytes": rng.bytes(4000),
@@ -93,7 +93,7 @@ def text_damaged(folder: Path, rng: Rng) -> Cases:
         "vertical tabs": whole.replace(b",", b"\x0b"),
         "no last line end": whole[:-1] + b",",
     }
-    return made | {name: save(folder, f"{name}.csv", content) for name, content in odd.items()}
+    return result | {name: save(folder, f"{name}.csv", content) for name, content in odd.items()}
 
 
 def text_encodings(folder: Path, rng: Rng) -> Cases:
@@ -159,32 +159,32 @@ def text_values(folder: Path, rng: Rng) -> Cases:
         "=1+2", "@cmd", "\x1b[31mred", "\u202eright to left", "1.7976931348623157e308", "5e-324",
         "18446744073709551616", "[1, 2]", "{}", "1+2j", "",
     ]  # fmt: skip
-    made = {}
+    entries = {}
     for number, value in enumerate(values):
         head, *rows = good_text().splitlines()
         cells = [row.split(",") for row in rows]
         for row in cells[3:6] if number % 2 else cells:
             row[2 - number % 3] = f'"{value}"' if "," in value else value
         text = "\n".join([head, *(",".join(row) for row in cells)]) + "\n"
-        made[f"value {value[:20]!r}"] = save(folder, f"value-{number}.csv", text)
-    return made
+        entries[f"value {value[:20]!r}"] = save(folder, f"value-{number}.csv", text)
+    return entries
 
 
 def tabs(folder: Path, rng: Rng) -> Cases:
     whole = good_text("\t").encode()
-    made = numbered(folder, damaged(whole, rng, 4, 3), ".tsv")
-    made["commas.tsv"] = save(folder, "commas.tsv", good_text())
-    made["ids.txt"] = save(folder, "ids.txt", "id\n1\n2\nnothing\n")
-    made["escapes.txt"] = save(folder, "escapes.txt", "1\n\x1b[2J\n")
-    made["a long line.txt"] = save(folder, "a long line.txt", "1" * 3_000_000)
-    made["many lines.txt"] = save(folder, "many lines.txt", "1\n" * 1_000_000)
-    made["bytes.txt"] = save(folder, "bytes.txt", rng.bytes(3000))
-    return made
+    result = numbered(folder, damaged(whole, rng, 4, 3), ".tsv")
+    result["commas.tsv"] = save(folder, "commas.tsv", good_text())
+    result["ids.txt"] = save(folder, "ids.txt", "id\n1\n2\nnothing\n")
+    result["escapes.txt"] = save(folder, "escapes.txt", "1\n\x1b[2J\n")
+    result["a long line.txt"] = save(folder, "a long line.txt", "1" * 3_000_000)
+    result["many lines.txt"] = save(folder, "many lines.txt", "1\n" * 1_000_000)
+    result["bytes.txt"] = save(folder, "bytes.txt", rng.bytes(3000))
+    return result
 
 
 def gzips(folder: Path, rng: Rng) -> Cases:
     whole = gzip.compress(good_text().encode())
-    made = numbered(folder, damaged(whole, rng, 6, 4), ".csv.gz")
+    result = numbered(folder, damaged(whole, rng, 6, 4), ".csv.gz")
     odd = {
         "a bomb": gzip.compress(b"a,b\n" + b"1,2\n" * 30_000_000, 9),
         "a bomb of one line": gzip.compress(b"a,b\n" + bytes(300_000_000), 9),
@@ -198,7 +198,7 @@ def gzips(folder: Path, rng: Rng) -> Cases:
         "a long name": b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * 500_000,
         "bzip2": bz2.compress(good_text().encode()),
     }
-    return made | {name: save(folder, f"{name}.csv.gz", content) for name, content in odd.items()}
+    return result | {name: save(folder, f"{name}.csv.gz", content) for name, content in odd.items()}
 
 
 def _parquet_bytes(table: pa.Table, **options: object) -> bytes:
@@ -209,11 +209,11 @@ def _parquet_bytes(table: pa.Table, **options: object) -> bytes:
 
 def parquet_damaged(folder: Path, rng: Rng) -> Cases:
     whole = _parquet_bytes(good_table())
-    made = numbered(folder, damaged(whole, rng, 10, 6), ".parquet")
+    result = numbered(folder, damaged(whole, rng, 10, 6), ".parquet")
     # The footer is a quarter of a megabyte of claims; most of what can be forged is in it.
     tail = int.from_bytes(whole[-8:-4], "little") + 8
     footer = enumerate(damaged(whole, rng, 14, 0, tail))
-    made |= {f"footer {j}": save(folder, f"footer-{j}.parquet", data) for j, data in footer}
+    result |= {f"footer {j}": save(folder, f"footer-{j}.parquet", data) for j, data in footer}
     odd = {
         "empty": b"",
         "the magic alone": b"PAR1",
@@ -224,12 +224,12 @@ def parquet_damaged(folder: Path, rng: Rng) -> Cases:
         "zeros": b"PAR1" + bytes(5000) + struct.pack("<i", 4000) + b"PAR1",
         "text": good_text().encode(),
     }
-    return made | {name: save(folder, f"{name}.parquet", data) for name, data in odd.items()}
+    return result | {name: save(folder, f"{name}.parquet", data) for name, data in odd.items()}
 
 
 def parquet_bombs(folder: Path, rng: Rng) -> Cases:
     rows = 30_000_000
-    made = {}
+    entries = {}
     schema = pa.schema([("a", pa.float64()), ("b", pa.int64()), ("kind", pa.string())])
     part = pa.table(
         {
@@ -239,8 +239,8 @@ def parquet_bombs(folder: Path, rng: Rng) -> Cases:
         },
         schema=schema,
     )
-    made["30 million equal rows"] = folder / "equal.parquet"
-    with pq.ParquetWriter(made["30 million equal rows"], schema) as writer:
+    entries["30 million equal rows"] = folder / "equal.parquet"
+    with pq.ParquetWriter(entries["30 million equal rows"], schema) as writer:
         for _ in range(30):
             writer.write_table(part)
     count = 60_000
@@ -248,22 +248,22 @@ def parquet_bombs(folder: Path, rng: Rng) -> Cases:
     coded = pa.DictionaryArray.from_arrays(pa.array(np.arange(count) % 10, pa.int32()), words)
     table = pa.table({"a": rng.normal(size=count), "b": rng.normal(size=count), "kind": coded})
     for name, options in {"kept": {}, "lost": {"store_schema": False}}.items():
-        made[f"words of 20 KB, {name}"] = save(
+        entries[f"words of 20 KB, {name}"] = save(
             folder, f"words-{name}.parquet", _parquet_bytes(table, **options)
         )
     answers = pa.table({"row": np.arange(count) % ROWS, "label": coded})
     data = _parquet_bytes(answers, store_schema=False)
-    made["answers of 20 KB"] = save(folder, "answers.parquet", data)
+    entries["answers of 20 KB"] = save(folder, "answers.parquet", data)
     long = pa.table({"a": [0.5, 1.5], "b": [1.0, 2.0], "kind": ["x" * 200_000_000, "y"]})
     for packed in ("zstd", "gzip"):
         data = _parquet_bytes(long, compression=packed, use_dictionary=packed == "zstd")
-        made[f"a word of 200 MB in {packed}"] = save(folder, f"long-{packed}.parquet", data)
+        entries[f"a word of 200 MB in {packed}"] = save(folder, f"long-{packed}.parquet", data)
     lists = pa.table({"a": [1.0, 2.0], "kind": [[0] * 50_000_000, [1]]})
     data = _parquet_bytes(lists, compression="zstd")
-    made["a list of 50 million"] = save(folder, "list.parquet", data)
+    entries["a list of 50 million"] = save(folder, "list.parquet", data)
     wide = pa.table({f"c{j}": [1, 2] for j in range(3000)})
-    made["3000 columns"] = save(folder, "wide.parquet", _parquet_bytes(wide))
-    return made
+    entries["3000 columns"] = save(folder, "wide.parquet", _parquet_bytes(wide))
+    return entries
 
 
 def _typed() -> dict[str, pa.Array]:
@@ -280,8 +280,8 @@ def _typed() -> dict[str, pa.Array]:
             pa.decimal128(38, 10), pa.decimal256(70, 3), pa.string(), pa.large_string(),
         )
     }  # fmt: skip
-    made = {name: numbers.cast(kind) for name, kind in kinds.items()}
-    made |= {
+    result = {name: numbers.cast(kind) for name, kind in kinds.items()}
+    result |= {
         "bool": pa.array([j % 2 == 0 for j in range(n)]),
         "null": pa.nulls(n),
         "date32": pa.array(days),
@@ -310,18 +310,18 @@ def _typed() -> dict[str, pa.Array]:
         "infinite": pa.array([float("inf"), *map(float, range(n - 1))]),
         "other letters": pa.array([b"\xff\xfe" if j % 2 else b"x" for j in range(n)]),
     }
-    return made
+    return result
 
 
 def _odd_tables() -> dict[str, pa.Table]:
     good = good_table()
-    made = {f"of {name}": good.set_column(3, "kind", cells) for name, cells in _typed().items()}
-    made |= {
+    result = {f"of {name}": good.set_column(3, "kind", cells) for name, cells in _typed().items()}
+    result |= {
         f"ids of {name}": good.set_column(0, "id", cells)
         for name, cells in _typed().items()
         if name in ("list", "null", "bool", "timestamp", "dictionary", "nan", "views", "struct")
     }
-    made |= {
+    result |= {
         "no rows": good.slice(0, 0),
         "no columns": pa.table({}),
         "names twice": pa.Table.from_arrays(good.columns, ["id", "a", "a", "a"]),
@@ -329,23 +329,23 @@ def _odd_tables() -> dict[str, pa.Table]:
         "an empty name": good.rename_columns(["id", "a", "b", ""]),
         "a name of 20 KB": good.rename_columns(["id", "a", "b", "n" * 20_000]),
     }
-    return made
+    return result
 
 
 def parquet_types(folder: Path, rng: Rng) -> Cases:
-    made = {}
+    entries = {}
     for number, (name, table) in enumerate(_odd_tables().items()):
         path = folder / f"{number}.parquet"
         try:
             pq.write_table(table, path)
         except (pa.ArrowException, ValueError):
             continue  # Parquet does not have all that Arrow has
-        made[name] = path
+        entries[name] = path
     forged = good_table().set_column(3, "kind", _typed()["other letters"])
     data = _parquet_bytes(forged)
-    # What is said to be text need not be any.
-    made["text of other letters"] = save(folder, "letters.parquet", data)
-    return made
+    # What is reported to be text need not be any.
+    entries["text of other letters"] = save(folder, "letters.parquet", data)
+    return entries
 
 
 def _arrow_bytes(table: pa.Table, *, stream: bool = False, packed: str | None = None) -> bytes:
@@ -363,48 +363,48 @@ def arrow_damaged(folder: Path, rng: Rng) -> Cases:
         "stream": _arrow_bytes(table, stream=True),
         "packed": _arrow_bytes(table, packed="zstd"),
     }
-    made = {}
+    entries = {}
     for name, data in whole.items():
         for j, content in enumerate(damaged(data, rng, 8, 3)):
-            made[f"{name} {j}"] = save(folder, f"{name}-{j}.arrow", content)
+            entries[f"{name} {j}"] = save(folder, f"{name}-{j}.arrow", content)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pyarrow.feather.write_feather(good_table(), str(folder / "old"), version=1)
     old = (folder / "old").read_bytes()
     for j, content in enumerate(damaged(old, rng, 4, 2)):
-        made[f"old feather {j}"] = save(folder, f"old-{j}.feather", content)
+        entries[f"old feather {j}"] = save(folder, f"old-{j}.feather", content)
     odd = {"empty": b"", "the magic alone": b"ARROW1\0\0", "text": good_text().encode()}
     odd |= {"a magic twice": b"ARROW1\0\0" + struct.pack("<i", 2**31 - 1) + b"ARROW1"}
-    return made | {name: save(folder, f"{name}.arrow", data) for name, data in odd.items()}
+    return entries | {name: save(folder, f"{name}.arrow", data) for name, data in odd.items()}
 
 
 def arrow_bombs(folder: Path, rng: Rng) -> Cases:
-    made = {}
+    entries = {}
     for packed, rows in {"zstd": 40_000_000, "lz4": 4_000_000}.items():
         zeros = pa.table({"a": np.zeros(rows), "b": np.zeros(rows)})
         data = _arrow_bytes(zeros, packed=packed)
-        made[f"zeros in {packed}"] = save(folder, f"zeros-{packed}.arrow", data)
-        made[f"a stream of zeros in {packed}"] = save(
+        entries[f"zeros in {packed}"] = save(folder, f"zeros-{packed}.arrow", data)
+        entries[f"a stream of zeros in {packed}"] = save(
             folder, f"stream-{packed}.arrow", _arrow_bytes(zeros, stream=True, packed=packed)
         )
     small = pa.table({"a": rng.normal(size=4000), "b": np.zeros(4000)})
     data = _arrow_bytes(small, packed="zstd")
-    # The length that a packed buffer claims stands before it.
+    # The length that a packed buffer claims precedes it.
     for name, claim in {"huge": 10**15, "negative": -7, "of 20 GB": 20 * 10**9}.items():
         forged = data.replace(struct.pack("<q", 32_000), struct.pack("<q", claim))
-        made[f"a claim that is {name}"] = save(folder, f"claim-{name}.arrow", forged)
+        entries[f"a claim that is {name}"] = save(folder, f"claim-{name}.arrow", forged)
     none = pa.table({"a": pa.nulls(12_345), "b": pa.nulls(12_345)})
     for rows in (10**12, 2**62, -1):
         forged = _arrow_bytes(none).replace(struct.pack("<q", 12_345), struct.pack("<q", rows))
-        made[f"{rows} rows of nothing"] = save(folder, f"nothing-{rows}.arrow", forged)
+        entries[f"{rows} rows of nothing"] = save(folder, f"nothing-{rows}.arrow", forged)
     words = pa.array([letter * 20_000 for letter in "abcdefghij"])
     coded = pa.DictionaryArray.from_arrays(pa.array(np.arange(60_000) % 10, pa.int32()), words)
     table = pa.table({"a": rng.normal(size=60_000), "b": rng.normal(size=60_000), "kind": coded})
-    made["words of 20 KB"] = save(folder, "words.arrow", _arrow_bytes(table))
+    entries["words of 20 KB"] = save(folder, "words.arrow", _arrow_bytes(table))
     views = words.cast(pa.string_view())
     many = pa.table({"a": rng.normal(size=10), "b": rng.normal(size=10), "kind": views})
-    made["views of 20 KB"] = save(folder, "views.arrow", _arrow_bytes(many))
-    return made
+    entries["views of 20 KB"] = save(folder, "views.arrow", _arrow_bytes(many))
+    return entries
 
 
 def arrow_types(folder: Path, rng: Rng) -> Cases:
@@ -456,10 +456,10 @@ def npy_headers(folder: Path, rng: Rng) -> Cases:
         "'<M8[s]'", "'<m8[D]'", "'|S8'", "'<U2'", "'|V8'", "'<f16'", "'<f2'", "'|b1'", "'<i8'",
         "'<u8'", "'|S0'", "'nothing'", "7", "None", "'f8,f8'", "[('a', '|O')]", "''", "'<f8' * 999",
     ]  # fmt: skip
-    made = {f"shape {shape[:40]}": of(shape) for shape in shapes}
-    made |= {f"kind {kind[:40]}": of("(24, 4)", kind) for kind in kinds}
+    result = {f"shape {shape[:40]}": of(shape) for shape in shapes}
+    result |= {f"kind {kind[:40]}": of("(24, 4)", kind) for kind in kinds}
     plain = b"{'descr': '<f8', 'fortran_order': False, 'shape': (24, 4), }\n"
-    made |= {
+    result |= {
         "order of columns": of("(24, 4)", order="True"),
         "order of seven": of("(24, 4)", order="7"),
         "more keys": of("(24, 4)", extra=", 'more': 1"),
@@ -482,25 +482,25 @@ def npy_headers(folder: Path, rng: Rng) -> Cases:
     }
     return {
         name: save(folder, f"{number}.npy", data)
-        for number, (name, data) in enumerate(made.items())
+        for number, (name, data) in enumerate(result.items())
     }
 
 
 def npy_damaged(folder: Path, rng: Rng) -> Cases:
     out = io.BytesIO()
     np.save(out, good_array())
-    made = numbered(folder, damaged(out.getvalue(), rng, 10, 6), ".npy")
+    result = numbered(folder, damaged(out.getvalue(), rng, 10, 6), ".npy")
     pickled = io.BytesIO()
     np.save(pickled, np.array([[1, None]], dtype=object), allow_pickle=True)
     odd = good_array()
     odd[3, 2], odd[5, 1] = np.nan, -np.inf
     strange = io.BytesIO()
     np.save(strange, odd)
-    made["objects"] = save(folder, "objects.npy", pickled.getvalue())
-    made["not all numbers"] = save(folder, "nan.npy", strange.getvalue())
-    made["more than it says"] = save(folder, "more.npy", out.getvalue() + rng.bytes(999))
-    made["twice"] = save(folder, "twice.npy", out.getvalue() * 2)
-    return made
+    result["objects"] = save(folder, "objects.npy", pickled.getvalue())
+    result["not all numbers"] = save(folder, "nan.npy", strange.getvalue())
+    result["more than it says"] = save(folder, "more.npy", out.getvalue() + rng.bytes(999))
+    result["twice"] = save(folder, "twice.npy", out.getvalue() * 2)
+    return result
 
 
 def npz(folder: Path, rng: Rng) -> Cases:
@@ -508,9 +508,9 @@ def npz(folder: Path, rng: Rng) -> Cases:
     np.savez(plain, x=good_array())
     packed = io.BytesIO()
     np.savez_compressed(packed, x=good_array())
-    made = numbered(folder, damaged(plain.getvalue(), rng, 8, 3), ".npz")
+    result = numbered(folder, damaged(plain.getvalue(), rng, 8, 3), ".npz")
     for j, data in enumerate(damaged(packed.getvalue(), rng, 8, 3)):
-        made[f"packed {j}"] = save(folder, f"packed-{j}.npz", data)
+        result[f"packed {j}"] = save(folder, f"packed-{j}.npz", data)
     zeros = io.BytesIO()
     np.save(zeros, np.zeros((300_000, 100)))
     member = io.BytesIO()
@@ -519,21 +519,21 @@ def npz(folder: Path, rng: Rng) -> Cases:
         "deflate": zipfile.ZIP_DEFLATED, "bzip2": zipfile.ZIP_BZIP2, "lzma": zipfile.ZIP_LZMA,
     }  # fmt: skip
     for name, method in methods.items():
-        made[f"a bomb in {name}"] = _zipped(
+        result[f"a bomb in {name}"] = _zipped(
             folder, f"bomb-{name}", {"x.npy": zeros.getvalue()}, method
         )
     inner = (folder / "bomb-deflate.npz").read_bytes()
-    one = member.getvalue()
+    first = member.getvalue()
     names = {
         "nested": {"x.npz": inner},
         "a nested member": {"x.npy": inner},
         "nothing": {},
         "text": {"x.npy": b"text"},
-        "two tables": {"x.npy": one, "y.npy": one},
-        "paths": {"../../x.npy": one, "/etc/x.npy": one},
-        "escapes": {"\x1b[2J\n.npy": one, "y.npy": one},
-        "a long name": {"n" * 60_000 + ".npy": one, "y.npy": one},
-        "many": {f"{j}.npy": one for j in range(3000)},
+        "two tables": {"x.npy": first, "y.npy": first},
+        "paths": {"../../x.npy": first, "/etc/x.npy": first},
+        "escapes": {"\x1b[2J\n.npy": first, "y.npy": first},
+        "a long name": {"n" * 60_000 + ".npy": first, "y.npy": first},
+        "many": {f"{j}.npy": first for j in range(3000)},
         "objects": {
             "x.npy": npy(b"{'descr': '|O', 'fortran_order': False, 'shape': (2, 2)}", b"N.")
         },
@@ -541,7 +541,9 @@ def npz(folder: Path, rng: Rng) -> Cases:
             "x.npy": npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (True, 4)}", bytes(32))
         },
     }
-    made |= {name: _zipped(folder, name.replace(" ", "-"), parts) for name, parts in names.items()}
+    result |= {
+        name: _zipped(folder, name.replace(" ", "-"), parts) for name, parts in names.items()
+    }
     whole = bytearray(plain.getvalue())
     at = whole.index(b"PK\x01\x02")
     forged = {
@@ -557,11 +559,11 @@ def npz(folder: Path, rng: Rng) -> Cases:
         data[place : place + len(what)] = what
         if name.startswith("names"):
             data[at + 46] = 0xFF
-        made[name] = save(folder, f"{name}.npz", bytes(data))
-    made["lzma alone"] = save(folder, "lzma.npz", lzma.compress(one))
-    made["empty"] = save(folder, "empty.npz", b"")
-    made["an end alone"] = save(folder, "end.npz", b"PK\x05\x06" + bytes(18))
-    return made
+        result[name] = save(folder, f"{name}.npz", bytes(data))
+    result["lzma alone"] = save(folder, "lzma.npz", lzma.compress(first))
+    result["empty"] = save(folder, "empty.npz", b"")
+    result["an end alone"] = save(folder, "end.npz", b"PK\x05\x06" + bytes(18))
+    return result
 
 
 def _zipped(folder: Path, name: str, parts: dict[str, bytes], method: int = 0) -> Path:

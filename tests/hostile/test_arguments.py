@@ -9,9 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_argument_works_or_is_refused_in_a_sentence(tally) -> None:
+def test_every_argument_works_or_is_refused_clearly(tally) -> None:
     """In a process of its own: the checks of types that the tests add would refuse first."""
-    made = subprocess.run(
+    folder = subprocess.run(
         [sys.executable, "-m", "tests.hostile.arguments"],
         cwd=ROOT,
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -20,7 +20,7 @@ def test_every_argument_works_or_is_refused_in_a_sentence(tally) -> None:
         timeout=1200,
         check=False,
     )
-    assert made.returncode == 0, made.stderr[-2000:]
-    found = json.loads(made.stdout.splitlines()[-1])
-    assert not found["failures"], "\n".join(found["failures"][:50])
-    tally("arguments", "a wrong value for one parameter", found["tried"], found["held"])
+    assert folder.returncode == 0, folder.stderr[-2000:]
+    document = json.loads(folder.stdout.splitlines()[-1])
+    assert not document["failures"], "\n".join(document["failures"][:50])
+    tally("arguments", "a wrong value for one parameter", document["tried"], document["held"])

@@ -40,9 +40,9 @@ def test_the_brute_force_has_the_right_kernels(rng, tally: Tally) -> None:
     for slope in (0.0, 0.3, -0.2):
         cov = np.array([[1.3, 0.4], [0.4, 0.6]])
         u = rng.multivariate_normal([0, 0], cov, size=200_000)
-        made = dual(Net(activation="leaky_relu", slope=slope), cov[0, 1], cov[0, 0], cov[1, 1])
+        result = dual(Net(activation="leaky_relu", slope=slope), cov[0, 1], cov[0, 0], cov[1, 1])
         both = np.where(u > 0, u, slope * u).prod(1), np.where(u > 0, 1, slope).prod(1)
-        for got, sample in zip(made, both, strict=True):
+        for got, sample in zip(result, both, strict=True):
             assert abs(got - sample.mean()) < 6 * sample.std() / len(u) ** 0.5
             tried += 1
     tally("brute force", "the brute-force kernels, against series and samples", tried, tried)
@@ -53,16 +53,16 @@ def test_kernels(rng, tally: Tally) -> None:
     for _ in range(200):
         net, (x, more) = drawn_net(rng), drawn_points(rng, 20)
         y = more(rng, 7)
-        flat = [one.reshape(len(one), -1) for one in (x, y)]
-        made = kernels(net, *flat)
-        sizes = [kernels(net, one, one) for one in flat]
+        flat = [item.reshape(len(item), -1) for item in (x, y)]
+        result = kernels(net, *flat)
+        sizes = [kernels(net, item, item) for item in flat]
         for i, kind in enumerate((evgp.NNGP, evgp.NTK)):
             kernel = kind(network_of(net))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", evgp.EvgpWarning)
                 got = [kernel(x, y), kernel(x), np.diag(kernel.diag(y))]
-            want = [made[i], sizes[0][i], np.diag(sizes[1][i].diagonal())]
-            size = [np.sqrt(np.maximum(one[i].diagonal(), 1e-300)) for one in sizes]
+            want = [result[i], sizes[0][i], np.diag(sizes[1][i].diagonal())]
+            size = [np.sqrt(np.maximum(size[i].diagonal(), 1e-300)) for size in sizes]
             scale = [np.outer(*size), np.outer(size[0], size[0]), np.outer(size[1], size[1])]
             off = max(np.max(np.abs(a - b) / c) for a, b, c in zip(got, want, scale, strict=True))
             # The angle between points in one direction has half the digits (docs/theory.md).
@@ -115,15 +115,15 @@ def test_predictions(rng, tally: Tally) -> None:
         fitted = Fitted(net, x[:count], x[count:], noise)
         network = network_of(net)
         ntk, nngp = evgp.NTK(network), evgp.NNGP(network)
-        made = evgp.posterior.ntkgp(ntk, x[:count], y, x[count:], noise=noise, full=True)
+        result = evgp.posterior.ntkgp(ntk, x[:count], y, x[count:], noise=noise, full=True)
         nets = evgp.posterior.trained(ntk, nngp, x[:count], y, x[count:], noise=noise, full=True)
         solved = np.abs(fitted.inverse @ y).sum()
-        for one, want in ((made, fitted.process()), (nets, fitted.networks())):
+        for item, want in ((result, fitted.process()), (nets, fitted.networks())):
             off = 100 * fitted.off
-            np.testing.assert_allclose(one.mean, fitted.g @ y, rtol=1e-9, atol=off * (1 + solved))
-            np.testing.assert_allclose(one.covariance, want, rtol=1e-9, atol=off)
-            np.testing.assert_allclose(one.variance, want.diagonal(), rtol=1e-9, atol=off)
-        assert (nets.variance <= made.variance + 1e-9).all()
+            np.testing.assert_allclose(item.mean, fitted.g @ y, rtol=1e-9, atol=off * (1 + solved))
+            np.testing.assert_allclose(item.covariance, want, rtol=1e-9, atol=off)
+            np.testing.assert_allclose(item.variance, want.diagonal(), rtol=1e-9, atol=off)
+        assert (nets.variance <= result.variance + 1e-9).all()
         tried += 2
     tally("brute force", "predictions of the NTKGP and of trained networks", tried, tried)
 
@@ -140,15 +140,15 @@ def test_sparse_predictions(rng, tally: Tally) -> None:
         s = noise * gram.diagonal()[count : len(x)].mean()
         inner = through[:count, :count] + np.diag(rest[:count] + s)
         weights = np.linalg.solve(inner, through[:count])[:, count : len(x)]
-        made = sntkgp(
+        result = sntkgp(
             evgp.NTK(network_of(net)), x[:count], y, x[count:], inducing, noise=noise, full=True
         )
         at = slice(count, len(x))
         want = through[at, at] - through[at, :count] @ weights + np.diag(rest[at])
         off = 1e-8 * times * (1 + np.abs(weights).sum(0).max()) ** 2 * gram.diagonal().max()
-        np.testing.assert_allclose(made.covariance, want, atol=off)
+        np.testing.assert_allclose(result.covariance, want, atol=off)
         np.testing.assert_allclose(
-            made.mean[:, 0], weights.T @ y, atol=off * (1 + np.abs(y).sum() / s)
+            result.mean[:, 0], weights.T @ y, atol=off * (1 + np.abs(y).sum() / s)
         )
         tried += 1
     tally("brute force", "predictions through inducing points", tried, tried)
@@ -167,20 +167,20 @@ def test_audits(rng, tally: Tally) -> None:
             got = evgp.audit(train, test, network_of(net), pool=pool, k=k, noise=noise, seed=seed)
         # Columns that are constant in the training rows are left out, and do not count as inputs.
         kept = np.ptp(train, axis=0) > 0
-        train, pool, test = brute.standardised(*(one[:, kept] for one in (train, pool, test)))
+        train, pool, test = brute.standardised(*(item[:, kept] for item in (train, pool, test)))
         fitted = Fitted(net, train, test, noise)
         off = {"rtol": 1e-7, "atol": 1e3 * fitted.off}
         np.testing.assert_allclose(got.deviation**2, fitted.networks().diagonal(), **off)
         np.testing.assert_allclose(got.ceiling**2, fitted.process().diagonal(), **off)
         assert (got.deviation <= got.ceiling + 1e-9).all()
-        means = [one[3].diagonal().mean() for one in (fitted.k, fitted.t)]
+        means = [item[3].diagonal().mean() for item in (fitted.k, fitted.t)]
         np.testing.assert_allclose(got.prior, means, rtol=1e-9)
         now = fitted.process().diagonal().mean()
         for i, influence in enumerate(got.influence):
             without = Fitted(net, np.delete(train, i, 0), test, noise)
             np.testing.assert_allclose(influence, without.process().diagonal().mean() - now, **off)
         assert got.redundant().tolist() == [
-            i for i, one in enumerate(got.influence) if one < 0.1 * now / len(train)
+            i for i, item in enumerate(got.influence) if item < 0.1 * now / len(train)
         ]
 
         def left(more: Array, train=train, test=test, net=net, noise=noise) -> float:
@@ -212,10 +212,10 @@ def test_choices(rng, tally: Tally) -> None:
         y = np.sin(2 * x[:, 0]) + 0.1 * rng.normal(size=len(x))
         seed, folds, kappa = int(rng.integers(50)), 5, float(rng.uniform(0.1, 0.6))
         named = {str(i): network_of(net) for i, net in enumerate(nets)}
-        made = evgp.choose(named, x, y, folds=folds, kappa=kappa, noise=noise, seed=seed)
+        result = evgp.choose(named, x, y, folds=folds, kappa=kappa, noise=noise, seed=seed)
         points, goals = brute.standardised(x)[0], (y - y.mean()) / y.std()
         out = max(1, round(kappa * len(x)))
-        assert made.left_out == out
+        assert result.left_out == out
         random = np.random.default_rng(seed)
         orders = [random.permutation(len(x)) for _ in range(folds)]
         scores = {}
@@ -230,17 +230,17 @@ def test_choices(rng, tally: Tally) -> None:
                 fits.append(np.square(fitted.g @ goals[inside] - goals[outside]).mean())
                 spreads.append(fitted.networks().diagonal().mean())
                 limit = max(limit, fitted.off * (1 + np.abs(fitted.inverse @ goals[inside]).sum()))
-            scored = next(one for one in made.ranked if one.name == str(i))
+            scored = next(entry for entry in result.ranked if entry.name == str(i))
             np.testing.assert_allclose(scored.fit, np.mean(fits), rtol=1e-6, atol=100 * limit)
             np.testing.assert_allclose(scored.spread, np.mean(spreads), rtol=1e-6, atol=100 * limit)
             scores[str(i)] = np.add(fits, spreads)
-        best = made.ranked[0]
-        for one in made.ranked:
-            gap = scores[one.name] - scores[best.name]
+        best = result.ranked[0]
+        for entry in result.ranked:
+            gap = scores[entry.name] - scores[best.name]
             share = (1 / folds + out / (len(x) - out)) ** 0.5
-            np.testing.assert_allclose(one.lead, gap.mean(), rtol=1e-5, atol=1e-7)
-            np.testing.assert_allclose(one.doubt, gap.std(ddof=1) * share, rtol=1e-5, atol=1e-7)
-            assert one.score >= best.score
+            np.testing.assert_allclose(entry.lead, gap.mean(), rtol=1e-5, atol=1e-7)
+            np.testing.assert_allclose(entry.doubt, gap.std(ddof=1) * share, rtol=1e-5, atol=1e-7)
+            assert entry.score >= best.score
         tried += 1
     tally("brute force", "choices of a network", tried, tried)
 

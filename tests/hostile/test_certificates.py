@@ -19,9 +19,8 @@ SEARCHES = ("exact", "lazy", "stochastic", "exchange", "sharded", "two-rounds")
 
 
 class Rivals:
-    """The least mean variance that any so many of some points leave, by a solve for every subset.
-
-    With prices also the least that subsets of so much money leave.
+    """The least mean variance that any subset of a size leaves, by a solve for every subset. With
+    prices, also the least for subsets of a budget.
     """
 
     def __init__(self, model: brute.Model, free: list[int], prices: Array | None = None) -> None:
@@ -88,9 +87,9 @@ def test_no_subset_beats_what_is_certified(search, rng, tally: Tally, tmp_path: 
     subsets = selections = priced = 0
     while subsets < 15_000:
         asked, model = small(rng, search)
-        made = answered(asked, tmp_path).made
+        result = answered(asked, tmp_path).made
         rivals = Rivals(model, asked.free(), asked.prices)
-        wrong = promises(asked, model, made, rivals)
+        wrong = promises(asked, model, result, rivals)
         assert not wrong, "\n".join([*wrong, f"\n{asked!r}"])
         subsets, selections = subsets + rivals.tried, selections + 1
         priced += asked.prices is not None
@@ -122,9 +121,9 @@ def elsewhere(rng: np.random.Generator, asked: Problem) -> Array:
     """Points from anywhere: like the pool, far away, and the very test points."""
     pool, _, test = points_of(asked)
     like = pool[rng.integers(len(pool), size=8)]
-    some = rng.normal(size=like.shape)
+    subset = rng.normal(size=like.shape)
     matter = (test if len(test) else pool)[rng.integers(len(test) or len(pool), size=6)]
-    return np.concatenate([like + some, 30 * some, matter])
+    return np.concatenate([like + subset, 30 * subset, matter])
 
 
 def test_no_points_from_anywhere_beat_what_is_certified(rng, tally: Tally, tmp_path) -> None:
@@ -135,13 +134,13 @@ def test_no_points_from_anywhere_beat_what_is_certified(rng, tally: Tally, tmp_p
         model = modelled(asked, extra)
         if model is None or asked.prices is not None:
             continue
-        made = answered(asked, tmp_path).made
+        result = answered(asked, tmp_path).made
         rows = np.arange(len(model.gram) - len(extra), len(model.gram))
-        for j in range(1, len(made) + 1):
+        for j in range(1, len(result) + 1):
             sets = np.array([rng.permutation(rows)[:j] for _ in range(100)])
             left, off = model.variances(sets)
             most = (left + MARGIN * off + 1e-12 * model.prior) @ plain.weights
-            assert (made.certificate.lowest[j - 1] <= most).all(), repr(asked)
+            assert (result.certificate.lowest[j - 1] <= most).all(), repr(asked)
             tried += len(sets)
     tally("certificates", "labels at arbitrary points", tried, tried)
 
@@ -161,9 +160,9 @@ def test_nor_where_eigenvalues_are_bounded_and_not_computed(
                    "method": "auto"}  # fmt: skip
         asked = Problem(**{**asked.__dict__, **changed})
         model = modelled(asked)
-        made = answered(asked, tmp_path).made
+        result = answered(asked, tmp_path).made
         rivals = Rivals(model, asked.free(), asked.prices)
-        wrong = promises(asked, model, made, rivals)
+        wrong = promises(asked, model, result, rivals)
         assert not wrong, "\n".join([*wrong, f"\n{asked!r}"])
         tried += rivals.tried
     tally("certificates", "subsets, with bounded eigenvalues", tried, tried)
@@ -175,16 +174,16 @@ def test_no_subset_beats_what_an_audit_certifies(rng, tally: Tally) -> None:
     for _ in range(10):
         x = rng.normal(size=(int(rng.integers(14, 20)), int(rng.integers(1, 4))))
         train, pool, test = x[:4], x[4:12], x[12:]
-        found = evgp.audit(train, test, pool=pool, k=3, noise=float(10 ** rng.uniform(-6, -1)))
-        made = found.further
+        result = evgp.audit(train, test, pool=pool, k=3, noise=float(10 ** rng.uniform(-6, -1)))
+        outcome = result.further
         scaled = brute.standardised(train, pool, test)
         asked = Problem(
             x=scaled[1], x_test=scaled[2], x_labelled=scaled[0], k=3, standardise=False,
-            noise=made.settings["noise"],
+            noise=outcome.settings["noise"],
         )  # fmt: skip
         model = modelled(asked)
         rivals = Rivals(model, asked.free())
-        wrong = promises(asked, model, made, rivals)
+        wrong = promises(asked, model, outcome, rivals)
         assert not wrong, "\n".join([*wrong, f"\n{asked!r}"])
         tried += rivals.tried
     tally("certificates", "subsets of the pools of audits", tried, tried)

@@ -57,8 +57,8 @@ def kept(pools, tmp_path_factory) -> Iterator[tuple[Path, list[list[int]]]]:
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evgp.selection.request.SHARD", BLOCK)
-        made = [picks(pool, pools[2], folder / pool.stem) for pool in pools[:2]]
-        yield folder, made
+        result = [picks(pool, pools[2], folder / pool.stem) for pool in pools[:2]]
+        yield folder, result
 
 
 def picks(pool: Path, test: Path, cache: Path) -> list[int]:
@@ -78,11 +78,11 @@ def test_the_cache_of_a_sharded_run(  # noqa: PLR0917  fixtures
         if kind != "*.picks":  # which would hide what the damage does to new ones
             for file in copy.glob("one/*/*.picks"):
                 file.unlink()
-        given, told = news(lambda at=copy: picks(pools[0], pools[2], at / "one"))
-        held += given == kept[1][0] and all(path.name in one for one in told)
-        named += bool(told)
+        outcome, reported = news(lambda at=copy: picks(pools[0], pools[2], at / "one"))
+        held += outcome == kept[1][0] and all(path.name in item for item in reported)
+        named += bool(reported)
         shutil.rmtree(copy)
-    # A cut or emptied list of picks is one of a run that was stopped: nothing to tell.
+    # A cut or emptied list of picks looks like that of a stopped run: nothing to report.
     assert named >= len(harms) - (4 if kind == "*.picks" else 0)
     tally(
         "damage", "cache files: flipped bits, bytes, truncation, NaN, larger rows", len(harms), held
@@ -95,8 +95,8 @@ def test_files_of_other_runs_pools_and_shards(pools, kept, kind, tmp_path, tally
     copy = Path(shutil.copytree(kept[0], tmp_path / "copy"))
     ours, theirs = (sorted((copy / name).glob(f"*/{kind}")) for name in ("one", "other"))
     shutil.copy(theirs[0], ours[0])
-    given, told = news(lambda: picks(pools[0], pools[2], copy / "one"))
-    held += given == kept[1][0] and len(told) >= 1
+    outcome, reported = news(lambda: picks(pools[0], pools[2], copy / "one"))
+    held += outcome == kept[1][0] and len(reported) >= 1
     tried = 1
     if len(ours) > 1:  # shards change places
         ours[0].rename(copy / "aside")
@@ -104,8 +104,8 @@ def test_files_of_other_runs_pools_and_shards(pools, kept, kind, tmp_path, tally
         (copy / "aside").rename(ours[1])
         for file in copy.glob("one/*/*.picks"):
             file.unlink()
-        given, told = news(lambda: picks(pools[0], pools[2], copy / "one"))
-        held += given == kept[1][0] and len(told) >= 1
+        outcome, reported = news(lambda: picks(pools[0], pools[2], copy / "one"))
+        held += outcome == kept[1][0] and len(reported) >= 1
         tried += 1
     tally("damage", "cache files from other pools, runs and shards", tried, held)
 
@@ -115,12 +115,12 @@ def campaign(tmp_path) -> Path:
     """A closed campaign with picks and answers."""
     lines = "".join(f"m{i},{i % 7},{i * i % 11}\n" for i in range(40))
     (tmp_path / "mails.csv").write_text("key,a,b\n" + lines)
-    made = Campaign.create(tmp_path / "c", tmp_path / "mails.csv", id="key", number=True)
-    made.next(4)
+    record = Campaign.create(tmp_path / "c", tmp_path / "mails.csv", id="key", number=True)
+    record.next(4)
     for row in range(20):
-        made.answer(row, "label", row / 7, who="ann", key=f"k{row}")
-    made.close()
-    return made.path
+        record.answer(row, "label", row / 7, who="ann", key=f"k{row}")
+    record.close()
+    return record.path
 
 
 def test_the_file_of_a_campaign(campaign, rng, tally: Tally) -> None:
@@ -145,24 +145,24 @@ def test_the_file_of_a_campaign(campaign, rng, tally: Tally) -> None:
     tally("damage", "campaign files: flipped bits, bytes, truncation, SQL", tried, held)
 
 
-def test_what_lies_next_to_a_campaign(campaign, rng, tally: Tally) -> None:
-    """Its encoded pool is made again, its pool is refused, another token lets nobody in."""
+def test_what_is_next_to_a_campaign(campaign, rng, tally: Tally) -> None:
+    """Its encoded pool is made again, its pool is refused, another token is rejected."""
     whole, tried, held = campaign.read_bytes(), 0, 0
     (array,) = campaign.with_name("c.evgp-arrays").iterdir()
     pool = campaign.with_name("mails.csv")
 
     def items() -> object:
         campaign.write_bytes(whole)
-        with closing(Campaign.open(campaign)) as made:
-            return [one.row for one in made.next(9)]
+        with closing(Campaign.open(campaign)) as record:
+            return [item.row for item in record.next(9)]
 
-    wanted = items()
+    expected = items()
     for path in (array, pool):
         content = path.read_bytes()
         for harm in (*GENERAL, flip):
             harm(path, rng)
             tried += 1
-            held += holds(path, wanted, items)
+            held += holds(path, expected, items)
             path.write_bytes(content)
     sessions, token = sessions_for(campaign, ask=True)
     assert token is not None
@@ -170,7 +170,7 @@ def test_what_lies_next_to_a_campaign(campaign, rng, tally: Tally) -> None:
     for harm in (*GENERAL, flip, flip):
         harm(token, rng)
         tried += 1
-        # Whoever has a cookie or the token of before is either known, or let in by nobody.
+        # Earlier cookies and tokens are either known or rejected.
         held += holds(token, True, lambda: _same_or_closed(campaign, sessions.token, cookie))
         token.write_bytes(content)
     tally("damage", "a campaign's encoded pool, pool and token", tried, held)

@@ -27,8 +27,8 @@ def test_the_cells_of_a_comparison(tmp_path, rng, tally: Tally) -> None:
 
     def compared() -> list[str]:
         names = ["random", "coreset"]
-        found = compare([source], names, out=out, protocol=protocol, seeds=[0], jobs=1)
-        return [repr((row.strategy, row.round, row.mse, row.output_variance)) for row in found]
+        rows = compare([source], names, out=out, protocol=protocol, seeds=[0], jobs=1)
+        return [repr((row.strategy, row.round, row.mse, row.output_variance)) for row in rows]
 
     whole, tried, held = compared(), 0, 0
     cells = sorted((out / "cells").iterdir())
@@ -39,8 +39,8 @@ def test_the_cells_of_a_comparison(tmp_path, rng, tally: Tally) -> None:
     contents = [cell.read_bytes() for cell in cells]
     for cell, content in zip(cells, reversed(contents), strict=True):
         cell.write_bytes(content)
-    given, told = news(compared)
-    tried, held = tried + 1, held + (given == whole and len(told) == 2)
+    outcome, reported = news(compared)
+    tried, held = tried + 1, held + (outcome == whole and len(reported) == 2)
     tables = out / "tables.json"
     content = tables.read_bytes()
     for harm in (*GENERAL, flip, flip):
@@ -98,7 +98,7 @@ def test_cells_rows_and_records_of_studies(tmp_path, rng, tally: Tally) -> None:
             harm(path, rng)
             tried += 1
             held += holds(path, whole, lambda: rows_of(folder)) or (
-                # Rows that do not fit their record are told by the name of either.
+                # Rows that do not fit their record are reported by the name of either.
                 holds(folder / "rows.csv", whole, lambda: rows_of(folder))
             )
             path.write_bytes(content)
@@ -121,8 +121,8 @@ def test_the_data_of_the_paper(tmp_path, rng, monkeypatch, tally: Tally) -> None
     path = tmp_path / "boston.npz"
     np.savez(path, X=rng.normal(size=(506, 13)), y=rng.normal(size=506))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    made = {**named.KNOWN, "boston": replace(named.KNOWN["boston"], sha256=digest)}
-    monkeypatch.setattr(named, "KNOWN", made)
+    result = {**named.KNOWN, "boston": replace(named.KNOWN["boston"], sha256=digest)}
+    monkeypatch.setattr(named, "KNOWN", result)
     monkeypatch.setenv("EVGP_DATA", str(tmp_path))
 
     def points() -> list[list[float]]:
@@ -138,12 +138,12 @@ def test_the_data_of_the_paper(tmp_path, rng, monkeypatch, tally: Tally) -> None
 
 def test_saved_selections(tmp_path, rng, tally: Tally) -> None:
     path = tmp_path / "picks.json"
-    made = evgp.pick(rng.normal(size=(40, 3)), 6)
-    made.save(path)
+    selection = evgp.pick(rng.normal(size=(40, 3)), 6)
+    selection.save(path)
     content, held = path.read_bytes(), 0
     harms = (*GENERAL, *[flip] * 40)
     for harm in harms:
         harm(path, rng)
-        held += holds(path, made, lambda: evgp.Selection.load(path))
+        held += holds(path, selection, lambda: evgp.Selection.load(path))
         path.write_bytes(content)
     tally("damage", "saved selections", len(harms), held)

@@ -45,7 +45,7 @@ NOBODY = {"LABEL_STUDIO_API_KEY": "a-token", "LABEL_STUDIO_URL": "http://127.0.0
 def of_campaign(name: str, path: Path, taken: int) -> Iterator[Run]:
     """A campaign through every command that takes one.
 
-    A server of a good one would go on; it reads the campaign, and then finds that its port is
+    A server of a good one would run forever; it reads the campaign, and then finds that its port is
     `taken`.
     """
     yield Run(name, ("serve", path, "--port", taken), fails=True, same=_unless_hot(name, path))
@@ -64,7 +64,7 @@ def of_campaign(name: str, path: Path, taken: int) -> Iterator[Run]:
 
 
 def _unless_hot(name: str, path: Path) -> Path | None:
-    """What may not change: SQLite undoes what a journal next to the file tells it to."""
+    """What must not change: SQLite undoes what a journal next to the file says."""
     return path if name != "a hot journal" else None
 
 
@@ -83,7 +83,7 @@ def test_campaigns(
     with listen("127.0.0.1", 0) as listening:
         taken = listening.getsockname()[1]
         tried = [list(of_campaign(name, path, taken)) for name, path in cases.items()]
-        hold(f"campaigns, {kind}", (run for some in zip(*tried, strict=True) for run in some))
+        hold(f"campaigns, {kind}", (run for subset in zip(*tried, strict=True) for run in subset))
 
 
 def test_images(hold: Hold, rng: np.random.Generator, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_not_files(suffix: str, hold: Hold, tmp_path: Path) -> None:
             if suffix not in PLACES:
                 yield from (replace(run, fails=True) for run in of_table(name, path))
             for arguments in PLACES.get(suffix, ()):
-                here = tuple(path if one == "FILE" else one for one in arguments)
+                here = tuple(path if argument == "FILE" else argument for argument in arguments)
                 yield Run(name, here, fails=True)
 
     hold("pipes, devices, sockets, folders and link loops", wanted())

@@ -1,4 +1,4 @@
-"""Every door of both servers, by those who want to break them."""
+"""Every endpoint of both servers, under attack."""
 
 import json
 import os
@@ -46,8 +46,10 @@ def served(campaign, *given):
     try:
         yield server
     finally:
-        said = server.stop()
-    assert "Traceback" not in said and "rror:" not in said and TOKEN not in said, said[:3000]
+        message = server.stop()
+    assert "Traceback" not in message and "rror:" not in message and TOKEN not in message, message[
+        :3000
+    ]
 
 
 def request(method, path, *headers, host="localhost", **body):
@@ -57,7 +59,7 @@ def request(method, path, *headers, host="localhost", **body):
 
 def page_doors(port):
     me, host = signed_in(port), f"localhost:{port}"
-    made = [
+    result = [
         ("GET", "/", {}), ("GET", "/overview", {}), ("GET", "/overview?part=live", {}),
         ("GET", "/static/label.js", {}), ("GET", "/favicon.ico", {}), ("GET", "/openapi.json", {}),
         ("GET", "/api/campaign", {}), ("GET", "/api/progress", {}), ("GET", "/api/images/0", {}),
@@ -68,30 +70,30 @@ def page_doors(port):
         ("POST", "/api/answers", {"row": 2, "value": "spam", "key": "key-00000002"}),
         ("POST", "/api/undo", {"key": "undo-0000001"}),
     ]  # fmt: skip
-    return [request(method, path, *me, host=host, **body) for method, path, body in made]
+    return [request(method, path, *me, host=host, **body) for method, path, body in result]
 
 
 def backend_doors(port):
     headers = [BEARER, "Content-Type: application/json"]
-    made = [
+    result = [
         ("GET", "/", {}), ("GET", "/health", {}), ("POST", "/setup", recorded("setup")),
         ("POST", "/predict", recorded("predict")),
         ("POST", "/webhook", recorded("webhook_annotation_created")),
         ("POST", "/webhook", recorded("webhook_annotation_updated")),
         ("POST", "/webhook", recorded("webhook_annotations_deleted")),
     ]  # fmt: skip
-    return [request(method, path, *headers, **body) for method, path, body in made]
+    return [request(method, path, *headers, **body) for method, path, body in result]
 
 
 def status(port, sent):
-    """What is answered to a request: a number; nothing to one that has no end, or that is none."""
+    """The status of the response to a request; none if it never ends, or is malformed."""
     try:
         with connected(port, 0.25) as stream:
             stream.sendall(sent)
-            found = answered(stream)
+            actual = answered(stream)
     except (ConnectionError, TimeoutError):
         return 0
-    return 0 if found is None else found[0]
+    return 0 if actual is None else actual[0]
 
 
 def fuzz(server, doors, rng, count, path):
@@ -99,7 +101,7 @@ def fuzz(server, doors, rng, count, path):
     before = server.begin()
     sent = [mutated(rng, doors[rng.integers(len(doors))]) for _ in range(count)]
     with watched(server.port, path) as took, ThreadPoolExecutor(AT_ONCE) as pool:
-        codes = list(pool.map(lambda one: status(server.port, one), sent))
+        codes = list(pool.map(lambda value: status(server.port, value), sent))
     assert server.process.poll() is None and server.grown(before) < 150
     assert len([code for code in codes if 0 < code < 300]) > count / 20  # some get through
     assert len(took) > 10 and max(took) < 1.0
@@ -120,8 +122,8 @@ class Honest(threading.Thread):
             key, row = os.urandom(8).hex(), len(self.said) % 40
             answer = {"row": row, "value": ["spam", "ham"][len(self.said) % 2], "key": key}
             host = f"localhost:{self.port}"
-            found = ask(self.port, request("POST", "/api/answers", *self.me, host=host, **answer))
-            if found and found[0] == 200:
+            actual = ask(self.port, request("POST", "/api/answers", *self.me, host=host, **answer))
+            if actual and actual[0] == 200:
                 self.said[f"answer {key}"] = (row, answer["value"])
 
     def end(self):
@@ -135,14 +137,14 @@ def test_requests_that_are_wrong_somewhere_at_the_page(page, rng, tally) -> None
     try:
         held = fuzz(page, page_doors(page.port), rng, 1_200, "/")
     finally:
-        said = honest.end()
+        message = honest.end()
     kept = Campaign.open(page.path)
-    found = {one.key: one.event for one in kept.log() if isinstance(one.event, Answered)}
+    actual = {event.key: event.event for event in kept.log() if isinstance(event.event, Answered)}
     kept.close()
-    lost = [key for key, one in said.items() if (found[key].row, found[key].value) != one]
+    lost = [key for key, item in message.items() if (actual[key].row, actual[key].value) != item]
     tally("HTTP", "requests to the page, wrong somewhere, without a 500", 1_200, held)
-    assert len(said) > 20
-    tally("HTTP", "answers acknowledged in the meantime", len(said), len(said) - len(lost))
+    assert len(message) > 20
+    tally("HTTP", "answers acknowledged in the meantime", len(message), len(message) - len(lost))
 
 
 def test_requests_that_are_wrong_somewhere_at_the_backend(backend, rng, tally) -> None:
@@ -159,7 +161,8 @@ def test_bytes_that_are_no_requests(page, backend, rng, tally) -> None:
         sent += [rng.bytes(int(size)) + b"\r\n\r\n" for size in rng.integers(1, 200, 150)]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             held += sum(
-                code < 500 for code in pool.map(lambda one, at=server: status(at.port, one), sent)
+                code < 500
+                for code in pool.map(lambda value, at=server: status(at.port, value), sent)
             )
         assert server.seconds() < 1.0
     tally("HTTP", "random bytes at both servers", 600, held)
@@ -181,8 +184,12 @@ def flood(server, body, *headers):
     """Three bodies at once: the answers to them, and the slowest of honest requests meanwhile."""
     sent = head("POST", "/predict", "Content-Type: application/json", *headers, length=len(body))
     with watched(server.port, "/health") as took, ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(lambda _: ask(server.port, sent, body, timeout=60), range(3)))
-    return [one and one[0] for one in found], [len(one[2]) for one in found if one], max(took)
+        actual = list(pool.map(lambda _: ask(server.port, sent, body, timeout=60), range(3)))
+    return (
+        [item and item[0] for item in actual],
+        [len(item[2]) for item in actual if item],
+        max(took),
+    )
 
 
 def test_floods_without_the_token(backend, tally) -> None:
@@ -241,8 +248,8 @@ def guess(server, token, source):
                        host=f"localhost:{server.port}", **body)  # fmt: skip
     else:
         sent = request("POST", "/setup", f"Authorization: Bearer {token}", **recorded("setup"))
-    found = ask(server.port, sent, source=source)
-    return found[0], int(found[1].get("retry-after", 0))
+    actual = ask(server.port, sent, source=source)
+    return actual[0], int(actual[1].get("retry-after", 0))
 
 
 def guesses(server, seconds, sources):
@@ -311,17 +318,17 @@ def test_pictures_that_are_bombs_on_the_page(bombs, tally) -> None:
         rows = [names.index(f"{mode}.png") for mode in ("RGB", "RGBA", "P")]
         sent = [request("GET", f"/api/images/{rows[i // 12]}", *me[:2]) for i in range(36)]
         with watched(server.port, "/") as took, ThreadPoolExecutor(36) as pool:
-            waiting = [pool.submit(ask, server.port, one, timeout=120) for one in sent]
+            waiting = [pool.submit(ask, server.port, message, timeout=120) for message in sent]
             assert ask(server.port, request("GET", "/api/progress", *me[:2]))[0] == 200
-            found = [one.result() for one in waiting]
+            actual = [item.result() for item in waiting]
         assert server.grown(before) < 700 and max(took) < 1.0
         (bombs / "RGB.png").write_bytes(bomb(60_000, 60_000))
         again = [ask(server.port, sent[0]) for _ in range(12)]
         assert server.grown(before) < 700
     finally:
-        said = server.stop()
-    assert "Traceback" not in said
-    held = sum(one is not None and one[0] == 200 for one in found + again)
+        message = server.stop()
+    assert "Traceback" not in message
+    held = sum(item is not None and item[0] == 200 for item in actual + again)
     tally("HTTP", "requests for pictures of 88 megapixels, within 0.7 GB", 48, held)
 
 
@@ -341,10 +348,11 @@ def test_pictures_that_are_bombs_in_a_pool(bombs, tmp_path, tally) -> None:
         except psutil.NoSuchProcess:
             break
         time.sleep(0.02)
-    said = process.communicate()[1]
-    assert process.returncode == 0, said
+    message = process.communicate()[1]
+    assert process.returncode == 0, message
     assert (
-        "of more than 100 megapixels" in said and (tmp_path / "report.html").stat().st_size < 5 * MB
+        "of more than 100 megapixels" in message
+        and (tmp_path / "report.html").stat().st_size < 5 * MB
     )
     tally("HTTP", "folders of such pictures, picked within 1.2 GB", 1, int(peak < 1.2e9))
 
@@ -353,7 +361,9 @@ def test_tokens_of_people_are_not_in_the_way_of_their_names(page, rng, tally) ->
     """Names of any letters, in any spelling: each is taken as one person, or refused."""
     held, tried = 0, 60
     for _ in range(tried):
-        letters = [chr(int(one)) for one in rng.integers(1, 0x2FFF, int(rng.integers(1, 12)))]
+        letters = [
+            chr(int(integer)) for integer in rng.integers(1, 0x2FFF, int(rng.integers(1, 12)))
+        ]
         body = {"name": "".join(letters), "token": TOKEN}
         host = f"localhost:{page.port}"
         headers = [f"Origin: http://{host}", "Content-Type: application/json"]

@@ -30,19 +30,19 @@ def undisturbed() -> Iterator[None]:
 def test_threads_change_no_pick(tally, rng) -> None:
     pairs = []
     for x, _ in problems(rng, 24):
-        given, found = asked(rng), []
+        options, actual = asked(rng), []
         for threads in (1, 2, 4):
             torch.set_num_threads(threads)
-            found.append(picked(x, 12, **given))
-        pairs += [(found[0], other) for other in found[1:]]
+            actual.append(picked(x, 12, **options))
+        pairs += [(actual[0], other) for other in actual[1:]]
     check(tally, "1, 2 and 4 threads", pairs)
 
 
 def test_storage_changes_no_pick(tally, rng) -> None:
     pairs = []
     for x, _ in problems(rng, 48):
-        given = asked(rng)
-        both = [picked(x, 12, storage=storage, **given) for storage in ("float64", "float32")]
+        options = asked(rng)
+        both = [picked(x, 12, storage=storage, **options) for storage in ("float64", "float32")]
         pairs.append((both[0], both[1]))
     check(tally, "a float64 or float32 matrix", pairs)
 
@@ -56,11 +56,11 @@ def test_shards_change_no_pick(tally, rng) -> None:
         criterion = ExpectedVariance() if rng.random() < 0.6 else Linearised()
         noise = float(rng.choice([1e-10, 1e-6, 1e-2]))
         greedies = [Exact(), *(Sharded(count) for count in (1, 2, 3, 7))]
-        found = [
+        actual = [
             EVGP(features, criterion, greedy, noise, storage)(pool, 9, generator=torch.Generator())
             for greedy in greedies
         ]
-        pairs += [(found[0].indices.tolist(), one.indices.tolist()) for one in found[1:]]
+        pairs += [(actual[0].indices.tolist(), item.indices.tolist()) for item in actual[1:]]
     check(tally, "1, 2, 3 or 7 shards", pairs)
 
 
@@ -68,12 +68,12 @@ def test_shards_on_the_disk_change_no_pick(tally, rng, tmp_path) -> None:
     """Files of 7, 16 or all rows; the pool keeps its features in float32 in each."""
     pairs = []
     for number, (x, _) in enumerate(problems(rng, 9)):
-        given = {"features": str(rng.choice(["raw", "nystrom-9"])), "method": "sharded"}
-        found = []
+        arguments = {"features": str(rng.choice(["raw", "nystrom-9"])), "method": "sharded"}
+        results = []
         for rows in (7, 16, 1000):
             with mock.patch.object(rules, "SHARD", rows):
-                found.append(picked(x, 9, cache=tmp_path / f"{number}-{rows}", **given))
-        pairs += [(found[0], other) for other in found[1:]]
+                results.append(picked(x, 9, cache=tmp_path / f"{number}-{rows}", **arguments))
+        pairs += [(results[0], other) for other in results[1:]]
     check(tally, "files of 7, 16 or all rows", pairs)
 
 
@@ -106,9 +106,9 @@ def test_the_order_of_rows_changes_no_point(tally, rng) -> None:
         k = min(8, len(set(origin.tolist())))
         noise = float(rng.choice([1e-6, 1e-2]))
         order = rng.permutation(len(x))
-        one = origin[picked(x, k, greedy="exact", noise=noise)]
+        first = origin[picked(x, k, greedy="exact", noise=noise)]
         other = origin[order][picked(x[order], k, greedy="exact", noise=noise)]
-        pairs.append((one.tolist(), other.tolist()))
+        pairs.append((first.tolist(), other.tolist()))
     check(tally, "the rows in another order", pairs)
 
 
@@ -117,27 +117,27 @@ def test_of_copies_the_first_is_picked(tally, rng) -> None:
     for number, (x, origin) in enumerate(problems(rng, 30)):
         if number % 3 != 1:
             continue
-        firsts = {int(np.flatnonzero(origin == one)[0]) for one in set(origin.tolist())}
-        found = picked(x, min(6, len(firsts)), greedy="exact")
-        pairs.append((set(found) <= firsts, True))
+        firsts = {int(np.flatnonzero(origin == item)[0]) for item in set(origin.tolist())}
+        selection = picked(x, min(6, len(firsts)), greedy="exact")
+        pairs.append((set(selection) <= firsts, True))
     check(tally, "the first of equal rows", pairs)
 
 
 def test_the_units_of_columns_change_no_pick(tally, rng) -> None:
     pairs = []
     for x, _ in problems(rng, 24):
-        given = {**asked(rng), "scale": str(rng.choice(["columns", "smooth"]))}
+        arguments = {**asked(rng), "scale": str(rng.choice(["columns", "smooth"]))}
         factors = 2.0 ** rng.integers(-900, 900, size=x.shape[1])
-        pairs.append((picked(x, 8, **given), picked(x * factors, 8, **given)))
+        pairs.append((picked(x, 8, **arguments), picked(x * factors, 8, **arguments)))
     check(tally, "columns in other units, scaled", pairs)
 
 
 def test_rounds_change_no_pick(tally, rng) -> None:
     pairs = []
     for x, _ in problems(rng, 24):
-        given = {"greedy": "exact", "noise": float(rng.choice([1e-6, 1e-2]))}
+        arguments = {"greedy": "exact", "noise": float(rng.choice([1e-6, 1e-2]))}
         rows: list[int] = []
         for _ in range(3):
-            rows += picked(x, 4, labelled=rows, **given)
-        pairs.append((picked(x, 12, **given), rows))
+            rows += picked(x, 4, labelled=rows, **arguments)
+        pairs.append((picked(x, 12, **arguments), rows))
     check(tally, "three rounds of 4, or 12 at once", pairs)

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
         ("migrations", 16, "campaigns of version 0.1 during their upgrade"),
     ],
 )
-def test_work_goes_on_after_kills(  # noqa: PLR0917  fixtures
+def test_work_continues_after_kills(  # noqa: PLR0917  fixtures
     what, kills, words, tmp_path, rng, tally: Tally
 ) -> None:
     command = [sys.executable, "-m", "tests.hostile.killed", what, str(tmp_path), str(kills)]
@@ -43,11 +43,11 @@ def test_no_acknowledged_answer_is_lost(tmp_path, tally: Tally) -> None:
     """Three processes write to a campaign at once; all are killed, sixteen times."""
     pool = tmp_path / "pool.csv"
     pool.write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(30)))
-    made = Campaign.create(tmp_path / "c", pool, classes=["spam", "ham"])
-    made.close()
-    acknowledged = writers_killed(made.path, 16)
+    campaign = Campaign.create(tmp_path / "c", pool, classes=["spam", "ham"])
+    campaign.close()
+    acknowledged = writers_killed(campaign.path, 16)
     assert acknowledged > 16
-    with_answers = len(Campaign.open(made.path).log()) - 1
+    with_answers = len(Campaign.open(campaign.path).log()) - 1
     tally("kills", "processes that write to one campaign", 3 * 16, 3 * 16)
     tally(
         "kills", "answers acknowledged before a kill", acknowledged, min(acknowledged, with_answers)

@@ -99,7 +99,7 @@ def _named(folder: Path, name: bytes) -> list[Run]:
     known.write_text("1\n2\n")
     title = Path(place.name + "-camp")
     out, page = (f"./{place.name}-out{suffix}" for suffix in (".jsonl", ".html"))
-    told = f"named {name[:20]!r}"
+    reported = f"named {name[:20]!r}"
     good: list[tuple[object, ...]] = [
         ("pick", pool, "-k", 2, "-o", out, "--report", page),
         ("pick", pool, "-k", 2, "--json", "--labelled", known, "--test", pool),
@@ -117,20 +117,22 @@ def _named(folder: Path, name: bytes) -> list[Run]:
         ("audit", pool, pool, "--label", "b", "--report", page, "--json"),
         ("compare", pool, "--label", "b", *TRAINING, "--json"),
     ]
-    return [Run(told, arguments, fails=False) for arguments in good]
+    return [Run(reported, arguments, fails=False) for arguments in good]
 
 
 def _worded(name: bytes) -> Iterator[Run]:
     word = os.fsdecode(name)
-    told = f"the word {name[:20]!r}"
-    yield Run(told, ("label", "camp", "good.csv", "--label", "b", f"--who={word}"))
-    yield Run(told, ("pick", "good.csv", "-k", 2, f"--id={word}"), fails=True)
-    yield Run(told, ("pick", "good.csv", "-k", 2, f"--drop={word}", "-o", "out.csv"), fails=True)
-    yield Run(told, ("label", "camp", "good.csv", f"--label={word}"), fails=True)
-    yield Run(told, ("new", "other", "good.csv", "--classes", f"{word},other"))
-    yield Run(told, ("pick", "good.csv", "-k", 2, f"--network={word}"), fails=True)
-    yield Run(told, ("status", f"./{word}"), fails=True)
-    yield Run(told, ("pick", f"./{word}", "-k", 2), fails=True)
+    reported = f"the word {name[:20]!r}"
+    yield Run(reported, ("label", "camp", "good.csv", "--label", "b", f"--who={word}"))
+    yield Run(reported, ("pick", "good.csv", "-k", 2, f"--id={word}"), fails=True)
+    yield Run(
+        reported, ("pick", "good.csv", "-k", 2, f"--drop={word}", "-o", "out.csv"), fails=True
+    )
+    yield Run(reported, ("label", "camp", "good.csv", f"--label={word}"), fails=True)
+    yield Run(reported, ("new", "other", "good.csv", "--classes", f"{word},other"))
+    yield Run(reported, ("pick", "good.csv", "-k", 2, f"--network={word}"), fails=True)
+    yield Run(reported, ("status", f"./{word}"), fails=True)
+    yield Run(reported, ("pick", f"./{word}", "-k", 2), fails=True)
 
 
 ESCAPES = "\x1b]0;gone\x07\x1b[2J\x9b2J"
@@ -144,7 +146,7 @@ def test_terminals_are_sent_nothing_raw(runs: Crew, tmp_path: Path, tally) -> No
     pool.write_text("\n".join([head.replace("kind", f"kind{ESCAPES}"), *lines]) + "\n")
     known = tmp_path / "known.txt"
     known.write_text(f"{ESCAPES}\n")
-    wanted: list[tuple[object, ...]] = [
+    expected: list[tuple[object, ...]] = [
         ("pick", pool, "-k", 2, "--id", "id"),
         ("pick", pool, "-k", 2, "--id", "id", "--json"),
         ("pick", pool, "-k", 2, "--id", "id", "--labelled", known),
@@ -166,14 +168,14 @@ def test_terminals_are_sent_nothing_raw(runs: Crew, tmp_path: Path, tally) -> No
         (ESCAPES,),
     ]
     held = 0
-    for arguments in wanted:
+    for arguments in expected:
         ran = runs.run(Run("escapes", arguments, tty=True))
-        said = ran.out + ran.err
-        raw = [sign for sign in ("\x1b]0;gone", "\x1b[2J", "\x9b", "\x07") if sign in said]
-        held += not raw and "Traceback" not in said and not ran.ended
-        assert not raw, f"{arguments} sent {raw}: {said[:2000]!r}"
-        assert "Traceback" not in said, said[-2000:]
-    tally(PART, "escape codes on a terminal", len(wanted), held)
+        text = ran.out + ran.err
+        raw = [sign for sign in ("\x1b]0;gone", "\x1b[2J", "\x9b", "\x07") if sign in text]
+        held += not raw and "Traceback" not in text and not ran.ended
+        assert not raw, f"{arguments} sent {raw}: {text[:2000]!r}"
+        assert "Traceback" not in text, text[-2000:]
+    tally(PART, "escape codes on a terminal", len(expected), held)
 
 
 OUTPUTS: list[tuple[object, ...]] = [
@@ -242,19 +244,19 @@ FULL: list[tuple[object, ...]] = [
 
 def test_outputs_that_cannot_be_written(hold: Hold) -> None:
     keeps = ("good.csv", "pictures.npy", "camp.evgp")
-    wanted = [Run("outputs", arguments, fails=True, keeps=keeps) for arguments in OUTPUTS]
-    hold("outputs that cannot be written", wanted)
+    expected = [Run("outputs", arguments, fails=True, keeps=keeps) for arguments in OUTPUTS]
+    hold("outputs that cannot be written", expected)
 
 
 def test_a_full_disk(hold: Hold) -> None:
     """No file may grow beyond a few hundred bytes: nothing half-written is left."""
     keeps = ("good.csv", "pictures.npy", "camp.evgp")
-    wanted = [
+    expected = [
         Run("a full disk", arguments, fails=True, keeps=keeps, largest=size)
         for arguments in FULL
         for size in (0, 300)
     ]
-    hold("a full disk", wanted)
+    hold("a full disk", expected)
 
 
 def _folder(place: Path, suffix: str) -> Path:
@@ -363,7 +365,7 @@ def test_files_that_change(suffix: str, hold: Hold, tmp_path: Path) -> None:
             ("plan", path, "-k", 2),
             ("new", "fresh", path, "--number"),
         ]
-        hold("files that change", [Run(suffix, one) for one in commands * 8])
+        hold("files that change", [Run(suffix, command) for command in commands * 8])
     finally:
         over.set()
         thread.join()

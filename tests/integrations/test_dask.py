@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
 
-import distributed
 import numpy as np
 import pytest
 import torch
@@ -29,11 +28,11 @@ from evgp.posterior import FeatureStart
 from evgp.posterior.feature_rows import Mapped, close_mapped, mapped
 from evgp.search import Budget, Exact, Sharded
 from evgp.search.sharded import Shard, ShardStart
+from tests.integrations.conftest import HOST, grow
 from tests.messages import refused
 
 N, P, K = 240, 12, 10
 ANY = torch.Generator()
-HOST = "127.0.0.1"
 
 
 @dataclass
@@ -70,27 +69,6 @@ def pooled(tmp_path_factory) -> Pooled:
     assert not start.residual.any()
     np.save(path, x.float().numpy())
     return Pooled(path, start)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator:
-    """Grows to as many workers as a test needs; a nanny starts those anew that are killed."""
-    with distributed.LocalCluster(
-        n_workers=0, processes=True, threads_per_worker=1, host=HOST, dashboard_address=f"{HOST}:0"
-    ) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def client(cluster) -> Iterator:
-    with distributed.Client(cluster, set_as_default=False) as made:
-        yield made
-
-
-def grow(cluster, client, workers: int) -> None:
-    """So many workers at least, all of them up."""
-    cluster.scale(max(workers, len(cluster.workers)))
-    client.wait_for_workers(len(cluster.worker_spec), timeout=60)
 
 
 def idle(cluster) -> bool:
@@ -148,7 +126,7 @@ def test_a_killed_worker_changes_no_pick(cluster, client, pooled) -> None:
     assert there.rows == pooled.take(Here(), 8).rows
     assert killing.killed
     assert killing.killed not in killing.inner.homes.values()
-    # Every shard is introduced once; those of the killed worker are told the past once more.
+    # Every shard is introduced once; those of the killed worker are sent the past again.
     assert 8 * K < len(killing.sizes) < 8 * K + 16
     # The rest are two vectors of p numbers a pick, and little else.
     assert sorted(killing.sizes)[8 * (K - 2)] < 16 * P + 1500
@@ -193,8 +171,8 @@ def test_answers_come_in_the_order_of_the_calls(cluster, client) -> None:
     seen: list[int] = []
     executor = ours.executor(client)
     calls = [(10 - i, 2) for i in range(10)]
-    made = executor.run(pow, calls, [str(i) for i in range(10)], lambda: seen.append(1))
-    assert made == [(10 - i) ** 2 for i in range(10)]
+    result = executor.run(pow, calls, [str(i) for i in range(10)], lambda: seen.append(1))
+    assert result == [(10 - i) ** 2 for i in range(10)]
     assert len(seen) == 10
     assert executor.run(pow, [], []) == []
 
@@ -225,11 +203,11 @@ def nap_or_end(seconds: float | str) -> None:
 def process(command: str, *args: str) -> Iterator[subprocess.Popen]:
     """A scheduler or worker of its own, as a user starts it."""
     words = [sys.executable, "-m", f"distributed.cli.dask_{command}", *args]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as made:
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as result:
         try:
-            yield made
+            yield result
         finally:
-            made.kill()
+            result.kill()
 
 
 @contextmanager
@@ -237,13 +215,13 @@ def scheduler(folder: Path) -> Iterator[tuple[subprocess.Popen, str]]:
     """A scheduler and its address."""
     file = folder / "scheduler.json"
     more = ("--host", HOST, "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
-    with process("scheduler", *more) as made:
+    with process("scheduler", *more) as result:
         end = time.monotonic() + 60
         while not file.exists():
             assert time.monotonic() < end
             time.sleep(0.05)
         time.sleep(0.1)
-        yield made, json.loads(file.read_text())["address"]
+        yield result, json.loads(file.read_text())["address"]
 
 
 def worker(address: str):
@@ -263,7 +241,7 @@ class Written:
         self.picks.append(row)
 
 
-def test_without_workers_or_scheduler_it_stops_and_a_rerun_goes_on(pooled, tmp_path) -> None:
+def test_without_workers_or_scheduler_it_stops_and_a_rerun_resumes(pooled, tmp_path) -> None:
     whole, journal = pooled.take(Here(), 4), Written()
     with scheduler(tmp_path) as (head, address), ours.connect(address, patience=20) as client:
         with worker(address) as only:

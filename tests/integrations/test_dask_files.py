@@ -16,7 +16,7 @@ from evgp._linalg import BLOCK
 from evgp.errors import DamagedFile, DamageWarning, DatasetError, ExecutorError
 from evgp.integrations import dask as ours
 from evgp.search import Sharded
-from tests.integrations.test_dask import HOST
+from tests.integrations.conftest import grow, local_cluster
 from tests.messages import refused, warned
 
 RULES = {"features": "nystrom-24", "method": "sharded", "seed": 3}
@@ -36,45 +36,33 @@ def folder(tmp_path, monkeypatch) -> Path:
     return path
 
 
-def cluster(workers: int):
-    return distributed.LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=f"{HOST}:0",
-        host=HOST,
-        memory_limit=0,
-        silence_logs=50,
-    )
-
-
 def pids(client) -> list[int]:
     return sorted(client.run(os.getpid).values())
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
-def test_the_number_of_workers_changes_no_pick(folder, workers) -> None:
+def test_the_number_of_workers_changes_no_pick(folder, workers, cluster, client) -> None:
     here = evgp.pick(folder, 9, **RULES)
-    with cluster(workers) as made, distributed.Client(made, set_as_default=False) as client:
-        there = evgp.pick(folder, 9, **RULES, executor=ours.executor(client))
+    grow(cluster, client, workers)
+    there = evgp.pick(folder, 9, **RULES, executor=ours.executor(client))
     assert there.indices.tolist() == here.indices.tolist()
     assert there.gains.tolist() == here.gains.tolist()
     assert there.prior_variance == here.prior_variance
 
 
 @pytest.mark.parametrize("stage", ["features", "picking"])
-def test_a_worker_that_is_killed_changes_no_pick(folder, stage) -> None:
+def test_a_worker_that_is_killed_changes_no_pick(folder, stage, cluster, client) -> None:
     here = evgp.pick(folder, 9, **RULES)
-    with cluster(2) as made, distributed.Client(made, set_as_default=False) as client:
-        victim = pids(client)[0]
+    grow(cluster, client, 2)
+    victim = pids(client)[0]
 
-        def kill(what: str, done: int, of: int) -> None:
-            nonlocal victim
-            if what == stage and done == 2 and victim:
-                os.kill(victim, signal.SIGKILL)
-                victim = 0
+    def kill(what: str, done: int, of: int) -> None:
+        nonlocal victim
+        if what == stage and done == 2 and victim:
+            os.kill(victim, signal.SIGKILL)
+            victim = 0
 
-        there = evgp.pick(folder, 9, **RULES, executor=ours.executor(client), progress=kill)
+    there = evgp.pick(folder, 9, **RULES, executor=ours.executor(client), progress=kill)
     assert not victim
     assert there.indices.tolist() == here.indices.tolist()
     assert there.gains.tolist() == here.gains.tolist()
@@ -82,8 +70,10 @@ def test_a_worker_that_is_killed_changes_no_pick(folder, stage) -> None:
 
 def test_losing_all_workers_is_an_error_and_a_rerun_resumes(folder, tmp_path) -> None:
     here, kept = evgp.pick(folder, 9, **RULES), tmp_path / "kept"
-    made = cluster(2)
-    with made, distributed.Client(made, set_as_default=False) as client:
+    with (
+        local_cluster(2) as own_cluster,
+        distributed.Client(own_cluster, set_as_default=False) as client,
+    ):
 
         def kill(what: str, done: int, of: int) -> None:
             until = time.monotonic() + 60
@@ -108,47 +98,51 @@ def test_losing_all_workers_is_an_error_and_a_rerun_resumes(folder, tmp_path) ->
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items())
 
 
-def test_a_pool_that_was_replaced_is_another_for_the_workers_too(tmp_path, monkeypatch) -> None:
+def test_a_pool_that_was_replaced_is_another_for_the_workers_too(
+    tmp_path, monkeypatch, cluster, client
+) -> None:
     monkeypatch.setenv("EVGP_CACHE", str(tmp_path / "cache"))
     random, file = np.random.default_rng(0), tmp_path / "x.npy"
-    with cluster(1) as made, distributed.Client(made, set_as_default=False) as client:
-        for _ in range(2):
-            np.save(tmp_path / "new.npy", random.normal(size=(5000, 6)).astype(np.float32))
-            os.replace(tmp_path / "new.npy", file)
-            rules = {"features": "raw", "method": "sharded"}
-            there = evgp.pick(file, 5, **rules, executor=ours.executor(client))
-            assert there.indices.tolist() == evgp.pick(file, 5, **rules).indices.tolist()
-        held = client.run(lambda: Path("/proc/self/maps").read_text())
-        assert not any("x.npy" in maps for maps in held.values())  # nothing is kept open
+    grow(cluster, client, 1)
+    for _ in range(2):
+        np.save(tmp_path / "new.npy", random.normal(size=(5000, 6)).astype(np.float32))
+        os.replace(tmp_path / "new.npy", file)
+        rules = {"features": "raw", "method": "sharded"}
+        there = evgp.pick(file, 5, **rules, executor=ours.executor(client))
+        assert there.indices.tolist() == evgp.pick(file, 5, **rules).indices.tolist()
+    mapped = client.run(lambda: Path("/proc/self/maps").read_text())
+    assert not any(str(file) in maps for maps in mapped.values())  # nothing is kept open
 
 
-def test_a_poisoned_file_is_named(folder) -> None:
+def test_a_poisoned_file_is_named(folder, cluster, client) -> None:
     pool = evgp.open_pool(folder)
     file = folder / "part-09001.parquet"
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with cluster(1) as made, distributed.Client(made, set_as_default=False) as client:
-        for where in (folder, pool):
-            with refused(DatasetError):
-                evgp.pick(where, 4, **RULES, executor=ours.executor(client))
+    grow(cluster, client, 1)
+    for where in (folder, pool):
+        with refused(DatasetError):
+            evgp.pick(where, 4, **RULES, executor=ours.executor(client))
 
 
-def test_a_damaged_cache_is_rebuilt_by_the_workers(folder, tmp_path) -> None:
+def test_a_damaged_cache_is_rebuilt_by_the_workers(folder, tmp_path, cluster, client) -> None:
     here, kept = evgp.pick(folder, 9, **RULES), tmp_path / "kept"
-    with cluster(2) as made, distributed.Client(made, set_as_default=False) as client:
-        rules = {**RULES, "executor": ours.executor(client), "cache": kept}
-        evgp.pick(folder, 9, **rules)
-        for kind in ("features-1-000002", "rest-1-000005", "sums-of-1", "start-"):
-            (path,) = kept.glob(f"*/{kind}*.npy")
-            np.load(path, mmap_mode="r+").reshape(-1)[7:90] *= 50
-            for picks in kept.glob("*/*.picks"):
-                picks.unlink()
-            with warned(DamageWarning):
-                there = evgp.pick(folder, 9, **rules)
-            assert there.indices.tolist() == here.indices.tolist()
-            assert there.gains.tolist() == here.gains.tolist()
+    grow(cluster, client, 2)
+    rules = {**RULES, "executor": ours.executor(client), "cache": kept}
+    evgp.pick(folder, 9, **rules)
+    for kind in ("features-1-000002", "rest-1-000005", "sums-of-1", "start-"):
+        (path,) = kept.glob(f"*/{kind}*.npy")
+        np.load(path, mmap_mode="r+").reshape(-1)[7:90] *= 50
+        for picks in kept.glob("*/*.picks"):
+            picks.unlink()
+        with warned(DamageWarning):
+            there = evgp.pick(folder, 9, **rules)
+        assert there.indices.tolist() == here.indices.tolist()
+        assert there.gains.tolist() == here.gains.tolist()
 
 
-def test_a_start_that_is_damaged_on_its_way_to_a_worker_is_refused(folder, tmp_path) -> None:
+def test_a_start_that_is_damaged_on_its_way_to_a_worker_is_refused(
+    folder, tmp_path, cluster, client
+) -> None:
     kept = tmp_path / "kept"
 
     real = Sharded.take
@@ -158,11 +152,11 @@ def test_a_start_that_is_damaged_on_its_way_to_a_worker_is_refused(folder, tmp_p
             np.load(path, mmap_mode="r+")[:] = 0
         return real(self, *args, **options)
 
-    with cluster(1) as made, distributed.Client(made, set_as_default=False) as client:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Sharded, "take", late)
-            with refused(DamagedFile):
-                evgp.pick(folder, 9, **RULES, executor=ours.executor(client), cache=kept)
-        with warned(DamageWarning):
-            there = evgp.pick(folder, 9, **RULES, executor=ours.executor(client), cache=kept)
+    grow(cluster, client, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sharded, "take", late)
+        with refused(DamagedFile):
+            evgp.pick(folder, 9, **RULES, executor=ours.executor(client), cache=kept)
+    with warned(DamageWarning):
+        there = evgp.pick(folder, 9, **RULES, executor=ours.executor(client), cache=kept)
     assert there.indices.tolist() == evgp.pick(folder, 9, **RULES).indices.tolist()

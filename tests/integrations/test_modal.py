@@ -29,8 +29,8 @@ def learner(rows=KNOWN, strategy=query_strategy) -> ActiveLearner:
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_a_query_gives_picks_that_know_what_was_taught(k) -> None:
     rows, samples = learner().query(X[POOL], n_instances=k)
-    wanted = evgp.pick(X[POOL], k, x_labelled=X[KNOWN]).indices
-    assert rows.tolist() == wanted.tolist()
+    selection = evgp.pick(X[POOL], k, x_labelled=X[KNOWN]).indices
+    assert rows.tolist() == selection.tolist()
     assert np.array_equal(samples, X[POOL][rows])
     if k == 5:
         assert rows.tolist() != evgp.pick(X[POOL], k).indices.tolist(), "labels matter here"
@@ -44,21 +44,21 @@ def test_a_learner_that_was_taught_nothing() -> None:
 def test_options_of_pick() -> None:
     strategy = partial(query_strategy, x_test=X, greedy="exact", network=evgp.mlp(1))
     rows, _ = learner(strategy=strategy).query(X[POOL], n_instances=4)
-    wanted = evgp.pick(
+    selection = evgp.pick(
         X[POOL], 4, x_test=X, greedy="exact", network=evgp.mlp(1), x_labelled=X[KNOWN]
     )
-    assert rows.tolist() == wanted.indices.tolist()
+    assert rows.tolist() == selection.indices.tolist()
     again, _ = learner().query(X[POOL], n_instances=4, criterion="p90")
-    wanted = evgp.pick(X[POOL], 4, criterion="p90", x_labelled=X[KNOWN])
-    assert again.tolist() == wanted.indices.tolist()
+    selection = evgp.pick(X[POOL], 4, criterion="p90", x_labelled=X[KNOWN])
+    assert again.tolist() == selection.indices.tolist()
 
 
 def test_a_committee_sparse_pools_and_frames() -> None:
     more = np.concatenate([KNOWN, POOL[:3]])
     several = Committee([learner(), learner(more)], query_strategy)
     rows, _ = several.query(X[POOL], n_instances=3)
-    wanted = evgp.pick(X[POOL], 3, x_labelled=X[more]).indices
-    assert rows.tolist() == wanted.tolist(), "it knows what any of its learners was taught"
+    selection = evgp.pick(X[POOL], 3, x_labelled=X[more]).indices
+    assert rows.tolist() == selection.tolist(), "it knows what any of its learners was taught"
     assert rows.tolist() != evgp.pick(X[POOL], 3, x_labelled=X[KNOWN]).indices.tolist()
     alone = ActiveLearner(LogisticRegression(), query_strategy)
     for pool in (csr_matrix(X), pd.DataFrame(X)):
@@ -70,8 +70,8 @@ def test_a_loop_of_learners() -> None:
     rows = KNOWN
     for _ in range(4):
         pool = np.setdiff1d(np.arange(40), rows)
-        found, _ = learner(rows).query(X[pool], n_instances=4)
-        rows = np.concatenate([rows, pool[found]])
+        selection, _ = learner(rows).query(X[pool], n_instances=4)
+        rows = np.concatenate([rows, pool[selection]])
     assert len(set(rows.tolist())) == 18 and learner(rows).score(X, TRUTH) > 0.8
 
 
@@ -111,5 +111,5 @@ def test_selections_may_be_what_is_labelled_and_what_may_be_picked() -> None:
     first, among = evgp.pick(X, 4), evgp.pick(X, 20)
     strategy = partial(query_strategy, labelled=first, candidates=among)
     rows, _ = ActiveLearner(LogisticRegression(), strategy).query(X, n_instances=3)
-    wanted = evgp.pick(X, 3, labelled=first.indices, candidates=among.indices)
-    assert rows.tolist() == list(wanted)
+    selection = evgp.pick(X, 3, labelled=first.indices, candidates=among.indices)
+    assert rows.tolist() == list(selection)

@@ -54,32 +54,32 @@ def test_utilities_are_reductions_of_the_mean_variance() -> None:
     noise = 0.01 * k.diagonal().mean()
 
     def mean_variance(given: list[int]) -> float:
-        some = k[np.ix_(given, given)] + noise * np.eye(len(given))
-        return float((k.diagonal() - (k[given] * np.linalg.solve(some, k[given])).sum(0)).mean())
+        subset = k[np.ix_(given, given)] + noise * np.eye(len(given))
+        return float((k.diagonal() - (k[given] * np.linalg.solve(subset, k[given])).sum(0)).mean())
 
     for step, row in enumerate(rows):
         before = [*known, *rows[:step].tolist()]
         assert np.isnan(utilities[step, before]).all()
         free = np.setdiff1d(np.arange(30), before)
-        falls = [mean_variance(before) - mean_variance([*before, one]) for one in free.tolist()]
+        falls = [mean_variance(before) - mean_variance([*before, item]) for item in free.tolist()]
         assert utilities[step, free] == pytest.approx(falls, rel=1e-6)
         assert row == free[np.argmax(falls)]
 
 
 def test_candidates_as_rows_and_as_samples() -> None:
-    some = np.array([20, 4, 11, 9])
+    subset = np.array([20, 4, 11, 9])
     query, y = EVGPQuery(), labels(0, 1)
-    rows, gains = query.query(X, y, candidates=some, batch_size=2, return_utilities=True)
-    assert set(rows) <= set(some) and gains.shape == (2, 30)
+    rows, gains = query.query(X, y, candidates=subset, batch_size=2, return_utilities=True)
+    assert set(rows) <= set(subset) and gains.shape == (2, 30)
     assert np.isfinite(gains[0]).sum() == 4 and np.isfinite(gains[1]).sum() == 3
-    places, same = query.query(X, y, candidates=X[some], batch_size=2, return_utilities=True)
-    assert some[places].tolist() == rows.tolist() and same.shape == (2, 4)
-    assert np.allclose(same[0], gains[0, some])
+    places, same = query.query(X, y, candidates=X[subset], batch_size=2, return_utilities=True)
+    assert subset[places].tolist() == rows.tolist() and same.shape == (2, 4)
+    assert np.allclose(same[0], gains[0, subset])
     again = query.query(X, y, candidates=[0, 5])
     assert again.tolist() == [5], "a row that is labelled already brings less than another"
 
 
-def test_in_the_loop_beside_another_strategy() -> None:
+def test_in_the_loop_with_another_strategy() -> None:
     truth = (X[:, 0] > 0).astype(float)
     for query in (EVGPQuery(random_state=0), RandomSampling(random_state=0)):
         y, classifier = Y.copy(), ParzenWindowClassifier(classes=[0, 1])
@@ -101,26 +101,26 @@ def test_any_label_may_be_missing(missing, label) -> None:
 
 
 def test_fewer_test_points() -> None:
-    def told(thin: int | None) -> np.ndarray:
-        made = EVGPQuery(thin=thin, random_state=0).query(X, Y, return_utilities=True)
-        return made[1][0]
+    def queried(thin: int | None) -> np.ndarray:
+        selection = EVGPQuery(thin=thin, random_state=0).query(X, Y, return_utilities=True)
+        return selection[1][0]
 
-    assert told(30) == pytest.approx(told(None), rel=1e-9)
-    assert np.isfinite(told(10)).all()  # every row may still be picked
-    assert np.abs(told(10) / told(None) - 1).max() > 1e-3
+    assert queried(30) == pytest.approx(queried(None), rel=1e-9)
+    assert np.isfinite(queried(10)).all()  # every row may still be picked
+    assert np.abs(queried(10) / queried(None) - 1).max() > 1e-3
 
 
 def test_a_torch_module_is_drawn_by_the_random_state() -> None:
     def small() -> torch.nn.Module:
         return torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
 
-    def told(state: int) -> tuple[list[int], np.ndarray]:
+    def queried(state: int) -> tuple[list[int], np.ndarray]:
         query = EVGPQuery(network=small, random_state=state)
         rows, utilities = query.query(X, Y, batch_size=5, return_utilities=True)
         return rows.tolist(), utilities[0]
 
-    (one, gains), (same, again), (_, other) = told(1), told(1), told(2)
-    assert one == same and gains.tolist() == again.tolist()
+    (first, gains), (same, again), (_, other) = queried(1), queried(1), queried(2)
+    assert first == same and gains.tolist() == again.tolist()
     assert np.abs(other / gains - 1).max() > 0.01
 
 
@@ -150,7 +150,9 @@ def test_the_templates_that_the_package_tests_its_own_strategies_with(
     if got.returncode:
         absent("scikit-activeml 0.6.1 cannot be had here")
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
-        wheel.extractall(tmp_path, [one for one in wheel.namelist() if "skactiveml/tests/" in one])
+        wheel.extractall(
+            tmp_path, [name for name in wheel.namelist() if "skactiveml/tests/" in name]
+        )
     shipped = [*skactiveml.__path__, str(tmp_path / "skactiveml")]
     monkeypatch.setattr(skactiveml, "__path__", shipped)
     templates = import_module("skactiveml.tests.template_query_strategy")

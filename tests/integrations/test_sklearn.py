@@ -31,10 +31,10 @@ ONE_A_ROW = {
 
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_own_checks() -> None:
-    made = check_estimator(
+    fitted = check_estimator(
         EVGPSelector(k=1), expected_failed_checks=ONE_A_ROW, on_skip=None, on_fail="raise"
     )
-    counts = {name: [one["check_name"] for one in made if one["status"] == name]
+    counts = {name: [item["check_name"] for item in fitted if item["status"] == name]
               for name in ("passed", "xfail", "skipped")}  # fmt: skip
     assert len(counts["passed"]) > 35
     assert set(counts["xfail"]) == set(ONE_A_ROW), "an exception that is not needed"
@@ -42,11 +42,11 @@ def test_scikit_learns_own_checks() -> None:
 
 
 def test_it_picks_like_evgp_pick() -> None:
-    made, picked = EVGPSelector(k=6).fit(X), evgp.pick(X, 6)
-    assert made.indices_.tolist() == picked.indices.tolist()
-    assert made.gains_.tolist() == picked.gains.tolist()
-    assert made.variance_left_.tolist() == picked.variance_left.tolist()
-    assert made.selection_.certificate.share[-1] == picked.certificate.share[-1]
+    fitted, picked = EVGPSelector(k=6).fit(X), evgp.pick(X, 6)
+    assert fitted.indices_.tolist() == picked.indices.tolist()
+    assert fitted.gains_.tolist() == picked.gains.tolist()
+    assert fitted.variance_left_.tolist() == picked.variance_left.tolist()
+    assert fitted.selection_.certificate.share[-1] == picked.certificate.share[-1]
     other = EVGPSelector(3, criterion="p90", network=evgp.mlp(3), noise=0.1).fit(X)
     same = evgp.pick(X, 3, criterion="p90", network=evgp.mlp(3), noise=0.1)
     assert other.indices_.tolist() == same.indices.tolist()
@@ -59,12 +59,12 @@ def test_it_picks_like_evgp_pick() -> None:
 @given(k=st.integers(1, 12), n=st.integers(12, 30), seed=st.integers(0, 50))
 def test_support_and_transform_agree_with_the_indices(k, n, seed) -> None:
     x = np.random.default_rng(seed).normal(size=(n, 2))
-    made = EVGPSelector(k, greedy="exact").fit(x)
-    mask = made.get_support()
+    fitted = EVGPSelector(k, greedy="exact").fit(x)
+    mask = fitted.get_support()
     assert mask.shape == (n,) and mask.sum() == k
-    assert made.get_support(indices=True).tolist() == sorted(made.indices_.tolist())
-    assert np.array_equal(made.transform(x), x[made.indices_])
-    assert np.array_equal(made.fit_transform(x), x[made.indices_])
+    assert fitted.get_support(indices=True).tolist() == sorted(fitted.indices_.tolist())
+    assert np.array_equal(fitted.transform(x), x[fitted.indices_])
+    assert np.array_equal(fitted.fit_transform(x), x[fitted.indices_])
 
 
 def frame() -> dict[str, list[object]]:
@@ -97,10 +97,10 @@ def test_at_the_end_of_a_pipeline(make, sparse) -> None:
 
 def test_the_output_has_the_type_of_the_input() -> None:
     picks = EVGPSelector(k=4).fit(X).indices_
-    for made in (pd.DataFrame(X, columns=[*"abc"]), pl.DataFrame(X, schema=[*"abc"])):
+    for result in (pd.DataFrame(X, columns=[*"abc"]), pl.DataFrame(X, schema=[*"abc"])):
         selector = EVGPSelector(k=4)
-        kept = selector.fit_transform(made)
-        assert type(kept) is type(made) and selector.indices_.tolist() == picks.tolist()
+        kept = selector.fit_transform(result)
+        assert type(kept) is type(result) and selector.indices_.tolist() == picks.tolist()
         assert np.array_equal(kept.to_numpy(), X[picks])
         assert selector.feature_names_in_.tolist() == ["a", "b", "c"]
     indexed = pd.DataFrame(X, index=[f"row-{j}" for j in range(40)], columns=[*"abc"])
@@ -149,15 +149,15 @@ def test_any_random_state() -> None:
     x = np.random.default_rng(1).normal(size=(400, 3))
 
     def picks(state: object) -> list[int]:
-        made = EVGPSelector(2, greedy=evgp.search.Stochastic(5), random_state=state).fit(x)
-        return made.indices_.tolist()
+        fitted = EVGPSelector(2, greedy=evgp.search.Stochastic(5), random_state=state).fit(x)
+        return fitted.indices_.tolist()
 
     assert picks(3) == evgp.pick(x, 2, greedy=evgp.search.Stochastic(5), seed=3).indices.tolist()
     for state in (3, np.int64(3)):
         assert picks(state) == picks(state)
     assert picks(np.random.RandomState(3)) == picks(np.random.RandomState(3))
-    one = np.random.RandomState(3)  # goes on where it was, as scikit-learn has it
-    assert len({tuple(picks(state)) for state in (one, one, 4, 5, None)}) == 5
+    first = np.random.RandomState(3)  # continues its sequence, as in scikit-learn
+    assert len({tuple(picks(state)) for state in (first, first, 4, 5, None)}) == 5
 
 
 def test_an_earlier_selection_may_be_what_is_labelled() -> None:

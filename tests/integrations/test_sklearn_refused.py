@@ -43,11 +43,11 @@ def test_arguments(arguments) -> None:
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    made = EVGPSelector(2, noise=np.float64(0.1), scale="columns").fit(X)
+    fitted = EVGPSelector(2, noise=np.float64(0.1), scale="columns").fit(X)
     expected = evgp.pick(X, 2, noise=0.1, scale="columns")
-    assert made.indices_.tolist() == expected.indices.tolist()
-    made = EVGPSelector(2, features=Raw()).fit(X)
-    assert made.selection_.settings["kernel_features"] == "Raw()"
+    assert fitted.indices_.tolist() == expected.indices.tolist()
+    fitted = EVGPSelector(2, features=Raw()).fit(X)
+    assert fitted.selection_.settings["kernel_features"] == "Raw()"
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_missing_values_of_frames_are_named_by_column() -> None:
 
 
 def test_an_array_of_objects() -> None:
-    given = np.array([[1.0, datetime.date(2020, 1, 1)]] * 20, dtype=object)
+    inputs = np.array([[1.0, datetime.date(2020, 1, 1)]] * 20, dtype=object)
     with refused(PoolError):
-        EVGPSelector(k=2).fit(given)
+        EVGPSelector(k=2).fit(inputs)
 
 
 def test_errors_are_the_same_without_type_checks() -> None:
@@ -94,9 +94,9 @@ print(json.dumps(told))
 """
     ran = python(code)
     assert ran.returncode == 0, ran.stderr
-    told = json.loads(ran.stdout)
+    document = json.loads(ran.stdout)
     words = ("noise", "features", "a kernel", "greedy", "a criterion")
-    for sentence, word in zip(told, words, strict=True):
+    for sentence, word in zip(document, words, strict=True):
         assert sentence.startswith(f"expected {word}") and "\n" not in sentence
 
 

@@ -16,15 +16,15 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(24, 4)) * (RANDOM.random((24, 4)) < 0.6)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda value: value.__name__)
 def test_transform_keeps_the_type_of_its_input(kind) -> None:
     sparse = kind(X)
-    wanted = EVGPSelector(k=3, greedy="exact").fit(X).indices_
+    fitted = EVGPSelector(k=3, greedy="exact").fit(X).indices_
     selector = EVGPSelector(k=3, greedy="exact")
     for kept in (selector.fit_transform(sparse), selector.fit(sparse).transform(sparse)):
-        assert selector.indices_.tolist() == wanted.tolist()
+        assert selector.indices_.tolist() == fitted.tolist()
         assert type(kept) is kind and kept.dtype == sparse.dtype
-        assert np.array_equal(kept.toarray(), X[wanted])
+        assert np.array_equal(kept.toarray(), X[fitted])
     assert np.array_equal(sparse.toarray(), X), "what was given is as it was"
 
 

@@ -119,7 +119,7 @@ def _quadrature(activation, k) -> tuple[float, float]:
 @pytest.mark.parametrize("activation", [*ACTIVATIONS.values(), LeakyRelu(0.5)], ids=str)
 @settings(max_examples=6, deadline=None)
 @given(v1=st.floats(0.05, 4), v2=st.floats(0.05, 4), rho=st.floats(-0.95, 0.95))
-def test_duals_are_the_integrals_they_stand_for(activation, v1, v2, rho) -> None:
+def test_duals_are_their_integrals(activation, v1, v2, rho) -> None:
     cov = rho * (v1 * v2) ** 0.5
     result = torch.tensor([[cov]], dtype=torch.float64)
     ends = [torch.tensor([v], dtype=torch.float64) for v in (v1, v2)]
@@ -166,7 +166,7 @@ def test_wide_networks_tend_to_the_kernels(name) -> None:
     assert np.abs(spread - expected).max() < 0.12 * expected.max()
 
 
-def test_equal_points_get_the_exact_diagonal_wherever_they_stand(x) -> None:
+def test_equal_points_get_the_exact_diagonal_wherever_they_are(x) -> None:
     for name in ACTIVATIONS:
         kernel = NTK(mlp(3, activation=name))
         doubled = torch.cat([x, x])
@@ -208,7 +208,7 @@ def test_points_that_nearly_coincide_keep_their_digits(b_std, apart) -> None:
 
 
 @pytest.mark.parametrize("apart", [1e-4, 1e-6, 1e-8, 1e-10])
-def test_a_value_does_not_depend_on_what_else_is_asked_for(apart, x) -> None:
+def test_a_value_does_not_depend_on_what_else_is_requested(apart, x) -> None:
     near = torch.cat([x + apart * torch.randn_like(x) for _ in range(4)])
     kernel = NTK(mlp())
     whole = kernel(near)
@@ -257,8 +257,8 @@ def test_tiles_cover_more_than_one_block() -> None:
     x = torch.randn(1100, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     matrix = NTK(mlp(1))(x)
     assert torch.equal(matrix, matrix.T)
-    some = torch.tensor([0, 511, 512, 1023, 1024, 1099])
-    assert torch.allclose(matrix[some][:, some], NTK(mlp(1))(x[some]), rtol=1e-9)
+    subset = torch.tensor([0, 511, 512, 1023, 1024, 1099])
+    assert torch.allclose(matrix[subset][:, subset], NTK(mlp(1))(x[subset]), rtol=1e-9)
 
 
 def test_changed_inputs_are_noticed(x) -> None:
@@ -268,7 +268,7 @@ def test_changed_inputs_are_noticed(x) -> None:
     assert torch.equal(kernel(points), kernel(points.clone()))
 
 
-def test_bad_inputs_get_a_sentence(x) -> None:
+def test_bad_inputs_are_refused_clearly(x) -> None:
     with refused(PoolError):
         NTK(mlp())(x, x[:, :2])
     with refused(PoolError):

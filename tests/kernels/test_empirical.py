@@ -164,7 +164,7 @@ CASES = {
 }
 
 
-def made(name: str) -> tuple[nn.Module, torch.Tensor]:
+def module_and_points(name: str) -> tuple[nn.Module, torch.Tensor]:
     build, shape, _ = CASES[name]
     torch.manual_seed(0)
     return build().double(), torch.randn(9, *shape, dtype=torch.float64)
@@ -174,17 +174,17 @@ def jacobian(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
     """n x outputs x parameters, by torch.func."""
     params = {n: p.detach() for n, p in module.named_parameters() if p.requires_grad}
 
-    def one(some: dict[str, torch.Tensor], sample: torch.Tensor) -> torch.Tensor:
-        return torch.func.functional_call(module, some, (sample[None],))[0]
+    def output_of(weights: dict[str, torch.Tensor], sample: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(module, weights, (sample[None],))[0]
 
-    parts = torch.func.vmap(torch.func.jacrev(one), (None, 0))(params, x)
+    parts = torch.func.vmap(torch.func.jacrev(output_of), (None, 0))(params, x)
     return torch.cat([part.flatten(2) for part in parts.values()], dim=2)
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 @pytest.mark.parametrize("name", list(CASES))
 def test_agrees_with_the_jacobian_to_ten_digits(name) -> None:
-    module, x = made(name)
+    module, x = module_and_points(name)
     j = jacobian(module, x)
     kernel = EmpiricalNTK(module, output=1)
     matrix = kernel(x)
@@ -208,7 +208,9 @@ def test_both_ways_to_multiply_positions_agree() -> None:
     torch.manual_seed(0)
     module = flat(nn.Conv2d(6, 8, 3, padding=1), into=128).double()
     x = torch.randn(7, 6, 4, 4, dtype=torch.float64)
-    layer = next(one for one in Tapped.of(module, x).factors(x, 0) if isinstance(one, Positions))
+    layer = next(
+        factor for factor in Tapped.of(module, x).factors(x, 0) if isinstance(factor, Positions)
+    )
     whole, pairs, tight = (torch.zeros(7, 7, dtype=torch.float64) for _ in range(3))
     slab = layer.slab(0, 8)
     whole += slab @ slab.T
@@ -231,7 +233,7 @@ def test_tokens_and_attention() -> None:
 
 
 def test_frozen_parameters_have_no_share() -> None:
-    module, x = made("dense at positions")
+    module, x = module_and_points("dense at positions")
     module[0].weight.requires_grad_(False)
     j = jacobian(module, x)
     assert torch.allclose(EmpiricalNTK(module, output=2)(x), j[:, 2] @ j[:, 2].T, **EXACT)
@@ -265,9 +267,11 @@ def test_the_global_generator_is_left_alone() -> None:
 def test_points_of_an_embedding_made_without_gradients_come_in() -> None:
     x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
-        made = x * 1
+        result = x * 1
     kernel = EmpiricalNTK(mlp(1, 8))
-    assert torch.equal(kernel(made), kernel(x)) and torch.equal(kernel.diag(made), kernel.diag(x))
+    assert torch.equal(kernel(result), kernel(x)) and torch.equal(
+        kernel.diag(result), kernel.diag(x)
+    )
 
 
 def test_wide_networks_tend_to_the_analytic_kernel() -> None:

@@ -1,4 +1,4 @@
-"""Networks that do odd things: each parameter is found, and what cannot be is said."""
+"""Unusual networks: each parameter is found, and what is impossible is reported."""
 
 import warnings
 
@@ -152,9 +152,9 @@ def test_a_fresh_kernel_of_a_module_is_another() -> None:
     before = [param.clone() for param in module.parameters()]
     x = torch.randn(5, 6)
     kernel = EmpiricalNTK(module)
-    one, two = kernel.fresh(1)(x), kernel.fresh(2)(x)
-    assert not torch.allclose(one, kernel(x)) and not torch.allclose(one, two)
-    assert torch.equal(kernel.fresh(1)(x), one)
+    first, two = kernel.fresh(1)(x), kernel.fresh(2)(x)
+    assert not torch.allclose(first, kernel(x)) and not torch.allclose(first, two)
+    assert torch.equal(kernel.fresh(1)(x), first)
     assert all(torch.equal(a, b) for a, b in zip(before, module.parameters(), strict=True))
 
 
@@ -189,7 +189,7 @@ def test_a_network_without_a_kernel_is_an_error(module) -> None:
         EmpiricalNTK(module, 0)(torch.randn(4, 6))
 
 
-def test_wrong_arguments_are_said() -> None:
+def test_wrong_arguments_are_reported() -> None:
     with refused(NetworkError):
         EmpiricalNTK(nn.Linear)(torch.randn(3, 2))
     with refused(NetworkError):

@@ -7,7 +7,7 @@ from torch import nn
 from evgp import EmpiricalNTK, cnn, mlp
 from evgp.errors import NetworkError
 from evgp.kernels import Sketch
-from tests.kernels.test_empirical import CASES, Sequence, made
+from tests.kernels.test_empirical import CASES, Sequence, module_and_points
 from tests.messages import refused
 
 COVERED = [name for name in CASES if not name.startswith("weight norm")] + ["weight norm of inputs"]
@@ -17,7 +17,7 @@ COVERED = [name for name in CASES if not name.startswith("weight norm")] + ["wei
 @pytest.mark.parametrize("kind", ["count", "kronecker"])
 @pytest.mark.parametrize("name", COVERED)
 def test_the_mean_over_seeds_is_the_kernel(name, kind) -> None:
-    module, x = made(name)
+    module, x = module_and_points(name)
     kernel = EmpiricalNTK(module, output=1)
     exact = kernel(x[:4])
     results = []

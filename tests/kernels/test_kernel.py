@@ -122,7 +122,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("kernel", WRONG, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("kernel", WRONG, ids=lambda value: type(value).__name__)
 def test_the_error_names_a_wrong_kernel(kernel) -> None:
     with refused(PluginError):
         evgp.pick(X, 3, kernel=kernel)
@@ -153,7 +153,7 @@ def test_a_kernel_of_arrays_is_refused() -> None:
         torch.nn.Linear(2, 1),
     ],
 )
-def test_what_is_no_kernel_is_refused(kernel) -> None:
+def test_anything_but_a_kernel_is_refused(kernel) -> None:
     with refused(PluginError):
         checked(kernel)
 
@@ -201,13 +201,13 @@ class Stored(Gauss):
 
 
 def test_what_a_kernel_would_store_rounds_no_posterior() -> None:
-    one, other = (evgp.pick(X, 5, kernel=kernel) for kernel in (Stored(), Gauss()))
-    assert one.variance_left.tolist() == other.variance_left.tolist()
+    first, other = (evgp.pick(X, 5, kernel=kernel) for kernel in (Stored(), Gauss()))
+    assert first.variance_left.tolist() == other.variance_left.tolist()
 
 
 def test_ours_pass_as_they_are() -> None:
     ours = [evgp.NTK(evgp.mlp()), evgp.NNGP(evgp.mlp()), Tabulated(torch.eye(2)),
             EmpiricalNTK(torch.nn.Linear(2, 1))]  # fmt: skip
-    assert all(checked(one) is one for one in ours)
+    assert all(checked(item) is item for item in ours)
     assert checked(checked(Gauss())).kernel.__class__ is Gauss
     assert not isinstance(checked(Gauss()), Features)

@@ -39,7 +39,7 @@ class _LookedUp:
     matrix: torch.Tensor
 
     def __call__(self, x1: torch.Tensor, x2: torch.Tensor | None = None) -> torch.Tensor:
-        rows, columns = (one[:, 0].long() for one in (x1, x1 if x2 is None else x2))
+        rows, columns = (item[:, 0].long() for item in (x1, x1 if x2 is None else x2))
         return self.matrix[rows][:, columns]
 
     def diag(self, x: torch.Tensor) -> torch.Tensor:

@@ -54,7 +54,7 @@ def test_draws_that_change_nothing_are_allowed_and_leave_the_generator() -> None
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_is_no_number_is_not_called_random(value: float) -> None:
+def test_nan_is_not_called_random(value: float) -> None:
     linear = nn.Linear(3, 2)
     with torch.no_grad():
         linear.bias[0] = value

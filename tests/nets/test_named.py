@@ -95,7 +95,7 @@ def test_modules_and_descriptions(package) -> None:
         "own_nets:number",
     ],
 )
-def test_other_names_get_a_sentence(package, name) -> None:
+def test_other_names_are_refused_clearly(package, name) -> None:
     with refused(NetworkError):
         network_named(name)
 
@@ -129,7 +129,7 @@ class Runs:
         return (exec, ("raise SystemExit('ran')",))
 
 
-def test_bad_weights_get_a_sentence_and_run_nothing(tmp_path) -> None:
+def test_bad_weights_are_refused_clearly_and_run_nothing(tmp_path) -> None:
     files = {
         "absent.pt": None,
         "evil.pt": pickle.dumps(Runs()),

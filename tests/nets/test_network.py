@@ -18,8 +18,10 @@ def test_a_network_builds_and_shows_depth_and_activation(name) -> None:
 
 
 def test_the_same_generator_gives_the_same_module() -> None:
-    one, two = (mlp(1, 4).build((3,), generator=torch.Generator().manual_seed(7)) for _ in range(2))
-    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+    first, two = (
+        mlp(1, 4).build((3,), generator=torch.Generator().manual_seed(7)) for _ in range(2)
+    )
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), two.parameters(), strict=True))
 
 
 def test_ntk_parametrisation_scales_in_the_forward_pass() -> None:
@@ -38,8 +40,10 @@ def test_leaky_slopes_other_than_the_default() -> None:
 
 
 def test_every_activation_and_dense_is_a_layer() -> None:
-    assert all(isinstance(one, Layer) for one in [*ACTIVATIONS.values(), Dense(3, 1.0, 0.0)])
-    assert all(isinstance(one, Activation) for one in ACTIVATIONS.values())
+    assert all(
+        isinstance(activation, Layer) for activation in [*ACTIVATIONS.values(), Dense(3, 1.0, 0.0)]
+    )
+    assert all(isinstance(activation, Activation) for activation in ACTIVATIONS.values())
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,13 @@ CASES = [
 @pytest.mark.parametrize(("network", "shape", "count"), CASES, ids=repr)
 def test_a_network_builds_and_repeats_itself(network, shape, count) -> None:
     assert isinstance(network, Buildable)
-    one, two = (network.build(shape, generator=seeded(3)) for _ in range(2))
-    assert one(torch.zeros(2, *shape)).shape == (2, network.outputs)
-    pairs = list(zip(one.parameters(), two.parameters(), strict=True))
+    first, two = (network.build(shape, generator=seeded(3)) for _ in range(2))
+    assert first(torch.zeros(2, *shape)).shape == (2, network.outputs)
+    pairs = list(zip(first.parameters(), two.parameters(), strict=True))
     assert all(torch.equal(a, b) for a, b in pairs)
-    assert not any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in one.modules())
+    assert not any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in first.modules())
     if count is not None:
-        assert sum(param.numel() for param in one.parameters()) == count
+        assert sum(param.numel() for param in first.parameters()) == count
 
 
 @pytest.mark.parametrize(("network", "shape", "count"), CASES, ids=repr)
@@ -44,10 +44,10 @@ def test_kernels_agree_with_the_jacobian(network, shape, count) -> None:
     x = torch.randn(4, *shape, generator=seeded(1), dtype=torch.float64)
     params = {name: param.detach() for name, param in module.named_parameters()}
 
-    def one(some: dict[str, torch.Tensor], sample: torch.Tensor) -> torch.Tensor:
-        return torch.func.functional_call(module, some, (sample[None],))[0, 2]
+    def output_of(weights: dict[str, torch.Tensor], sample: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(module, weights, (sample[None],))[0, 2]
 
-    grads = torch.func.vmap(torch.func.grad(one), (None, 0))(params, x)
+    grads = torch.func.vmap(torch.func.grad(output_of), (None, 0))(params, x)
     j = torch.cat([part.flatten(1) for part in grads.values()], dim=1)
     kernel = EmpiricalNTK(module, output=2)
     assert torch.allclose(kernel(x), j @ j.T, rtol=1e-10)
@@ -59,7 +59,7 @@ def test_resnet18_agrees_with_the_jacobian() -> None:
     test_kernels_agree_with_the_jacobian(resnet18(), (3, 16, 16), None)
 
 
-def test_initialisations_have_the_deviation_they_say() -> None:
+def test_initialisations_have_the_standard_deviation_they_say() -> None:
     shape = (3, 8, 8)
     for init, expected in (
         ("kaiming", (2 / 75) ** 0.5),

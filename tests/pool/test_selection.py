@@ -61,7 +61,7 @@ def test_it_indexes_what_row_numbers_index(given_parts: dict) -> None:
     assert frame[0].iloc[selection].equals(frame[0].iloc[rows])
     assert pl.DataFrame(x)[selection].equals(pl.DataFrame(x)[rows])
     assert np.array_equal(np.delete(x, selection, axis=0), np.delete(x, rows, axis=0))
-    assert [len(one) for one in torch.utils.data.Subset(torch.eye(50), selection)] == [50] * len(
+    assert [len(item) for item in torch.utils.data.Subset(torch.eye(50), selection)] == [50] * len(
         rows
     )
 
@@ -165,9 +165,9 @@ def test_equal_is_equal_field_by_field(given_parts: dict) -> None:
     selection = build(given_parts)
     same = copy.deepcopy(selection)
     assert same == selection and not same != selection
-    for one in fields(Selection):
-        other = replace_one(selection, one.name)
-        assert (other is None) or (other != selection and selection != other), one.name
+    for field in fields(Selection):
+        other = replace_one(selection, field.name)
+        assert (other is None) or (other != selection and selection != other), field.name
 
 
 def replace_one(selection: Selection, name: str) -> Selection | None:
@@ -196,9 +196,9 @@ def replace_one(selection: Selection, name: str) -> Selection | None:
 def test_nothing_else_is_equal_and_there_is_no_hash(real) -> None:
     assert real != real.indices.tolist() and real != "picks" and real is not None
     assert real.certificate != real
-    for one in (real, real.certificate):
+    for item in (real, real.certificate):
         with pytest.raises(TypeError, match="unhashable"):
-            hash(one)
+            hash(item)
 
 
 @given(parts())
@@ -265,8 +265,10 @@ def test_labelled_and_candidates_may_be_selections(k: int, seed: int) -> None:
 def test_a_plan_counts_labelled_rows(x) -> None:
     first = evgp.pick(x, 5)
     mask = np.isin(np.arange(60), first)
-    plans = [evgp.plan((60, 4), 3, labelled=one) for one in (range(5), first, first.indices, mask)]
-    assert len({one.memory for one in plans}) == 1
+    plans = [
+        evgp.plan((60, 4), 3, labelled=item) for item in (range(5), first, first.indices, mask)
+    ]
+    assert len({plan.memory for plan in plans}) == 1
     assert plans[0].memory != evgp.plan((60, 4), 3).memory
 
 
@@ -284,5 +286,5 @@ def test_results_with_arrays_can_be_compared(x) -> None:
     predictions = [evgp.posterior.ntkgp(kernel, x[:3], x[:3, 0], x[3:]) for _ in range(2)]
     strategy = evgp.strategies.Random()
     rounds = [next(evgp.run(pools[0], strategy, lambda rows: rows, 1, 2)) for _ in range(2)]
-    for one, other in (pools, predictions, rounds):
-        assert (one == other) is False
+    for item, other in (pools, predictions, rounds):
+        assert (item == other) is False

@@ -90,7 +90,7 @@ def test_it_is_the_dense_posterior_of_the_same_kernel(name, storage) -> None:
     pool = pools()[name]
     if storage == torch.float32:  # what is stored is the truth
         pool = Pool(
-            *(None if one is None else one.float().double() for one in (pool.x, pool.x_test)),
+            *(None if item is None else item.float().double() for item in (pool.x, pool.x_test)),
             test=pool.test,
             weights=pool.weights,
             labelled=pool.labelled,
@@ -175,7 +175,7 @@ def test_the_compiled_pass_is_the_plain_one(monkeypatch, threads) -> None:
         for row in (3, 400, 77):
             posterior.observe_(row)
         posterior.forget_(400)
-        results.append([one.clone() for one in (posterior.fall(), posterior.variance())])
+        results.append([item.clone() for item in (posterior.fall(), posterior.variance())])
         results[-1].append(posterior.slack().clone())
     for compiled, plain in zip(*results, strict=True):
         assert torch.allclose(compiled, plain, rtol=1e-4, atol=1e-5 * float(plain.max()))
@@ -185,8 +185,8 @@ def test_inducing_at_every_point_is_the_kernel_itself() -> None:
     pool = Pool(points(40, 3), points(15, 3, 1), labelled=torch.tensor([1]))
     kernel = NTK(mlp())
     dense, sparse = (
-        EVGP(one, greedy=Exact())(pool, 8, generator=torch.Generator())
-        for one in (kernel, Inducing(kernel, torch.cat([pool.x, pool.test_points()])))
+        EVGP(item, greedy=Exact())(pool, 8, generator=torch.Generator())
+        for item in (kernel, Inducing(kernel, torch.cat([pool.x, pool.test_points()])))
     )
     assert sparse.indices.tolist() == dense.indices.tolist()
     np.testing.assert_allclose(sparse.variance_left, dense.variance_left, rtol=1e-4)
@@ -218,10 +218,10 @@ def test_rows_come_in_fixed_blocks() -> None:
     half = Stored(matrix[:10].half())
     assert next(half.blocks())[1].dtype == torch.float32
     rows = torch.tensor([0, 7, BLOCK - 1, BLOCK, BLOCK + 4])
-    some = Some(whole, rows)
-    assert torch.equal(torch.cat([block for _, block in some.blocks()]), matrix[rows])
-    assert [start for start, _ in some.blocks(BLOCK)] == [0, 3]
-    assert torch.equal(some.take(torch.tensor([3, 0])), matrix[rows[[3, 0]]].double())
+    subset = Some(whole, rows)
+    assert torch.equal(torch.cat([block for _, block in subset.blocks()]), matrix[rows])
+    assert [start for start, _ in subset.blocks(BLOCK)] == [0, 3]
+    assert torch.equal(subset.take(torch.tensor([3, 0])), matrix[rows[[3, 0]]].double())
     weights = torch.rand(len(matrix), dtype=torch.float64)
     direct = matrix.double().T @ (weights[:, None] * matrix.double())
     assert torch.allclose(moment(whole, weights), direct)

@@ -75,14 +75,18 @@ def test_networks_really_trained_agree_loosely() -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", [NTK(NETWORK, torch.float32), EmpiricalNTK(mlp(1, 8))], ids=lambda one: one.__class__
+    "kernel",
+    [NTK(NETWORK, torch.float32), EmpiricalNTK(mlp(1, 8))],
+    ids=lambda value: value.__class__,
 )
 def test_kernels_in_float32_are_solved_in_float64(kernel) -> None:
     x, y, test = data()
     results = [ntkgp(kernel, x, y, test, full=True), trained(kernel, kernel, x, y, test, full=True)]
-    for one in results:
-        assert one.mean.dtype == one.variance.dtype == one.covariance.dtype == torch.float64
-        assert torch.allclose(one.covariance.diagonal(), one.variance, rtol=1e-3, atol=1e-6)
+    for result in results:
+        assert (
+            result.mean.dtype == result.variance.dtype == result.covariance.dtype == torch.float64
+        )
+        assert torch.allclose(result.covariance.diagonal(), result.variance, rtol=1e-3, atol=1e-6)
     # With one kernel for both, networks vary as the process does.
     assert torch.allclose(results[0].variance, results[1].variance, rtol=1e-3, atol=1e-5)
     assert rkhs_norm(kernel, x, y[:, 0]) > 0

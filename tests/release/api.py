@@ -98,9 +98,9 @@ def _section(module: str, name: str) -> str:
     """A heading, what is public about the name, and what its docstring says before examples."""
     lines = [_wrapped(line) for line in _described(module, name)]
     parts = _docstring(module, name).split("\n\n")
-    told = [_markdown(part) for part in parts if ">>> " not in part]
+    reported = [_markdown(part) for part in parts if ">>> " not in part]
     return "\n".join(
-        [f"### `{module}.{name}`", "", "```text", *lines, "```", "", "\n\n".join(told), ""]
+        [f"### `{module}.{name}`", "", "```text", *lines, "```", "", "\n\n".join(reported), ""]
     )
 
 
@@ -116,7 +116,7 @@ def _markdown(part: str) -> str:
     for line in body.splitlines():
         if not line.startswith(" "):
             names, _, kind = line.partition(" : ")
-            quoted = ", ".join(f"`{one}`" for one in names.split(", "))
+            quoted = ", ".join(f"`{word}`" for word in names.split(", "))
             items.append(f"- {quoted}" + (f" ({kind}):" if kind else ":"))
         else:
             items[-1] += f" {line.strip()}"
@@ -156,7 +156,7 @@ def _described(module: str, name: str) -> list[str]:
     if isinstance(node, ast.FunctionDef):
         return [_with_values(f"{module}.{_signature(node, name)}")]
     bases = ", ".join(ast.unparse(base) for base in node.bases)
-    marks = [f"@{ast.unparse(one)}" for one in node.decorator_list]
+    marks = [f"@{ast.unparse(decorator)}" for decorator in node.decorator_list]
     lines = [*marks, f"{module}.{name}" + (f"({bases})" if bases else "")]
     for part in node.body:
         if isinstance(part, ast.AnnAssign) and not ast.unparse(part.target).startswith("_"):
@@ -164,7 +164,7 @@ def _described(module: str, name: str) -> list[str]:
         if isinstance(part, ast.Assign) and not ast.unparse(part.targets[0]).startswith("_"):
             lines.append(f"    {ast.unparse(part)}")
         if isinstance(part, ast.FunctionDef) and _is_public(part.name):
-            marks = [f"@{ast.unparse(one)} " for one in part.decorator_list]
+            marks = [f"@{ast.unparse(decorator)} " for decorator in part.decorator_list]
             lines.append(f"    {''.join(marks)}{_signature(part, part.name)}")
     return [_with_values(line) for line in lines]
 
@@ -184,8 +184,8 @@ def _is_public(method: str) -> bool:
 
 
 def _signature(node: ast.FunctionDef, name: str) -> str:
-    given = f"({ast.unparse(node.args)})"
-    return f"{name}{given}" + (f" -> {ast.unparse(node.returns)}" if node.returns else "")
+    parameters = f"({ast.unparse(node.args)})"
+    return f"{name}{parameters}" + (f" -> {ast.unparse(node.returns)}" if node.returns else "")
 
 
 def _definition(thing: object) -> ast.ClassDef | ast.FunctionDef:

@@ -23,15 +23,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     command = ("wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(folder))
     subprocess.run([*PIP, *command, str(ROOT)], check=True, capture_output=True)
-    (made,) = folder.iterdir()
-    return made
+    (result,) = folder.iterdir()
+    return result
 
 
 @pytest.fixture(scope="session")
 def metadata(wheel: Path) -> Message:
-    """What the wheel says of itself."""
+    """The metadata of the wheel."""
     with ZipFile(wheel) as archive:
-        (name,) = [one for one in archive.namelist() if one.endswith(".dist-info/METADATA")]
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         return Parser().parsestr(archive.read(name).decode())
 
 
@@ -44,8 +44,8 @@ def core(wheel: Path, metadata: Message, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("core")
     EnvBuilder(symlinks=True).create(folder)
     (packages,) = folder.glob("lib/python*/site-packages")
-    for one in _required(metadata.get_all("Requires-Dist", [])).values():
-        _link(one, packages)
+    for item in _required(metadata.get_all("Requires-Dist", [])).values():
+        _link(item, packages)
     programs = folder / "bin"
     command = ("--python", str(programs / "python"), "install", "--no-deps", "--no-index")
     subprocess.run([*PIP, *command, str(wheel)], check=True, capture_output=True)
@@ -54,23 +54,23 @@ def core(wheel: Path, metadata: Message, tmp_path_factory: pytest.TempPathFactor
 
 def _required(lines: list[str]) -> dict[str, Distribution]:
     """All that some requirements lead to."""
-    found: dict[str, Distribution] = {}
+    entries: dict[str, Distribution] = {}
     waiting = [(Requirement(line), "") for line in lines]
     while waiting:
-        one, extra = waiting.pop()
-        name = canonicalize_name(one.name)
-        if one.marker is not None and not one.marker.evaluate({"extra": extra}):
+        first, extra = waiting.pop()
+        name = canonicalize_name(first.name)
+        if first.marker is not None and not first.marker.evaluate({"extra": extra}):
             continue
-        new = name not in found
+        new = name not in entries
         if new:
-            found[name] = distribution(name)
-        for wanted in ({""} if new else set()) | one.extras:
-            waiting += [(Requirement(line), wanted) for line in found[name].requires or ()]
-    return found
+            entries[name] = distribution(name)
+        for expected in ({""} if new else set()) | first.extras:
+            waiting += [(Requirement(line), expected) for line in entries[name].requires or ()]
+    return entries
 
 
 def _link(one: Distribution, packages: Path) -> None:
-    """The folders and files of a package, as they lie side by side where it is installed."""
+    """The folders and files of a package, as they are installed."""
     for top in {file.parts[0] for file in one.files or ()} - {"..", "__pycache__"}:
         link = packages / top
         if not link.exists():

@@ -36,16 +36,16 @@ def test_bash_is_offered_what_fits(words: str, offered: str, tmp_path: Path) -> 
     _evgp_completion evgp
     echo "${{COMPREPLY[*]}}"; complete -p evgp
     """
-    found, registered = shell(script, tmp_path).stdout.splitlines()
-    assert found == offered
+    text, registered = shell(script, tmp_path).stdout.splitlines()
+    assert text == offered
     assert registered == "complete -o default -F _evgp_completion evgp"
 
 
 def test_bash_has_it_once_it_is_installed(tmp_path: Path) -> None:
     rest = "# mine"
     (tmp_path / ".bashrc").write_text(rest)
-    said = shell("evgp --install-completion bash", tmp_path)
-    assert ".bash_completions/evgp.sh" in said.stderr and said.stdout == ""
+    result = shell("evgp --install-completion bash", tmp_path)
+    assert ".bash_completions/evgp.sh" in result.stderr and result.stdout == ""
     assert (tmp_path / ".bashrc").read_text().startswith(rest)
     assert "_evgp_completion" in shell("source ~/.bashrc; complete -p evgp", tmp_path).stdout
 
@@ -56,12 +56,12 @@ def test_every_shell_has_a_script(name: str, tmp_path: Path) -> None:
 
 
 def test_another_shell_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
-    made = shell("evgp --show-completion tcsh; test $? = 2", tmp_path)
-    assert "bash" in made.stderr and "fish" in made.stderr and made.stdout == ""
+    result = shell("evgp --show-completion tcsh; test $? = 2", tmp_path)
+    assert "bash" in result.stderr and "fish" in result.stderr and result.stdout == ""
 
 
 @pytest.mark.parametrize("how", ["zsh", "fish"])
 def test_other_shells_are_answered(how: str, tmp_path: Path) -> None:
     env = f"_EVGP_COMPLETE=complete_{how} _TYPER_COMPLETE_FISH_ACTION=get-args"
-    made = shell(f"env {env} _TYPER_COMPLETE_ARGS='evgp pl' evgp", tmp_path)
-    assert "plan" in made.stdout and "audit" not in made.stdout
+    result = shell(f"env {env} _TYPER_COMPLETE_ARGS='evgp pl' evgp", tmp_path)
+    assert "plan" in result.stdout and "audit" not in result.stdout

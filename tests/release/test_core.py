@@ -47,8 +47,8 @@ def test_extras_are_really_absent(run) -> None:
 def test_help_version_and_picks(run, pool: Path) -> None:
     assert run("evgp", "--version").stdout == f"evgp {evgp.__version__}\n"
     assert "Commands:" in run("evgp", "--help").stdout
-    made = run("evgp", "pick", pool, "-k", 3, "-o", "picks.csv", "--report", "report.html")
-    assert made.returncode == 0, made.stderr
+    result = run("evgp", "pick", pool, "-k", 3, "-o", "picks.csv", "--report", "report.html")
+    assert result.returncode == 0, result.stderr
     assert len((pool.parent / "picks.csv").read_text().splitlines()) == 4
     assert "<html" in (pool.parent / "report.html").read_text()
 
@@ -75,8 +75,8 @@ for found in pkgutil.walk_packages(evgp.__path__, "evgp.", onerror=lambda name: 
         importlib.import_module(found.name)
 assert all(getattr(evgp, name) is not None for name in evgp.__all__)
 """
-    made = run("python", "-W", "error::ImportWarning", "-c", code)
-    assert (made.returncode, made.stdout) == (0, ""), made.stdout + made.stderr
+    result = run("python", "-W", "error::ImportWarning", "-c", code)
+    assert (result.returncode, result.stdout) == (0, ""), result.stdout + result.stderr
 
 
 @pytest.mark.slow
@@ -86,9 +86,9 @@ def test_a_campaign_needs_no_extra(run, pool: Path) -> None:
 
 
 def test_the_page_says_what_to_install(run) -> None:
-    made = run("evgp", "campaign", "serve", "spam")
-    assert made.returncode == 1
-    assert made.stderr == (
+    result = run("evgp", "campaign", "serve", "spam")
+    assert result.returncode == 1
+    assert result.stderr == (
         "evgp: expected fastapi and uvicorn, which are not installed; do "
         '`pip install "evgp[web]"`\n'
     )
@@ -97,10 +97,10 @@ def test_the_page_says_what_to_install(run) -> None:
 @pytest.mark.slow
 def test_the_cluster_says_what_to_install(run, pool: Path) -> None:
     np.save(pool.parent / "pool.npy", np.random.default_rng(0).normal(size=(30, 2)))
-    made = run("evgp", "pick", "pool.npy", "-k", 3, "--dask", "tcp://127.0.0.1:1", "--cache", "c")
-    assert made.returncode == 1
-    assert made.stderr.endswith('which are not installed; do `pip install "evgp[dask]"`\n')
-    assert made.stderr.count("\n") == 1
+    result = run("evgp", "pick", "pool.npy", "-k", 3, "--dask", "tcp://127.0.0.1:1", "--cache", "c")
+    assert result.returncode == 1
+    assert result.stderr.endswith('which are not installed; do `pip install "evgp[dask]"`\n')
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.slow
@@ -108,20 +108,20 @@ def test_weights_say_what_to_install(run, pool: Path) -> None:
     np.save(pool.parent / "pool.npy", np.random.default_rng(0).normal(size=(30, 2)))
     (pool.parent / "net.safetensors").write_bytes(b"anything")
     (pool.parent / "nets.py").write_text("import torch\nmake = lambda: torch.nn.Linear(2, 1)\n")
-    made = run(
+    result = run(
         "evgp", "pick", "pool.npy", "-k", 3, "--network", "nets:make", "--weights",
         "net.safetensors",
     )  # fmt: skip
-    assert made.returncode == 1
-    assert made.stderr.endswith('do `pip install "evgp[weights]"`\n'), made.stderr
-    assert made.stderr.count("\n") == 1
+    assert result.returncode == 1
+    assert result.stderr.endswith('do `pip install "evgp[weights]"`\n'), result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.slow
 def test_the_doctor_names_what_is_absent_and_how_to_get_it(run) -> None:
-    made = run("evgp", "doctor", "--json")
-    assert made.returncode == 0, made.stderr
-    parts = {part["name"]: part for part in json.loads(made.stdout)["parts"]}
+    result = run("evgp", "doctor", "--json")
+    assert result.returncode == 0, result.stderr
+    parts = {part["name"]: part for part in json.loads(result.stdout)["parts"]}
     assert not any(part["present"] for part in parts.values())
     assert parts["web"]["install"] == 'pip install "evgp[web]"'
     assert 'pip install "evgp[dask]"' in run("evgp", "doctor").stdout
@@ -135,16 +135,16 @@ def test_the_doctor_works_where_a_package_does_not(run, core: Path, broken: str)
     link.mkdir()
     try:
         (link / "__init__.py").write_text("raise ImportError('lib is not there', name='it')")
-        made = run("evgp", "doctor")
+        result = run("evgp", "doctor")
     finally:
         (link / "__init__.py").unlink()
         for rest in sorted(link.rglob("*"), reverse=True):
             rest.unlink() if rest.is_file() else rest.rmdir()
         link.rmdir()
         kept.rename(link)
-    assert made.returncode == 1
-    assert "lib is not there" in made.stderr and "pip install --force-reinstall" in made.stderr
-    assert "Traceback" not in made.stderr
+    assert result.returncode == 1
+    assert "lib is not there" in result.stderr and "pip install --force-reinstall" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 _ALL = (

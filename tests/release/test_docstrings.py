@@ -30,14 +30,14 @@ NO_EXAMPLE = {
 def sections(text: str) -> dict[str, list[str]]:
     """The lines of each section of a docstring, by its title."""
     lines = inspect.cleandoc(text).splitlines()
-    title, found = "", dict[str, list[str]]()
+    title, actual = "", dict[str, list[str]]()
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         if line and following == "-" * len(line):
             title = line
-            found[title] = []
+            actual[title] = []
         elif title and line and set(line) != {"-"}:
-            found[title].append(line)
-    return found
+            actual[title].append(line)
+    return actual
 
 
 def documented(lines: list[str]) -> list[str]:
@@ -76,9 +76,9 @@ def test_the_documented_parameters_are_those_of_the_signature(name: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_there_is_an_example_and_a_result(name: str) -> None:
     thing = getattr(evgp, name)
-    found = sections(inspect.getdoc(thing) or "")
-    assert any(line.startswith(">>> ") for line in found.get("Examples", [])), "no example"
-    assert isinstance(thing, type) or found.get("Returns"), "nothing about the result"
+    actual = sections(inspect.getdoc(thing) or "")
+    assert any(line.startswith(">>> ") for line in actual.get("Examples", [])), "no example"
+    assert isinstance(thing, type) or actual.get("Returns"), "nothing about the result"
 
 
 def test_errors_say_what_they_are() -> None:
@@ -90,11 +90,11 @@ def test_errors_say_what_they_are() -> None:
 def test_names_in_rooms_have_the_same_sections(room: str, name: str) -> None:
     thing = getattr(import_module(room), name)
     text = inspect.getdoc(thing) or ""
-    found = sections(text)
+    actual = sections(text)
     parameters = [key for key in inspect.signature(thing).parameters if key[0] != "_"]
-    lines = found.get("Parameters", found.get("Attributes", []))
+    lines = actual.get("Parameters", actual.get("Attributes", []))
     assert sorted(documented(lines)) == sorted(parameters)
     if not isinstance(thing, type) and inspect.signature(thing).return_annotation is not None:
-        assert found.get("Returns"), "nothing about the result"
-    shown = any(line.startswith(">>> ") for line in found.get("Examples", []))
+        assert actual.get("Returns"), "nothing about the result"
+    shown = any(line.startswith(">>> ") for line in actual.get("Examples", []))
     assert shown == (name not in NO_EXAMPLE)

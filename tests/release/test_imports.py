@@ -20,8 +20,8 @@ main()
 
 def imported(*arguments: str) -> set[str]:
     command = [sys.executable, "-c", CODE, *arguments]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    first, *names = made.stdout.splitlines()[-1].split()
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    first, *names = process.stdout.splitlines()[-1].split()
     assert first == "imported"
     return set(names)
 
@@ -33,11 +33,13 @@ def test_help_imports_nothing_heavy(line: str) -> None:
     assert names.isdisjoint(HEAVY), sorted(names & HEAVY)
 
 
-def test_the_package_loads_its_names_when_they_are_asked_for() -> None:
+def test_the_package_loads_its_names_on_first_use() -> None:
     code = (
         "import sys, evgp; evgp.__version__, dir(evgp), evgp.EvgpError; "
         "before = 'torch' in sys.modules; evgp.pick; "
         "print(before, 'torch' in sys.modules, 'sklearn' in sys.modules)"
     )
-    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert made.stdout == "False True False\n"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout == "False True False\n"

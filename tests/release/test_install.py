@@ -20,11 +20,11 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
     EnvBuilder(symlinks=True).create(folder)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install"]
-    wanted = ["--quiet", "--constraint", str(ROOT / "constraints.txt"), f"{wheel}[web]"]
-    made = subprocess.run([*pip, *wanted], capture_output=True, text=True, check=False)
-    if made.returncode and not os.environ.get("CI"):
-        pytest.skip(f"pip could not install the wheel here: {made.stderr.splitlines()[-1]}")
-    assert made.returncode == 0, made.stderr
+    expected = ["--quiet", "--constraint", str(ROOT / "constraints.txt"), f"{wheel}[web]"]
+    process = subprocess.run([*pip, *expected], capture_output=True, text=True, check=False)
+    if process.returncode and not os.environ.get("CI"):
+        pytest.skip(f"pip could not install the wheel here: {process.stderr.splitlines()[-1]}")
+    assert process.returncode == 0, process.stderr
     return folder / "bin"
 
 

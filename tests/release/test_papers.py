@@ -1,4 +1,4 @@
-"""What lies beside the code says what is true: citation, changes, security."""
+"""The files next to the code are true: citation, changes, security."""
 
 import re
 from pathlib import Path
@@ -23,15 +23,17 @@ def test_the_citation_names_this_version_and_the_paper() -> None:
     assert (str(cited["version"]), cited["license"]) == (evgp.__version__, "MIT")
     paper = cited["preferred-citation"]
     shown = (ROOT / "README.md").read_text(encoding="utf-8").replace("\n> ", " ")
-    names = ", ".join(f"{one['given-names']} {one['family-names']}" for one in paper["authors"])
+    names = ", ".join(
+        f"{author['given-names']} {author['family-names']}" for author in paper["authors"]
+    )
     assert f"{names}. *{paper['title']}.* ICML {paper['year']}" in shown
 
 
 def test_changes_are_listed_newest_first() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    told = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
-    assert told[0] == "Unreleased" or told[0].startswith(evgp.__version__)
-    released = [title for title in told if title != "Unreleased"]
+    match = re.findall(r"^## (.+)$", text, flags=re.MULTILINE)
+    assert match[0] == "Unreleased" or match[0].startswith(evgp.__version__)
+    released = [title for title in match if title != "Unreleased"]
     for title in released:
         assert re.fullmatch(rf"{VERSION.pattern} \(\d{{4}}-\d{{2}}-\d{{2}}\)", title), title
     dates = [title.split("(")[1] for title in released]

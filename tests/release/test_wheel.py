@@ -32,8 +32,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sources")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (made,) = folder.glob("*.tar.gz")
-    return made
+    (paths,) = folder.glob("*.tar.gz")
+    return paths
 
 
 def test_the_wheel_is_pure_and_small(wheel: Path) -> None:
@@ -47,12 +47,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     about = f"evgp-{evgp.__version__}.dist-info"
     assert {name.split("/")[0] for name in names} == {"evgp", about}
     package = ROOT / "src" / "evgp"
-    wanted = {
+    expected = {
         f"evgp/{path.relative_to(package).as_posix()}"
         for path in package.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".md"
     }
-    assert {name for name in names if name.startswith("evgp/")} == wanted
+    assert {name for name in names if name.startswith("evgp/")} == expected
     assert {"evgp/py.typed", "evgp/labelling/web/label.js", "evgp/report/page.html"} <= names
     assert {f"{about}/entry_points.txt", f"{about}/licenses/LICENSE"} <= names
 
@@ -61,9 +61,9 @@ def test_the_wheel_says_what_it_needs(metadata: Message) -> None:
     assert metadata["Version"] == evgp.__version__
     assert set(metadata.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
     core = {
-        one.name
-        for one in map(Requirement, metadata.get_all("Requires-Dist"))
-        if one.marker is None
+        item.name
+        for item in map(Requirement, metadata.get_all("Requires-Dist"))
+        if item.marker is None
     }
     assert core == {Requirement(line).name for line in PROJECT["dependencies"]}
     assert core.isdisjoint({"fastapi", "uvicorn", "dask", "distributed", "httpx", "numba"})
@@ -83,15 +83,15 @@ def test_pythons_are_those_that_are_promised(metadata: Message) -> None:
 
 def test_every_extra_is_known_with_all_its_packages() -> None:
     declared = {
-        name: {one for line in lines for one in _modules(Requirement(line))}
+        name: {module for line in lines for module in _modules(Requirement(line))}
         for name, lines in PROJECT["optional-dependencies"].items()
         if name not in FOR_US
     }
     assert {extra.name: set(extra.modules) for extra in EXTRAS.values()} == declared, (
         "add it to EXTRAS in src/evgp/_extras.py"
     )
-    (own,) = (one for line in PROJECT["optional-dependencies"]["dev"]
-              if (one := Requirement(line)).name == "evgp")  # fmt: skip
+    (own,) = (first for line in PROJECT["optional-dependencies"]["dev"]
+              if (first := Requirement(line)).name == "evgp")  # fmt: skip
     assert own.extras == set(PROJECT["optional-dependencies"]) - {"dev", "text"}, (
         "dev is everything but language models"
     )

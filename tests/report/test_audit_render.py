@@ -22,7 +22,7 @@ TRAIN, TEST, POOL = X[:20], X[20:35], X[35:]
 
 
 @pytest.fixture(scope="module")
-def found() -> Audit:
+def audited() -> Audit:
     return audit(TRAIN, TEST, pool=POOL, k=4)
 
 
@@ -32,72 +32,76 @@ def rows(x: np.ndarray, source: str, names: str | None = None) -> AuditRows:
     return AuditRows(source, len(x), ids, columns)
 
 
-def told(found: Audit, **other: object) -> AuditSummary:
-    given = {
+def summary_of(audited: Audit, **other: object) -> AuditSummary:
+    arguments = {
         "train": rows(TRAIN, "train.csv", "t"),
         "test": rows(TEST, "test.csv", "e"),
         "pool": rows(POOL, "pool.csv", "p"),
         "label": "y", "unit": 50.0, "inputs": ["a", "b"], "features": 2, "k": 4,
         "network": "Network()", "command": "evgp audit", "settings": {"seed": 0},
-        "trained": Trained(Confirmation(found.deviation**2, 0.9 * found.deviation**2, 30),
+        "trained": Trained(Confirmation(audited.deviation**2, 0.9 * audited.deviation**2, 30),
                            1e-4, 0.5, 0.4),
     }  # fmt: skip
-    return summarise_audit(found, **{**given, **other})
+    return summarise_audit(audited, **{**arguments, **other})
 
 
 @pytest.fixture(scope="module")
-def page(found) -> str:
-    return render_audit(told(found))
+def page(audited) -> str:
+    return render_audit(summary_of(audited))
 
 
-def test_the_summary_is_the_audit(found) -> None:
-    made = told(found)
-    assert [one.at.row for one in made.risks] == found.at_risk(4).tolist()
-    assert [one.at.id for one in made.helps] == [f"p-{row}" for row in found.further.indices]
-    first = int(found.matter(1)[0])
-    assert made.matters[0].at.id == f"t-{first}"
-    assert made.matters[0].at.cells == tuple(f"{value:.8g}" for value in TRAIN[first])
-    assert made.matters[0].influence == pytest.approx(
-        found.influence[first] / (found.ceiling**2).mean()
+def test_the_summary_is_the_audit(audited) -> None:
+    result = summary_of(audited)
+    assert [risk.at.row for risk in result.risks] == audited.at_risk(4).tolist()
+    assert [item.at.id for item in result.helps] == [f"p-{row}" for row in audited.further.indices]
+    first = int(audited.matter(1)[0])
+    assert result.matters[0].at.id == f"t-{first}"
+    assert result.matters[0].at.cells == tuple(f"{value:.8g}" for value in TRAIN[first])
+    assert result.matters[0].influence == pytest.approx(
+        audited.influence[first] / (audited.ceiling**2).mean()
     )
-    assert made.redundant == len(found.redundant()) and sum(made.bars.counts) == 15
-    assert made.beaten == (found.random > found.variance).sum()
-    assert made.fall == pytest.approx(1 - found.after[-1] / found.variance)
-    assert made.by_chance == pytest.approx(found.chance[:, -1].mean())
-    assert made.seen.ratio == pytest.approx(0.9) and made.seen.pearson == pytest.approx(1)
-    json.dumps(made.as_dict(), allow_nan=False)
+    assert result.redundant == len(audited.redundant()) and sum(result.bars.counts) == 15
+    assert result.beaten == (audited.random > audited.variance).sum()
+    assert result.fall == pytest.approx(1 - audited.after[-1] / audited.variance)
+    assert result.by_chance == pytest.approx(audited.chance[:, -1].mean())
+    assert result.seen.ratio == pytest.approx(0.9) and result.seen.pearson == pytest.approx(1)
+    json.dumps(result.as_dict(), allow_nan=False)
 
 
 def test_the_page_is_well_formed(page) -> None:
     walked = Page(page)
-    drawn = [given for _, given in walked.tags if given.get("role") == "img"]
-    assert len(drawn) == 5 and all(given["aria-label"] for given in drawn)
-    assert all(given.get("aria-labelledby") in {None, *walked.ids} for _, given in walked.tags)
+    drawn = [attributes for _, attributes in walked.tags if attributes.get("role") == "img"]
+    assert len(drawn) == 5 and all(attributes["aria-label"] for attributes in drawn)
+    assert all(
+        attributes.get("aria-labelledby") in {None, *walked.ids} for _, attributes in walked.tags
+    )
 
 
 def test_no_request_is_sent(page) -> None:
     assert "://" not in page and "url(" not in page
-    for tag, given in Page(page).tags:
+    for tag, attributes in Page(page).tags:
         assert tag not in {"link", "img", "iframe", "object", "script", "base", "form"}
-        assert not {"src", "href", "style", "action"} & given.keys()
-        assert not [key for key in given if key.startswith("on")]
+        assert not {"src", "href", "style", "action"} & attributes.keys()
+        assert not [key for key in attributes if key.startswith("on")]
 
 
 def test_the_policy_admits_the_style_and_no_more(page) -> None:
     style = re.search(r"<style>(.*?)</style>", page, re.S)[1]
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policies = [given["content"] for _, given in Page(page).tags if "http-equiv" in given]
+    policies = [
+        attributes["content"] for _, attributes in Page(page).tags if "http-equiv" in attributes
+    ]
     assert policies[0].startswith(f"default-src 'none'; style-src 'sha256-{digest}'; ")
     assert "script-src" not in policies[0]
 
 
-def test_nothing_in_a_table_becomes_markup(found, page) -> None:
+def test_nothing_in_a_table_becomes_markup(audited, page) -> None:
     def bad(x: np.ndarray) -> AuditRows:
         return AuditRows(HOSTILE, len(x), [HOSTILE] * len(x), {HOSTILE: [HOSTILE] * len(x)})
 
     hostile = render_audit(
-        told(
-            found, train=bad(TRAIN), test=bad(TEST), pool=bad(POOL), label=HOSTILE,
+        summary_of(
+            audited, train=bad(TRAIN), test=bad(TEST), pool=bad(POOL), label=HOSTILE,
             inputs=[HOSTILE], network=HOSTILE, command=HOSTILE, settings={HOSTILE: HOSTILE},
             notes=[HOSTILE],
         )
@@ -109,71 +113,71 @@ def test_nothing_in_a_table_becomes_markup(found, page) -> None:
         "ul",
         "li",
     }
-    assert not [key for _, given in walked.tags for key in given if key.startswith("on")]
+    assert not [key for _, attributes in walked.tags for key in attributes if key.startswith("on")]
     assert next(iter(walked.inside("code"))) == HOSTILE
 
 
-def test_control_characters_stay_out(found) -> None:
+def test_control_characters_stay_out(audited) -> None:
     bad = "na\x1b[31mme\x07\x9b"
     columns = {bad: [bad] * 20, "y": TRAIN[:, 2]}
-    made = told(
-        found, inputs=[bad], train=AuditRows(bad, 20, [bad] * 20, columns), label=bad,
+    result = summary_of(
+        audited, inputs=[bad], train=AuditRows(bad, 20, [bad] * 20, columns), label=bad,
         settings={bad: bad}, command=bad, notes=[bad],
     )  # fmt: skip
-    page = render_audit(made)
+    page = render_audit(result)
     assert not set("\x1b\x07\x9b") & set(page) and "na\ufffd[31mme\ufffd\ufffd" in page
 
 
-def test_columns_and_what_became_of_them(found) -> None:
+def test_columns_and_what_became_of_them(audited) -> None:
     def eyebrow(**given: object) -> str:
-        return Page(render_audit(told(found, **given))).prose
+        return Page(render_audit(summary_of(audited, **given))).prose
 
     assert "2 columns as 6 inputs" in eyebrow(features=6)
     assert "2 inputs" in eyebrow(features=2) and "as 2 inputs" not in eyebrow(features=2)
     assert "6 inputs" in eyebrow(inputs=[], features=6)
 
 
-def test_the_page_says_what_a_standard_deviation_of_classes_means(found) -> None:
+def test_the_page_says_what_a_standard_deviation_of_classes_means(audited) -> None:
     assert (
         "in each output, where a class is 1 and the others are 0. The upper bound"
-        in Page(render_audit(told(found, unit=None))).prose
+        in Page(render_audit(summary_of(audited, unit=None))).prose
     )
     assert (
         "for labels with a standard deviation of 1. The upper bound"
-        in Page(render_audit(told(found))).prose
+        in Page(render_audit(summary_of(audited))).prose
     )
 
 
-def test_it_says_what_was_found(found, page) -> None:
+def test_it_says_what_was_found(audited, page) -> None:
     prose = Page(page).prose
     assert "What 20 labels leave uncertain" in prose
-    assert f"{len(found.redundant())} of the 20 training rows" in prose
+    assert f"{len(audited.redundant())} of the 20 training rows" in prose
     assert "best 4 more labels from pool.csv" in prose
-    assert f"{told(found).beaten} would leave more variance" in prose
+    assert f"{summary_of(audited).beaten} would leave more variance" in prose
     assert (
         "0.900 times the predicted" in prose and "root mean square error on the test rows" in prose
     )
     assert "under 0.1" in prose
 
 
-def test_deviations_are_in_the_unit_of_the_label(found) -> None:
-    whole = f"{50 * np.sqrt(found.variance):.3g}"
-    assert f"{whole} in y" in lead(told(found))[0]
-    assert "in each output" in lead(told(found, unit=None))[0]
+def test_deviations_are_in_the_unit_of_the_label(audited) -> None:
+    whole = f"{50 * np.sqrt(audited.variance):.3g}"
+    assert f"{whole} in y" in lead(summary_of(audited))[0]
+    assert "in each output" in lead(summary_of(audited, unit=None))[0]
 
 
-def test_networks_that_have_not_converged_are_reported(found) -> None:
-    seen = told(found).seen
-    page = render_audit(replace(told(found), seen=replace(seen, loss=0.3)))
+def test_networks_that_have_not_converged_are_reported(audited) -> None:
+    seen = summary_of(audited).seen
+    page = render_audit(replace(summary_of(audited), seen=replace(seen, loss=0.3)))
     assert "have not converged" in Page(page).prose
     assert any(
-        "have not converged" in one
-        for one in lead(replace(told(found), seen=replace(seen, loss=0.3)))
+        "have not converged" in item
+        for item in lead(replace(summary_of(audited), seen=replace(seen, loss=0.3)))
     )
 
 
 @pytest.mark.parametrize("unit", [None, 50.0])
-def test_every_audit_has_a_page(found, unit) -> None:
+def test_every_audit_has_a_page(audited, unit) -> None:
     few = audit(TRAIN[:1], TEST[:1], scale=None)
     small = {"train": rows(TRAIN[:1], "a"), "test": rows(TEST[:1], "b"), "pool": None}
     with warned(EvgpWarning):
@@ -185,10 +189,10 @@ def test_every_audit_has_a_page(found, unit) -> None:
     }
     alone = Trained(Confirmation(few.deviation**2, few.deviation**2, 2), 0.0)
     for summary in (
-        told(found, trained=None, unit=unit, inputs=[]),
-        told(few, **small, trained=None, unit=unit),
-        told(few, **small, trained=alone, unit=unit),
-        told(same, **copies, trained=None, unit=unit),
+        summary_of(audited, trained=None, unit=unit, inputs=[]),
+        summary_of(few, **small, trained=None, unit=unit),
+        summary_of(few, **small, trained=alone, unit=unit),
+        summary_of(same, **copies, trained=None, unit=unit),
     ):
         page = render_audit(summary)
         assert not re.findall(r"\b(nan|inf)\b", page) and "None" not in Page(page).prose
@@ -197,20 +201,22 @@ def test_every_audit_has_a_page(found, unit) -> None:
 def test_a_large_audit_stays_light() -> None:
     random = np.random.default_rng(0)
     many, spread = random.normal(size=(50_000, 20)), random.random(50_000)
-    found = Audit(spread, spread, (1.0, 1.0), random.random(50_000))
+    actual = Audit(spread, spread, (1.0, 1.0), random.random(50_000))
     trained = Trained(Confirmation(spread**2, spread**2, 30), 0.0)
     columns = {f"c{j}": many[:, j] for j in range(20)}
     table = AuditRows("large.csv", 50_000, None, columns)
-    made = summarise_audit(found, train=table, test=table, trained=trained, inputs=list(columns))
-    assert len(render_audit(made).encode()) < 200_000
-    assert made.left_out == 8 and made.places[-1] == 50_000
+    summary = summarise_audit(
+        actual, train=table, test=table, trained=trained, inputs=list(columns)
+    )
+    assert len(render_audit(summary).encode()) < 200_000
+    assert summary.left_out == 8 and summary.places[-1] == 50_000
 
 
-def test_other_tables_are_refused(found) -> None:
+def test_other_tables_are_refused(audited) -> None:
     with refused(EvgpError):
-        told(found, train=rows(TEST, "other.csv"))
+        summary_of(audited, train=rows(TEST, "other.csv"))
     with refused(EvgpError):
-        told(found, pool=None)
+        summary_of(audited, pool=None)
 
 
 @pytest.mark.slow

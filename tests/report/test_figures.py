@@ -32,8 +32,8 @@ def test_ticks_are_round_and_few(axis, ticks):
 
 def test_the_curve_starts_at_the_left_and_falls(selection, x):
     drawn = str(figures.curve(summarise(selection, x=x)))
-    found = re.search(r'class="ours" d="M([^"]+)"', drawn)
-    points = np.array([[float(v) for v in p.split(",")] for p in found[1].split("L")])
+    match = re.search(r'class="ours" d="M([^"]+)"', drawn)
+    points = np.array([[float(v) for v in p.split(",")] for p in match[1].split("L")])
     assert len(points) == 9
     assert points[0, 0] == 0
     assert points[-1, 0] == 1000

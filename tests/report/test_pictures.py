@@ -13,7 +13,7 @@ from PIL import Image
 from evgp.datasets import pictures_of, read_images
 from evgp.errors import PoolError
 from evgp.pool import Selection
-from evgp.report import pictures as made
+from evgp.report import pictures as picture_tools
 from evgp.report import render, summarise
 from tests.messages import refused
 from tests.report.test_render import HOSTILE, Page, data_of
@@ -78,7 +78,7 @@ def test_the_sheet_holds_the_points_of_the_map_in_their_order(selection, x):
 
 @pytest.mark.parametrize(("k", "side"), [(60, 320), (61, 192), (250, 192), (251, 112), (1001, 80)])
 def test_many_picks_have_smaller_pictures(k: int, side: int):
-    assert made.picture(Painted(3), 1, k).width == side
+    assert picture_tools.picture(Painted(3), 1, k).width == side
 
 
 def test_small_images_are_never_enlarged_and_keep_every_pixel(selection):
@@ -111,7 +111,7 @@ def test_the_location_in_an_image_file_is_not_shown(tmp_path, selection, x):
             tmp_path / f"{row:02d}.jpg", exif=exif, icc_profile=b"profile", comment="at home"
         )
     page = render(summarise(selection, x=x, pictures=read_images(tmp_path)))
-    sources = [given["src"] for tag, given in Page(page).tags if tag == "img"]
+    sources = [attributes["src"] for tag, attributes in Page(page).tags if tag == "img"]
     data = [base64.b64decode(source.split(",")[1]) for source in sources]
     assert data
     assert not [part for part in data if b"at home" in part or b"profile" in part]
@@ -120,15 +120,15 @@ def test_the_location_in_an_image_file_is_not_shown(tmp_path, selection, x):
 def test_notes_of_an_image_are_dropped_whatever_a_writer_would_copy():
     image = Image.new("RGB", (8, 8))
     image.info = {"icc_profile": b"profile", "comment": b"at home"}
-    assert made.without_metadata(image).info == {}
+    assert picture_tools.without_metadata(image).info == {}
     assert image.info
 
 
 def test_without_webp_there_is_jpeg_and_png(monkeypatch):
-    monkeypatch.setattr(made, "_has_webp", lambda: False)
+    monkeypatch.setattr(picture_tools, "_has_webp", lambda: False)
     noise = np.random.default_rng(0).integers(0, 255, (100, 100, 3), np.uint8)
-    assert made.uri(Image.fromarray(noise), quality=80).startswith("data:image/jpeg;")
-    assert made.uri(Image.new("L", (8, 8)), quality=80).startswith("data:image/png;")
+    assert picture_tools.uri(Image.fromarray(noise), quality=80).startswith("data:image/jpeg;")
+    assert picture_tools.uri(Image.new("L", (8, 8)), quality=80).startswith("data:image/png;")
 
 
 @pytest.fixture
@@ -139,10 +139,10 @@ def page(selection, x) -> str:
 
 def test_every_picture_is_in_the_page_and_says_what_it_is(page, selection):
     walked = Page(page)
-    images = [given for tag, given in walked.tags if tag == "img"]
+    images = [attributes for tag, attributes in walked.tags if tag == "img"]
     named = [f"photo {row}.jpg" for row in selection.indices]
-    assert [given["alt"] for given in images] == [*named, named[0], *named, ""]
-    assert all(given["src"].startswith("data:image/") for given in images)
+    assert [image["alt"] for image in images] == [*named, named[0], *named, ""]
+    assert all(image["src"].startswith("data:image/") for image in images)
     assert images[8]["id"] == "which-picture"
     assert images[8]["src"] == images[0]["src"]
     assert "Label these 8 images first" in walked.prose
@@ -154,10 +154,12 @@ def test_every_picture_is_in_the_page_and_says_what_it_is(page, selection):
 def test_the_page_still_sends_no_request(page):
     walked = Page(page)
     assert "://" not in page
-    for _, given in walked.tags:
-        assert not {"href", "srcset", "xlink:href", "style", "action"} & given.keys()
-        assert not [key for key in given if key.startswith("on")]
-    policy = next(given["content"] for _, given in walked.tags if "http-equiv" in given)
+    for _, attributes in walked.tags:
+        assert not {"href", "srcset", "xlink:href", "style", "action"} & attributes.keys()
+        assert not [key for key in attributes if key.startswith("on")]
+    policy = next(
+        attributes["content"] for _, attributes in walked.tags if "http-equiv" in attributes
+    )
     assert "img-src data:;" in policy
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
@@ -178,17 +180,19 @@ def test_hostile_names_are_text_in_a_page_with_pictures(selection, x):
     text = render(summarise(selection, x=x, ids=[HOSTILE] * 60, pictures=Painted(60)))
     walked = Page(text)
     assert len([tag for tag, _ in walked.tags if tag == "script"]) == 2
-    images = [given for tag, given in walked.tags if tag == "img"]
+    images = [attributes for tag, attributes in walked.tags if tag == "img"]
     assert len(images) == 8 + 1 + 8 + 1
     assert images[0]["alt"] == HOSTILE
-    assert all(given["src"].startswith("data:") for given in images)
+    assert all(image["src"].startswith("data:") for image in images)
     assert data_of(text)["sheet"]["names"][0] == HOSTILE
 
 
 def test_without_pictures_there_is_no_trace_of_them(selection, x):
     page = render(summarise(selection, x=x))
     walked = Page(page)
-    policy = next(given["content"] for _, given in walked.tags if "http-equiv" in given)
+    policy = next(
+        attributes["content"] for _, attributes in walked.tags if "http-equiv" in attributes
+    )
     assert "img-src" not in policy
     assert "image" not in walked.prose
     assert "sheet" not in data_of(page)
@@ -209,11 +213,11 @@ def test_a_page_without_every_picture_has_none(selection, x):
     summary = summarise(selection, x=x, pictures=Painted(60))
     bare = dataclasses.replace(summary.picks[0], picture=None)
     none = Selection(np.empty(0, dtype=np.int64), np.empty(0))
-    for told in (
+    for reported in (
         dataclasses.replace(summary, picks=(bare, *summary.picks[1:])),
         summarise(none, x=x, pictures=Painted(60)),
     ):
-        page = render(told)
+        page = render(reported)
         assert "img" not in {tag for tag, _ in Page(page).tags}
         assert "img-src" not in page
 

@@ -56,9 +56,9 @@ class Page(HTMLParser):
 
 
 def data_of(text: str) -> dict[str, object]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
-    assert found is not None
-    return json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    assert match is not None
+    return json.loads(match[1])
 
 
 @pytest.fixture
@@ -72,21 +72,21 @@ def page(selection, x) -> str:
 def test_the_page_is_well_formed(page):
     walked = Page(page)
     assert {"main", "figure", "figcaption", "table", "svg"} <= {tag for tag, _ in walked.tags}
-    for tag, given in walked.tags:
-        if given.get("role") == "img":
+    for tag, attributes in walked.tags:
+        if attributes.get("role") == "img":
             assert tag == "svg"
-            assert given["aria-label"]
+            assert attributes["aria-label"]
         for name in ("aria-labelledby",):
-            assert given.get(name) in {None, *walked.ids}
+            assert attributes.get(name) in {None, *walked.ids}
 
 
 def test_no_request_is_sent(page):
     assert "://" not in page
     loading = {"link", "img", "iframe", "object", "embed", "base", "form", "audio", "video"}
-    for tag, given in Page(page).tags:
+    for tag, attributes in Page(page).tags:
         assert tag not in loading
-        assert not {"src", "href", "srcset", "xlink:href", "style", "action"} & given.keys()
-        assert not [key for key in given if key.startswith("on")]
+        assert not {"src", "href", "srcset", "xlink:href", "style", "action"} & attributes.keys()
+        assert not [key for key in attributes if key.startswith("on")]
     assert "url(" not in page
     assert "@import" not in page
 
@@ -101,7 +101,7 @@ def test_the_policy_admits_only_this_style_and_script(page):
     assert "unsafe" not in policy
 
 
-def test_hostile_strings_are_text_wherever_they_stand(selection, x):
+def test_hostile_strings_are_text_wherever_they_are(selection, x):
     hostile = dataclasses.replace(selection, settings={HOSTILE: HOSTILE}, warnings=(HOSTILE,))
     summary = summarise(
         dataclasses.replace(hostile, certificate=None),
@@ -118,21 +118,23 @@ def test_hostile_strings_are_text_wherever_they_stand(selection, x):
         walked = Page(text)
         assert {tag for tag, _ in walked.tags}.isdisjoint({"img"})
         assert len([tag for tag, _ in walked.tags if tag == "script"]) == 2
-        assert not [key for _, given in walked.tags for key in given if key.startswith("on")]
+        assert not [
+            key for _, attributes in walked.tags for key in attributes if key.startswith("on")
+        ]
         assert "{{ 7 * 7 }}" in text
-        found = data_of(text)
-        assert found["ids"][0] == found["columns"][0] == HOSTILE
-        assert found["cells"][0] == [HOSTILE + "!"]
+        actual = data_of(text)
+        assert actual["ids"][0] == actual["columns"][0] == HOSTILE
+        assert actual["cells"][0] == [HOSTILE + "!"]
         block = next(body for body in walked.inside("script") if body.startswith("{"))
         assert not set("<>&\u2028\u2029") & set(block)
 
 
 def test_the_data_are_the_numbers_of_the_selection(selection, page):
-    found = data_of(page)
-    assert found["gains"] == selection.gains.tolist()
-    assert found["left"] == selection.variance_left.tolist()
-    assert found["floor"] == selection.certificate.lowest.tolist()
-    assert all(0 <= part <= 100 for at in found["at"] for part in at)
+    actual = data_of(page)
+    assert actual["gains"] == selection.gains.tolist()
+    assert actual["left"] == selection.variance_left.tolist()
+    assert actual["floor"] == selection.certificate.lowest.tolist()
+    assert all(0 <= part <= 100 for at in actual["at"] for part in at)
 
 
 def test_the_page_says_how_good_the_picks_provably_are(selection, page):
@@ -196,7 +198,7 @@ def test_the_table_opens_with_a_dozen_columns_and_offers_the_rest(selection, x):
     columns = {f"c{j}": list(range(60)) for j in range(30)}
     text = render(summarise(selection, x=x, columns=columns))
     walked = Page(text)
-    keys = [given["data-key"] for _, given in walked.tags if "data-key" in given]
+    keys = [attributes["data-key"] for _, attributes in walked.tags if "data-key" in attributes]
     assert keys == ["rank", "id", "gain", "left", *(str(c) for c in range(12))]
     assert "All 30 columns" in walked.prose
     assert len(data_of(text)["cells"][0]) == 30

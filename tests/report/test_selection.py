@@ -31,9 +31,9 @@ def picks() -> evgp.Selection:
 
 def data_of(path: Path) -> dict[str, object]:
     pattern = r'<script type="application/json" id="data">(.*?)</script>'
-    found = re.search(pattern, path.read_text(encoding="utf-8"), re.DOTALL)
-    assert found is not None
-    return json.loads(found[1])
+    text = re.search(pattern, path.read_text(encoding="utf-8"), re.DOTALL)
+    assert text is not None
+    return json.loads(text[1])
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -43,13 +43,13 @@ def test_it_is_the_page_of_the_command(suffix, tmp_path) -> None:
     table.to_csv(pool, index=False) if suffix == "csv" else table.to_parquet(pool)
     theirs, ours = tmp_path / "theirs.html", tmp_path / "ours.html"
     arguments = ["pick", pool, "-k", 5, "--id", "name", "--report", theirs, "-q"]
-    ran = CliRunner().invoke(app, [str(one) for one in arguments])
+    ran = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert ran.exit_code == 0, ran.output
     read = read_table(pool, text=("name",))
     encoder = Encoder.fit(read, id="name")
     picks = evgp.pick(encoder.transform(read), 5, scale=None)
     picks.report(ours, pool, id="name")
-    pages = [one.read_text(encoding="utf-8") for one in (theirs, ours)]
+    pages = [item.read_text(encoding="utf-8") for item in (theirs, ours)]
     # How to run it again, and what the command noted of the table, are the command's own.
     cut = r'<section aria-labelledby="again-title">.*?</section>|<aside class="warnings".*?</aside>'
     first, second = (re.sub(cut, "", page, flags=re.DOTALL).split() for page in pages)
@@ -66,25 +66,25 @@ def test_it_is_the_page_of_the_command(suffix, tmp_path) -> None:
         pl.from_pandas(FRAME),
         torch.utils.data.TensorDataset(torch.from_numpy(X)),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda value: type(value).__name__,
 )
 def test_pools_of_every_kind_have_one_map(pool, picks, tmp_path) -> None:
     path = tmp_path / "report.html"
     picks.report(path, pool)
-    made = data_of(path)
+    result = data_of(path)
     picks.report(path, X)
-    assert made["at"] == data_of(path)["at"]
-    assert made["ids"] == [str(row) for row in picks] and made["id"] == "row"
-    assert len(made["cells"][0]) == 3
+    assert result["at"] == data_of(path)["at"]
+    assert result["ids"] == [str(row) for row in picks] and result["id"] == "row"
+    assert len(result["cells"][0]) == 3
 
 
 def test_a_hugging_face_dataset_shows_its_text_and_not_its_numbers(picks, tmp_path) -> None:
     texts = [f"text {row}" for row in range(40)]
     pool = hugging_face.Dataset.from_dict({"text": texts, "embedding": X.tolist()})
     picks.report(tmp_path / "report.html", pool)
-    made = data_of(tmp_path / "report.html")
-    assert made["columns"] == ["text"]
-    assert made["cells"] == [[texts[row]] for row in picks]
+    result = data_of(tmp_path / "report.html")
+    assert result["columns"] == ["text"]
+    assert result["cells"] == [[texts[row]] for row in picks]
 
 
 def test_a_pool_in_files_is_read_in_part(picks, tmp_path, monkeypatch) -> None:
@@ -102,24 +102,24 @@ def test_columns_beyond_those_picked_by_are_shown(picks, tmp_path) -> None:
     text = [f"{HOSTILE} {row}" for row in range(40)]
     wide = FRAME.assign(text=text, seen=pd.Timestamp("2026-01-01"), odd=[{"row": 1}] * 39 + ["x"])
     picks.report(tmp_path / "report.html", wide)
-    made = data_of(tmp_path / "report.html")
-    assert made["columns"] == ["a", "b", "c", "text", "seen", "odd"]
-    assert [cells[3] for cells in made["cells"]] == [text[row] for row in picks]
+    result = data_of(tmp_path / "report.html")
+    assert result["columns"] == ["a", "b", "c", "text", "seen", "odd"]
+    assert [cells[3] for cells in result["cells"]] == [text[row] for row in picks]
     assert HOSTILE not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_rows_are_called_by_an_index_that_says_more_than_their_number(picks, tmp_path) -> None:
     path, names = tmp_path / "report.html", [f"n{row}" for row in range(40)]
-    for frame, wanted in (
+    for frame, expected in (
         (FRAME, None),
         (FRAME.set_axis(list(range(40))), None),
         (FRAME.set_axis(names), names),
         (FRAME.set_axis(range(7, 47)), [str(row) for row in range(7, 47)]),
     ):
         picks.report(path, frame)
-        made = data_of(path)
-        assert made["id"] == ("row" if wanted is None else "id")
-        assert made["ids"] == [str(row) if wanted is None else wanted[row] for row in picks]
+        result = data_of(path)
+        assert result["id"] == ("row" if expected is None else "id")
+        assert result["ids"] == [str(row) if expected is None else expected[row] for row in picks]
 
 
 def test_images_are_shown(picks, tmp_path) -> None:
@@ -154,9 +154,9 @@ def test_odd_pools_have_a_page_too(pool, picks, tmp_path) -> None:
 
 def test_prefixes_and_other_strategies_have_a_page(picks, tmp_path) -> None:
     plain = evgp.Selection(np.array([3, 1]), np.zeros(2))
-    for made in (picks[:2], picks[2:], picks[:0], plain):
-        made.report(tmp_path / "report.html", X)
-        assert len(data_of(tmp_path / "report.html")["ids"]) == len(made)
+    for result in (picks[:2], picks[2:], picks[:0], plain):
+        result.report(tmp_path / "report.html", X)
+        assert len(data_of(tmp_path / "report.html")["ids"]) == len(result)
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ def same(opens, budget: Budget) -> None:
     k=st.integers(2, 30),
 )
 def test_dense_picks_are_the_same(*, seed, m, labelled, copies, storage, k) -> None:
-    one = pool(seed, m=m, labelled=labelled, copies=copies)
-    same(lambda: by_kernel(one, storage), Budget(k))
+    first = pool(seed, m=m, labelled=labelled, copies=copies)
+    same(lambda: by_kernel(first, storage), Budget(k))
 
 
 @settings(max_examples=15, deadline=None)
@@ -146,8 +146,8 @@ def test_features_are_read_once_for_several_picks(monkeypatch) -> None:
 
 @pytest.mark.parametrize("m", [None, 30])
 def test_pairs_are_those_of_direct_solves(m) -> None:
-    one = pool(5, m=m, labelled=4)
-    posterior = by_kernel(one, torch.float64)
+    first = pool(5, m=m, labelled=4)
+    posterior = by_kernel(first, torch.float64)
     assert isinstance(posterior, Preparing)
     for rows, picked in (([1, 4, 9], 20), ([1, 2, 9, 30], 8), ([2, 30, 41], 40), ([0, 2, 50], 1)):
         posterior.observe_(picked)

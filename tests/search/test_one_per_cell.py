@@ -126,6 +126,6 @@ def test_a_network_with_an_empirical_kernel_is_cut_by_its_inputs() -> None:
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_what_cells_cannot_do_is_said(options) -> None:
+def test_what_cells_cannot_do_is_reported(options) -> None:
     with refused(PoolError):
         evgp.pick(blobs(), **{"k": 3, "criterion": "cells", **options})

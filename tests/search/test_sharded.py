@@ -42,7 +42,7 @@ def picks(greedy, pool: Pool, k: int | None, criterion=ExpectedVariance(), **mor
 def test_shards_pick_as_one_place_does(shards, criterion) -> None:
     x = points(90, 4)
     pool = Pool(torch.cat([x, x[:30]]), points(40, 4, 1), labelled=torch.tensor([5, 70]))
-    exact, sharded = (picks(one, pool, 25, criterion) for one in (Exact(), Sharded(shards)))
+    exact, sharded = (picks(item, pool, 25, criterion) for item in (Exact(), Sharded(shards)))
     assert exact.indices.tolist() == sharded.indices.tolist()
     np.testing.assert_allclose(exact.gains, sharded.gains, rtol=1e-9)
     np.testing.assert_allclose(exact.variance_left, sharded.variance_left, rtol=1e-12)
@@ -54,13 +54,13 @@ def test_shards_pick_as_one_place_does(shards, criterion) -> None:
 def test_costs_and_candidates_go_to_the_shards(seed, shards, budget) -> None:
     pool, random = Pool(points(30, 3, seed)), np.random.default_rng(seed)
     costs = torch.from_numpy(random.uniform(0.5, 3, 30))
-    some = torch.from_numpy(np.sort(random.choice(30, 20, replace=False)))
+    subset = torch.from_numpy(np.sort(random.choice(30, 20, replace=False)))
     exact, sharded = (
-        picks(one, pool, None, costs=costs, budget=budget, candidates=some)
-        for one in (Exact(), Sharded(shards))
+        picks(item, pool, None, costs=costs, budget=budget, candidates=subset)
+        for item in (Exact(), Sharded(shards))
     )
     assert exact.indices.tolist() == sharded.indices.tolist()
-    assert set(sharded.indices.tolist()) <= set(some.tolist())
+    assert set(sharded.indices.tolist()) <= set(subset.tolist())
     assert float(costs[sharded.indices].sum()) <= budget * (1 + 1e-9)
 
 
@@ -143,7 +143,7 @@ class Forgetful:
 def test_a_process_that_lost_its_sums_is_sent_all_picks(every) -> None:
     pool = Pool(points(60, 4))
     place = Forgetful(every)
-    exact, sharded = (picks(one, pool, 15) for one in (Exact(), Sharded(3, place)))
+    exact, sharded = (picks(item, pool, 15) for item in (Exact(), Sharded(3, place)))
     assert exact.indices.tolist() == sharded.indices.tolist()
     # Two vectors of p numbers a pick go out, and little else.
     if every == 1000:
@@ -173,7 +173,7 @@ class Written:
 
 
 @pytest.mark.parametrize("stop", [1, 6, 11, 12])
-def test_a_run_goes_on_from_what_was_written_down(stop) -> None:
+def test_a_run_resumes_from_its_journal(stop) -> None:
     pool = Pool(points(50, 4))
     start = FeatureStart.of(features(pool.x), pool, 1e-3, torch.float32)
 
@@ -211,8 +211,8 @@ def test_two_rounds_stay_within_the_money() -> None:
     assert float(costs[selection.indices].sum()) <= 9.0 * (1 + 1e-9)
 
 
-def test_two_rounds_go_on_where_the_best_shard_runs_out_of_rows() -> None:
-    """Three rows tell a little each; the two of the second shard together nearly all."""
+def test_two_rounds_continue_where_the_best_shard_runs_out_of_rows() -> None:
+    """Three rows help a little each; the two of the second shard together nearly fully."""
     x = torch.zeros(5, 5, dtype=torch.float64)
     x[:4, 0] = 1
     x[:3, 1:4] = 4.9 * torch.eye(3)
@@ -257,7 +257,7 @@ def test_mapped_rows_are_those_of_the_file(tmp_path) -> None:
 def test_raw_features_are_sharded_too() -> None:
     pool = Pool(points(40, 6))
     exact, sharded = (
-        EVGP(Raw(), ExpectedVariance(), one, 1e-3)(pool, 8, generator=ANY)
-        for one in (Exact(), Sharded(4))
+        EVGP(Raw(), ExpectedVariance(), item, 1e-3)(pool, 8, generator=ANY)
+        for item in (Exact(), Sharded(4))
     )
     assert exact.indices.tolist() == sharded.indices.tolist()

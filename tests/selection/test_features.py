@@ -1,4 +1,4 @@
-"""Features at the front door: forced, or where the matrix would not fit."""
+"""Features in `evgp.pick`: requested, or because the matrix would not fit."""
 
 from importlib import import_module
 
@@ -53,7 +53,7 @@ def test_a_sketch_of_a_module() -> None:
     assert picked.indices.tolist() == again.indices.tolist()
 
 
-def test_features_stand_in_where_the_matrix_would_not_fit(monkeypatch) -> None:
+def test_features_replace_a_matrix_that_would_not_fit(monkeypatch) -> None:
     room = import_module("evgp.selection.plan")
     x = np.random.default_rng(1).normal(size=(3000, 3))
     monkeypatch.setattr(room, "available_memory", lambda: 990_000_000)
@@ -68,10 +68,10 @@ def test_features_stand_in_where_the_matrix_would_not_fit(monkeypatch) -> None:
 def test_inducing_points_are_spread_and_seeded(how) -> None:
     x = torch.from_numpy(X)
     kernel = evgp.NTK(evgp.mlp())
-    made = inducing_points(x, 20, how, seed=1, kernel=kernel)
-    assert made.shape == (20, 4)
-    assert torch.equal(made, inducing_points(x, 20, how, seed=1, kernel=kernel))
-    features = Inducing(kernel, made)
+    result = inducing_points(x, 20, how, seed=1, kernel=kernel)
+    assert result.shape == (20, 4)
+    assert torch.equal(result, inducing_points(x, 20, how, seed=1, kernel=kernel))
+    features = Inducing(kernel, result)
     rest = features.residual(x, features.phi(x)).mean()
     none = kernel.diag(x).mean()
     assert float(rest) < 0.5 * float(none)
@@ -80,7 +80,7 @@ def test_inducing_points_are_spread_and_seeded(how) -> None:
 def test_entropy_is_the_greedy_of_variance() -> None:
     x = torch.from_numpy(X)
     kernel = evgp.NTK(evgp.mlp())
-    made = inducing_points(x, 5, "entropy", kernel=kernel)
+    result = inducing_points(x, 5, "entropy", kernel=kernel)
     rows: list[int] = []
     for _ in range(5):
         inside = kernel(x[rows]) if rows else torch.empty(0, 0, dtype=torch.float64)
@@ -88,7 +88,7 @@ def test_entropy_is_the_greedy_of_variance() -> None:
         left = kernel.diag(x) - (cross * torch.linalg.solve(inside, cross.T).T).sum(1)
         left[rows] = 0
         rows.append(int(left.argmax()))
-    assert torch.equal(made, x[sorted(rows)])
+    assert torch.equal(result, x[sorted(rows)])
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_entropy_is_the_greedy_of_variance() -> None:
         {"features": "nystrom", "criterion": "mi"},
     ],
 )
-def test_what_cannot_be_is_said(options) -> None:
+def test_what_cannot_be_is_reported(options) -> None:
     with refused(PoolError):
         evgp.pick(X, 3, **options)
     with refused(PoolError):

@@ -64,20 +64,20 @@ def test_shards_pick_what_memory_picks(tmp_path, monkeypatch, blocks) -> None:
 
 def test_the_size_of_shards_changes_no_digit(tmp_path, monkeypatch) -> None:
     folder = parquet(tmp_path / "pool", numbers(20_000), (0, 7001))
-    made = []
+    results = []
     for blocks in (1, 2, 4, 8):
         monkeypatch.setattr("evgp.selection.request.SHARD", blocks * BLOCK)
-        made.append(evgp.pick(folder, 9, **QUIET))
-    for other in made[1:]:
-        assert other.indices.tolist() == made[0].indices.tolist()
-        assert other.gains.tolist() == made[0].gains.tolist()
-        assert other.prior_variance == made[0].prior_variance
+        results.append(evgp.pick(folder, 9, **QUIET))
+    for other in results[1:]:
+        assert other.indices.tolist() == results[0].indices.tolist()
+        assert other.gains.tolist() == results[0].gains.tolist()
+        assert other.prior_variance == results[0].prior_variance
 
 
 def test_threads_change_no_digit_of_the_sums(tmp_path) -> None:
     x = torch.from_numpy(numbers(9000))
     features = Inducing(NTK(mlp()), x[:24])
-    found = []
+    results = []
     for threads in (1, 3):
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
@@ -85,11 +85,11 @@ def test_threads_change_no_digit_of_the_sums(tmp_path) -> None:
             folder = tmp_path / str(threads)
             folder.mkdir()
             recipe = ShardRecipe(InMemory(x), features, str(folder), 2 * BLOCK)
-            found.append(total(recipe, Here(), silent, "features"))
+            results.append(total(recipe, Here(), silent, "features"))
             assert torch.get_num_threads() == threads
         finally:
             torch.set_num_threads(before)
-    assert torch.equal(found[0][0], found[1][0]) and found[0][1] == found[1][1]
+    assert torch.equal(results[0][0], results[1][0]) and results[0][1] == results[1][1]
 
 
 def test_test_points_labels_candidates_and_costs_go_along(tmp_path) -> None:
@@ -126,27 +126,27 @@ def test_arrays_can_be_sharded_too(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_raw_features_are_read_where_they_lie(tmp_path, cache, dtype) -> None:
+def test_raw_features_are_read_where_they_are(tmp_path, cache, dtype) -> None:
     x = numbers(5000).astype(dtype)
     np.save(tmp_path / "x.npy", x)
-    made = evgp.pick(
+    selection = evgp.pick(
         tmp_path / "x.npy", 5, features="raw", method="sharded", cache=tmp_path / "kept"
     )
     inside = evgp.pick(x.astype(np.float64), 5, features="raw", greedy="exact")
-    assert made.indices.tolist() == inside.indices.tolist()
+    assert selection.indices.tolist() == inside.indices.tolist()
     assert not list((tmp_path / "kept").rglob("features-*.npy"))  # no copy of them
     np.save(tmp_path / "f.npy", np.asfortranarray(x))
     other = evgp.pick(tmp_path / "f.npy", 5, features="raw", method="sharded")
-    assert other.indices.tolist() == made.indices.tolist()
+    assert other.indices.tolist() == selection.indices.tolist()
 
 
 def test_images_and_sketches_are_sharded_too(tmp_path) -> None:
     x = np.random.default_rng(0).normal(size=(40, 1, 8, 8)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
     options = {"network": cnn(outputs=1), "features": "sketch-32", "seed": 1}
-    made = evgp.pick(tmp_path / "x.npy", 5, method="sharded", **options)
+    selection = evgp.pick(tmp_path / "x.npy", 5, method="sharded", **options)
     inside = evgp.pick(x, 5, greedy="exact", **options)
-    assert made.indices.tolist() == inside.indices.tolist()
+    assert selection.indices.tolist() == inside.indices.tolist()
 
 
 def test_two_rounds_are_close(tmp_path, monkeypatch) -> None:
@@ -162,10 +162,10 @@ def test_features_go_when_the_picks_are_made_and_stay_in_a_cache(tmp_path, cache
     first = evgp.pick(folder, 4, **QUIET)
     assert list(cache.iterdir()) == []
     kept = tmp_path / "kept"
-    made = [evgp.pick(folder, k, cache=kept, **QUIET) for k in (4, 7)]
+    result = [evgp.pick(folder, k, cache=kept, **QUIET) for k in (4, 7)]
     (features,) = kept.glob("features-*")
     stamp = (features / "features-32-000000.npy").stat().st_mtime_ns
-    assert made[1].indices[:4].tolist() == made[0].indices.tolist() == first.indices.tolist()
+    assert result[1].indices[:4].tolist() == result[0].indices.tolist() == first.indices.tolist()
     evgp.pick(folder, 9, cache=kept, **QUIET)
     assert (features / "features-32-000000.npy").stat().st_mtime_ns == stamp
     other = {**QUIET, "seed": 4}  # other inducing points, other features
@@ -218,15 +218,15 @@ print("picked", *made.indices.tolist(), flush=True)
 
 
 @pytest.mark.parametrize("stage", ["features", "picking"])
-def test_a_run_that_was_killed_goes_on(tmp_path, cache, stage) -> None:
+def test_a_run_that_was_killed_resumes(tmp_path, cache, stage) -> None:
     folder = parquet(tmp_path / "pool", numbers(140_000), (0, 70_000))
     whole = evgp.pick(folder, 12, **QUIET).indices.tolist()
     command = [sys.executable, "-c", CODE, str(folder), stage]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    wanted = f"{stage} 1" if stage == "features" else f"{stage} 5"
+    expected = f"{stage} 1" if stage == "features" else f"{stage} 5"
     assert process.stdout is not None
     for line in process.stdout:
-        if line.strip() == wanted:
+        if line.strip() == expected:
             break
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
@@ -289,7 +289,7 @@ def test_words_count_as_the_columns_they_become(tmp_path, monkeypatch) -> None:
     assert int(done.stdout.splitlines()[0]) <= allowed
 
 
-def test_a_file_that_was_replaced_is_read_anew(tmp_path) -> None:
+def test_a_file_that_was_replaced_is_read_again(tmp_path) -> None:
     """Also by a process that has the old one mapped, as a worker may."""
     file = tmp_path / "x.npy"
     for seed in (0, 1):

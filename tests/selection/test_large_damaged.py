@@ -41,8 +41,8 @@ def finished(pools, tmp_path_factory) -> tuple[Path, list[evgp.Selection]]:
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evgp.selection.request.SHARD", BLOCK)
-        made = [evgp.pick(pool, 8, cache=folder / pool.stem, **RULES) for pool in pools]
-    return folder, made
+        result = [evgp.pick(pool, 8, cache=folder / pool.stem, **RULES) for pool in pools]
+    return folder, result
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def picks(finished, kept) -> list[Path]:
     return [Path(shutil.copy(file, kept / file.relative_to(finished[0]))) for file in files]
 
 
-def found(kept: Path, kind: str, pool: int = 0) -> list[Path]:
+def cached_files(kept: Path, kind: str, pool: int = 0) -> list[Path]:
     """Files of a kind in the cache of a pool, in order."""
     return sorted((kept / str(pool)).glob(f"*/{kind.replace('32', '1')}*.npy"))
 
@@ -129,10 +129,12 @@ def same(pools, kept: Path, finished, named: str | None) -> None:
     whole = finished[1][0]
     assert again.indices.tolist() == whole.indices.tolist()
     assert again.gains.tolist() == whole.gains.tolist()
-    told = [str(one.message) for one in caught if issubclass(one.category, DamageWarning)]
-    assert tuple(told) == again.warnings
-    assert bool(told) == (named is not None)
-    assert named is None or all(named in one for one in told)
+    messages = [
+        str(warning.message) for warning in caught if issubclass(warning.category, DamageWarning)
+    ]
+    assert tuple(messages) == again.warnings
+    assert bool(messages) == (named is not None)
+    assert named is None or all(named in message for message in messages)
     twice = evgp.pick(pools[0], 8, cache=kept / "0", **RULES)
     assert twice.indices.tolist() == whole.indices.tolist() and not twice.warnings
 
@@ -140,18 +142,18 @@ def same(pools, kept: Path, finished, named: str | None) -> None:
 @pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
 @pytest.mark.parametrize("kind", KINDS)
 def test_damage_is_named_and_rebuilt(pools, finished, kept, kind, harm) -> None:
-    path = found(kept, kind)[-1]
+    path = cached_files(kept, kind)[-1]
     harm(path)
     # Sums and starts that are missing are made as in a run that was stopped.
     quiet = harm is Path.unlink and kind not in ("features", "rest")
     same(pools, kept, finished, None if quiet else path.name)
     pipes = path.parent.glob("*.pipe")  # what a link led to is as it was
-    assert all(stat.S_ISFIFO(one.stat().st_mode) for one in pipes)
+    assert all(stat.S_ISFIFO(pipe.stat().st_mode) for pipe in pipes)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_folder_in_the_place_of_a_file_is_named(pools, kept, kind) -> None:
-    path = found(kept, kind)[-1]
+    path = cached_files(kept, kind)[-1]
     path.unlink()
     path.mkdir()
     with refused(DatasetError):
@@ -159,7 +161,7 @@ def test_a_folder_in_the_place_of_a_file_is_named(pools, kept, kind) -> None:
 
 
 @pytest.mark.parametrize("harm", [a_link_to_a_pipe, a_pipe, a_link])
-def test_picks_that_are_no_file_are_made_again(pools, finished, kept, picks, harm) -> None:
+def test_picks_that_are_not_files_are_made_again(pools, finished, kept, picks, harm) -> None:
     harm(picks[0])
     same(pools, kept, finished, picks[0].name)
 
@@ -180,13 +182,13 @@ def test_a_flipped_bit_in_the_picks_is_named(pools, finished, kept, picks) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_that_were_exchanged_are_noticed(pools, finished, kept, kind) -> None:
     """With those of another pool, and with those of another shard."""
-    ours, theirs = found(kept, kind)[0], found(kept, kind, pool=1)[0]
+    ours, theirs = cached_files(kept, kind)[0], cached_files(kept, kind, pool=1)[0]
     shutil.copy(theirs, ours)
     same(pools, kept, finished, ours.name)
-    one, *others = found(kept, kind)
+    first, *others = cached_files(kept, kind)
     if others:
-        one.rename(kept / "aside")
-        others[0].rename(one)
+        first.rename(kept / "aside")
+        others[0].rename(first)
         (kept / "aside").rename(others[0])
         same(pools, kept, finished, f"{kind.split('-')[0]}-")
 
@@ -199,14 +201,16 @@ def test_picks_of_another_run_are_not_taken_over(pools, finished, kept, picks) -
 def test_a_cache_of_an_earlier_version_is_rebuilt(pools, finished, kept, picks) -> None:
     for path in (kept / "0").glob("*/*.npy"):
         np.save(path, np.load(path))  # without checksums
-    multiplied(found(kept, "features")[0])
+    multiplied(cached_files(kept, "features")[0])
     picks[0].write_text("0 8\n1 7\n")
     with pytest.warns(DamageWarning) as caught:
         again = evgp.pick(pools[0], 8, cache=kept / "0", **RULES)
-    told = [str(one.message) for one in caught]
+    messages = [str(warning.message) for warning in caught]
     assert again.indices.tolist() == finished[1][0].indices.tolist()
-    assert "an earlier version wrote it, without checksums" in told[0]
-    assert any("1 more file" in one for one in told)  # three shards are named, not their sums too
+    assert "an earlier version wrote it, without checksums" in messages[0]
+    assert any(
+        "1 more file" in message for message in messages
+    )  # three shards are named, not their sums too
     for path in sorted((kept / "0").glob("*/*.npy")):
         with refused(DamagedFile):  # but it is whole
             verify(path, "no such origin")
@@ -239,7 +243,7 @@ def test_each_file_is_verified_once_in_a_run(pools, kept, monkeypatch) -> None:
 
 
 def test_a_file_that_is_cut_while_it_is_in_use_says_what_to_do(kept) -> None:
-    path = found(kept, "features")[0]
+    path = cached_files(kept, "features")[0]
     cut(path)
     with refused(evgp.EvgpError):
         mapped(str(path))

@@ -1,4 +1,4 @@
-"""What large pools cannot do is said before it is tried."""
+"""What large pools cannot do is reported before it is tried."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ from tests.selection.test_large import QUIET, numbers, parquet
 pytestmark = pytest.mark.usefixtures("cache")
 
 
-def test_a_disk_that_fills_up_is_a_sentence(tmp_path, monkeypatch) -> None:
+def test_a_disk_that_fills_up_is_reported_clearly(tmp_path, monkeypatch) -> None:
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -75,7 +75,7 @@ def test_a_full_disk_is_reported_before_anything_is_written(tmp_path, monkeypatc
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_cannot_be_done_is_said(tmp_path, change) -> None:
+def test_what_cannot_be_done_is_reported(tmp_path, change) -> None:
     folder = parquet(tmp_path / "pool", numbers())
     with refused(PoolError):
         evgp.pick(folder, **{"k": 4, **QUIET, **change})

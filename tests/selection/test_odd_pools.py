@@ -42,10 +42,10 @@ def test_picks_differ_and_lower_the_variance(pool, criterion) -> None:
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_a_group_of_larger_columns_does_not_decide_alone(factor) -> None:
-    """The rows that stand out in the smaller group are seen as well as those in the larger one."""
+    """Outliers in the smaller group count as well as those in the larger one."""
     x = 0.01 * _normal(80, 8)
-    x[:10, :4] += 5 * _normal(10, 4, seed=2)  # stand out in the first group
-    x[10:20, 4:] += 5 * _normal(10, 4, seed=3)  # stand out in the second
+    x[:10, :4] += 5 * _normal(10, 4, seed=2)  # outliers in the first group
+    x[10:20, 4:] += 5 * _normal(10, 4, seed=3)  # outliers in the second
     x[:, 4:] *= factor
     picked = set(evgp.pick(x, 10).indices.tolist())
     assert len(picked & set(range(10))) >= 3 and len(picked & set(range(10, 20))) >= 3
@@ -61,9 +61,9 @@ def test_the_scale_of_all_columns_together_changes_no_pick() -> None:
 @pytest.mark.parametrize("rows", [60, 600])
 def test_a_row_that_makes_all_others_look_equal_is_named(rows, frame) -> None:
     x = frame(np.vstack([_normal(rows - 1, 4), np.full((1, 4), 1e12)]))
-    with pytest.warns(DataWarning) as said:
+    with pytest.warns(DataWarning) as caught:
         evgp.pick(x, 8)
-    assert any(f"row {rows - 1}: 1e+12" in str(one.message) for one in said)
+    assert any(f"row {rows - 1}: 1e+12" in str(warning.message) for warning in caught)
 
 
 def test_a_rare_flag_is_no_outlier() -> None:

@@ -100,7 +100,7 @@ class Linear(torch.nn.Module):
         return self.layer(x)
 
 
-def made() -> Linear:
+def linear() -> Linear:
     return Linear()
 
 
@@ -114,7 +114,7 @@ def test_own_objects_are_recorded_without_their_addresses() -> None:
     names = [runs[0][name] for name in ("criterion", "network", "greedy")]
     assert names == [f"{home}.Plain", f"{home}.Dots", f"{home}.Search"]
     assert evgp.pick(X, 2, criterion=Tuned(3)).settings["criterion"] == "Tuned(power=3)"
-    assert evgp.pick(X, 2, network=made).settings["network"] == "<function made>"
+    assert evgp.pick(X, 2, network=linear).settings["network"] == "<function linear>"
     assert f"{home}.Search" in str(evgp.plan(X, 2, greedy=Search()))
 
 
@@ -136,9 +136,9 @@ class Backwards:
 
 
 def test_an_own_search_runs_over_shards(tmp_path) -> None:
-    given = {"method": "sharded", "cache": tmp_path}
-    usual = evgp.pick(X, 4, **given)
-    picks = evgp.pick(X, 4, greedy=Backwards(), **given)
+    arguments = {"method": "sharded", "cache": tmp_path}
+    usual = evgp.pick(X, 4, **arguments)
+    picks = evgp.pick(X, 4, greedy=Backwards(), **arguments)
     assert picks.indices.tolist() == usual.indices.tolist()[::-1]
     assert picks.settings["greedy"] == "Backwards(shards=0)"
     assert usual.settings["greedy"] == "Sharded()"

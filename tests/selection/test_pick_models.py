@@ -37,36 +37,36 @@ def test_the_picks_are_those_of_the_kernel_matrix() -> None:
     for _ in range(5):
         left = {}
         for i in set(range(24)) - set(picks):
-            some = [*picks, i]
-            gram = theta[some][:, some] + noise * torch.eye(len(some), dtype=torch.float64)
-            fall = theta[:, some] @ torch.linalg.solve(gram, theta[some])
+            subset = [*picks, i]
+            gram = theta[subset][:, subset] + noise * torch.eye(len(subset), dtype=torch.float64)
+            fall = theta[:, subset] @ torch.linalg.solve(gram, theta[subset])
             left[i] = float((theta - fall).diagonal().mean())
         picks.append(min(left, key=left.__getitem__))
-    made = evgp.pick(x, 5, kernel=EmpiricalNTK(module, output=1), greedy="exact")
-    assert made.indices.tolist() == picks
-    assert made.variance_left[-1] == pytest.approx(min(left.values()), rel=1e-6)
+    selection = evgp.pick(x, 5, kernel=EmpiricalNTK(module, output=1), greedy="exact")
+    assert selection.indices.tolist() == picks
+    assert selection.variance_left[-1] == pytest.approx(min(left.values()), rel=1e-6)
 
 
 def test_modules_factories_and_the_zoo_come_in() -> None:
     x = images()
     for network in (net(), net, cnn(3), mlp(1, 32)):
-        made = evgp.pick(x, 4, network=network)
-        assert len(set(made.indices.tolist())) == 4
-        assert made.certificate.share[-1] > 0.3
+        selection = evgp.pick(x, 4, network=network)
+        assert len(set(selection.indices.tolist())) == 4
+        assert selection.certificate.share[-1] > 0.3
     assert "parameters" in evgp.pick(x, 2, network=net()).settings["network"]
-    made = [evgp.pick(x, 4, network=cnn(3), seed=seed) for seed in (0, 0, 1)]
-    assert made[0].indices.tolist() == made[1].indices.tolist()
-    assert made[0].gains.tolist() == made[1].gains.tolist()
-    assert made[2].prior_variance != pytest.approx(made[0].prior_variance, rel=1e-3)
+    selection = [evgp.pick(x, 4, network=cnn(3), seed=seed) for seed in (0, 0, 1)]
+    assert selection[0].indices.tolist() == selection[1].indices.tolist()
+    assert selection[0].gains.tolist() == selection[1].gains.tolist()
+    assert selection[2].prior_variance != pytest.approx(selection[0].prior_variance, rel=1e-3)
 
 
 def test_test_points_labels_and_thinning_with_a_module() -> None:
     x = images(30)
     kernel = EmpiricalNTK(net(), output=0)
-    told = {"x_test": x[:6] + 0.1, "x_labelled": x[6:8], "labelled": [9], "kernel": kernel}
-    made = evgp.pick(x, 4, **told)
-    assert made.test_before.shape == (6,) and 9 not in made.indices
-    assert made.start_variance < made.prior_variance
+    reported = {"x_test": x[:6] + 0.1, "x_labelled": x[6:8], "labelled": [9], "kernel": kernel}
+    selection = evgp.pick(x, 4, **reported)
+    assert selection.test_before.shape == (6,) and 9 not in selection.indices
+    assert selection.start_variance < selection.prior_variance
     assert evgp.pick(x, 4, kernel=kernel, thin=10).test_before.shape == (10,)
     rounds = evgp.pick(x, 2, kernel=kernel, greedy="exact").indices.tolist()
     rounds += evgp.pick(x, 2, kernel=kernel, greedy="exact", labelled=rounds).indices.tolist()
@@ -117,9 +117,9 @@ def test_networks_by_name() -> None:
         ("cnn", cnn()),
         ("wrn-10-1", evgp.nets.wide_resnet(10, 1)),
     ):
-        named, given = (evgp.pick(x, 4, network=one) for one in (name, network))
-        assert named.indices.tolist() == given.indices.tolist()
-        assert named.settings["network"] == given.settings["network"]
+        named, inputs = (evgp.pick(x, 4, network=item) for item in (name, network))
+        assert named.indices.tolist() == inputs.indices.tolist()
+        assert named.settings["network"] == inputs.settings["network"]
         assert evgp.plan((24, 2, 8, 8), 4, network=name).memory > 0
     with refused(NetworkError):
         evgp.pick(x, 4, network="lenet")

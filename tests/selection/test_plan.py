@@ -16,10 +16,10 @@ room = import_module("evgp.selection.plan")
 
 
 def test_a_plan_says_memory_time_and_choice() -> None:
-    made = evgp.plan((1000, 8), 20)
-    assert made.fits and made.greedy == "Exact()" and made.storage == "float64"
-    assert 1000 * 1000 * 8 < made.memory < 1e9 and made.seconds > 0
-    assert "1,000 rows x 8 features" in str(made) and "fits" in str(made)
+    plan = evgp.plan((1000, 8), 20)
+    assert plan.fits and plan.greedy == "Exact()" and plan.storage == "float64"
+    assert 1000 * 1000 * 8 < plan.memory < 1e9 and plan.seconds > 0
+    assert "1,000 rows x 8 features" in str(plan) and "fits" in str(plan)
 
 
 def test_storage_falls_back_to_float32_and_then_to_advice(monkeypatch) -> None:
@@ -37,8 +37,8 @@ def test_storage_falls_back_to_float32_and_then_to_advice(monkeypatch) -> None:
     assert not huge.fits and huge.method == "dense" and "thin=" in str(huge)
     assert evgp.plan((1000, 10), 10).method == "dense"
     assert evgp.plan((1000, 10), 10, features="sketch-64").kind == "sketch-64"
-    told = evgp.plan((35_000, 10), 10, storage="float64")
-    assert not told.fits and "float32 storage would take" in told.advice.lower()
+    plan = evgp.plan((35_000, 10), 10, storage="float64")
+    assert not plan.fits and "float32 storage would take" in plan.advice.lower()
     assert evgp.plan((300_000, 10), 10, thin=2000).fits
 
 
@@ -77,24 +77,24 @@ print(peak() * 1024)
 
 def test_the_sizes_first_still_plan_with_a_note() -> None:
     with warned(DeprecationWarning):
-        made = evgp.plan(1000, 8, 20, m=50, labelled=3)
-    assert (made.rows, made.k, made.test_points, made.request.sizes.labelled) == (1000, 20, 50, 3)
+        plan = evgp.plan(1000, 8, 20, m=50, labelled=3)
+    assert (plan.rows, plan.k, plan.test_points, plan.request.sizes.labelled) == (1000, 20, 50, 3)
 
 
 def test_a_plan_runs_as_it_says() -> None:
     x = np.random.default_rng(0).normal(size=(60, 3))
     asked = {"candidates": np.arange(40), "labelled": [1, 2], "greedy": "exact"}
-    made = evgp.plan(x, 4, **asked)
-    assert made.run().indices.tolist() == evgp.pick(x, 4, **asked).indices.tolist()
-    assert made.run().settings["greedy"] == made.greedy == "Exact()"
+    plan = evgp.plan(x, 4, **asked)
+    assert plan.run().indices.tolist() == evgp.pick(x, 4, **asked).indices.tolist()
+    assert plan.run().settings["greedy"] == plan.greedy == "Exact()"
 
 
 def test_what_ran_is_what_is_recorded() -> None:
     """The search is decided once."""
     x = np.random.default_rng(0).normal(size=(5_000, 3))
     for options in ({}, {"final": True}, {"greedy": "lazy"}, {"method": "sharded"}):
-        made = evgp.plan(x, 6, x_test=x[:100], candidates=np.arange(100), **options)
-        assert made.run().settings["greedy"] == made.greedy
+        plan = evgp.plan(x, 6, x_test=x[:100], candidates=np.arange(100), **options)
+        assert plan.run().settings["greedy"] == plan.greedy
 
 
 def test_a_shorter_list_begins_a_longer_one_in_memory_and_in_shards() -> None:
@@ -121,7 +121,7 @@ def test_a_final_list_says_what_exchanging_gained() -> None:
 @pytest.mark.parametrize(
     "options", [{"greedy": "lazy"}, {"method": "sharded"}, {"criterion": "p90"}], ids=str
 )
-def test_what_cannot_be_exchanged_is_said(options) -> None:
+def test_what_cannot_be_exchanged_is_reported(options) -> None:
     with refused(PoolError):
         evgp.plan(np.random.default_rng(0).normal(size=(50, 3)), 4, final=True, **options)
 
@@ -155,15 +155,15 @@ def test_every_door_has_the_same_arguments() -> None:
 
 def test_features_replace_an_exact_kernel_that_fits_but_takes_minutes(monkeypatch) -> None:
     monkeypatch.setattr(room, "available_memory", lambda: int(64e9))
-    made = evgp.plan((50_000, 384), 500)
-    assert (made.method, made.kind) == ("features", "nystrom-1024")
-    assert made.times > 8 and "method='dense'" in made.why and made.facts()["why"] == made.why
-    assert "times as long as nystrom-1024 features" in str(made)
-    assert "times as long" in made._repr_html_()
+    plan = evgp.plan((50_000, 384), 500)
+    assert (plan.method, plan.kind) == ("features", "nystrom-1024")
+    assert plan.times > 8 and "method='dense'" in plan.why and plan.facts()["why"] == plan.why
+    assert "times as long as nystrom-1024 features" in str(plan)
+    assert "times as long" in plan._repr_html_()
     # Its speed is that of a fixed machine, so that picks do not depend on this one.
     backends = import_module("evgp.selection.backends")
     monkeypatch.setattr(backends, "speed", lambda: (1e15, 1e15))
-    assert evgp.plan((50_000, 384), 500).times == made.times
+    assert evgp.plan((50_000, 384), 500).times == plan.times
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def test_features_replace_an_exact_kernel_that_fits_but_takes_minutes(monkeypatc
 )
 def test_the_exact_kernel_stays_where_features_cannot_replace_it(monkeypatch, options) -> None:
     monkeypatch.setattr(room, "available_memory", lambda: int(64e9))
-    made = evgp.plan((50_000, 384), **({"k": 500} | options))
-    assert made.method == "dense" and not made.times and not made.why
+    plan = evgp.plan((50_000, 384), **({"k": 500} | options))
+    assert plan.method == "dense" and not plan.times and not plan.why
 
 
 def test_small_pools_have_the_exact_kernel(monkeypatch) -> None:

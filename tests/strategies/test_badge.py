@@ -99,7 +99,7 @@ def test_gradients_are_those_of_the_cross_entropy_at_the_guess(name) -> None:
         loss = nn.functional.cross_entropy(logits, logits.argmax(1))
         own = [last.weight] + ([last.bias] if seen.biased else [])
         grads = torch.autograd.grad(loss, own)
-        whole = torch.cat([grads[0], *(one[:, None] for one in grads[1:])], dim=1)
+        whole = torch.cat([grads[0], *(grad[:, None] for grad in grads[1:])], dim=1)
         assert torch.allclose(embedding[i], whole, atol=1e-5, rtol=1e-3)
 
 

@@ -58,7 +58,7 @@ POOLS = {
 
 
 @pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
-@pytest.mark.parametrize("strategy", EVERY, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("strategy", EVERY, ids=lambda value: type(value).__name__)
 def test_a_strategy_obeys_its_laws(strategy, pool) -> None:
     check_strategy(strategy, pool, 5)
 
@@ -68,7 +68,7 @@ def test_random_depends_on_the_generator_alone() -> None:
     selections = [
         Random()(pool, 6, generator=torch.Generator().manual_seed(seed)) for seed in range(9)
     ]
-    assert len({tuple(one.indices) for one in selections}) == 9
+    assert len({tuple(selection.indices) for selection in selections}) == 9
     counts = np.bincount(
         np.concatenate(
             [Random()(pool, 5, generator=torch.Generator().manual_seed(s)).indices
@@ -83,12 +83,12 @@ def test_kmeans_plusplus_is_scikit_learns_in_rounds_of_one_list() -> None:
     x = points(50)
     _, order = kmeans_plusplus(x.numpy(), 50, random_state=3)
     strategy, labelled = KMeansPlusPlus(most=50, seed=3), torch.empty(0, dtype=torch.int64)
-    found: list[int] = []
+    calls: list[int] = []
     for _ in range(4):
         selection = strategy(Pool(x, labelled=labelled), 5, generator=torch.Generator())
-        found += selection.indices.tolist()
-        labelled = torch.tensor(found)
-    assert found == list(dict.fromkeys(order.tolist()))[:20]
+        calls += selection.indices.tolist()
+        labelled = torch.tensor(calls)
+    assert calls == list(dict.fromkeys(order.tolist()))[:20]
 
 
 @settings(max_examples=25, deadline=None)
@@ -120,7 +120,7 @@ def test_max_variance_is_the_largest_by_a_direct_solve(name) -> None:
             inside = KERNEL(known) + noise * torch.eye(len(known), dtype=torch.float64)
             cross = KERNEL(known, pool.x)
             variance = variance - (cross * torch.linalg.solve(inside, cross)).sum(0)
-        best = max(float(variance[one]) for one in left)
+        best = max(float(variance[item]) for item in left)
         assert gain == pytest.approx(best, rel=1e-6, abs=1e-9)
         assert float(variance[row]) == pytest.approx(best, rel=1e-6, abs=1e-9)
         known = torch.cat([known, pool.x[row : row + 1]])
@@ -128,7 +128,7 @@ def test_max_variance_is_the_largest_by_a_direct_solve(name) -> None:
 
 
 @pytest.mark.parametrize("k", [0, 21, True])
-@pytest.mark.parametrize("strategy", EVERY, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("strategy", EVERY, ids=lambda value: type(value).__name__)
 def test_k_is_a_number_of_rows_that_the_pool_has(strategy, k) -> None:
     with refused(EvgpError):
         strategy(POOLS["plain"], k, generator=torch.Generator())
@@ -179,8 +179,8 @@ def test_embeddings_take_the_place_of_inputs() -> None:
     same = Pool(first(x), labelled=torch.tensor([0]))
     pool = Pool(x, labelled=torch.tensor([0]))
     for kind in (CoreSet, KMeansPlusPlus, BAIT, KMeans, LCMD, MaxHerding, ProbCover, TypiClust):
-        one, other = (
-            made(some, 5, generator=torch.Generator()).indices.tolist()
-            for made, some in ((kind(embed=first), pool), (kind(), same))
+        item, other = (
+            result(subset, 5, generator=torch.Generator()).indices.tolist()
+            for result, subset in ((kind(embed=first), pool), (kind(), same))
         )
-        assert one == other
+        assert item == other

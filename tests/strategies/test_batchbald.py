@@ -35,7 +35,7 @@ def information(given: torch.Tensor, rows: list[int]) -> float:
     """I(labels of the rows; member) by enumeration, from the joint entropy."""
     p = given.exp()
     labels = product(range(p.shape[2]), repeat=len(rows))
-    joint = torch.stack([p[:, rows, list(some)].prod(1).mean() for some in labels])
+    joint = torch.stack([p[:, rows, list(label)].prod(1).mean() for label in labels])
     return entropy(joint) - sum(entropy(p[:, row]) / len(p) for row in rows)
 
 
@@ -61,41 +61,41 @@ def test_batchbald_obeys_the_laws_of_strategies(name, dropout) -> None:
 
 @pytest.mark.parametrize(("e", "o", "k"), [(5, 3, 4), (2, 2, 6), (8, 4, 3)])
 def test_gains_add_up_to_the_information_of_all_labels(e, o, k) -> None:
-    given = logs(e, 9, o, seed=e)
-    rows, gains = BatchBALD(Recipe(NETWORK), o).batch(given, k, generator=torch.Generator())
+    log_p = logs(e, 9, o, seed=e)
+    rows, gains = BatchBALD(Recipe(NETWORK), o).batch(log_p, k, generator=torch.Generator())
     for count in range(1, k + 1):
         before, row = rows[: count - 1], rows[count - 1]
-        result = information(given, [*before, row])
+        result = information(log_p, [*before, row])
         assert sum(gains[:count]) == pytest.approx(result, rel=1e-10)
         others = set(range(9)) - set(before)
-        assert result >= max(information(given, [*before, one]) for one in others) - 1e-10
+        assert result >= max(information(log_p, [*before, other]) for other in others) - 1e-10
     assert sum(gains) <= log(e) + 1e-12
 
 
 def test_the_first_pick_is_that_of_bald() -> None:
-    given = logs(6, 50, 4)
-    bald = torch.special.entr(given.exp().mean(0)).sum(1)
-    bald = bald - torch.special.entr(given.exp()).sum(2).mean(0)
-    rows, gains = BatchBALD(Recipe(NETWORK), 4).batch(given, 1, generator=torch.Generator())
+    log_p = logs(6, 50, 4)
+    bald = torch.special.entr(log_p.exp().mean(0)).sum(1)
+    bald = bald - torch.special.entr(log_p.exp()).sum(2).mean(0)
+    rows, gains = BatchBALD(Recipe(NETWORK), 4).batch(log_p, 1, generator=torch.Generator())
     assert rows == [int(bald.argmax())] and gains == [pytest.approx(float(bald.max()))]
 
 
 def test_samples_of_configurations_tend_to_all_of_them() -> None:
-    given, picked = logs(6, 12, 3, seed=4), [2, 7, 9, 4]
+    log_p, picked = logs(6, 12, 3, seed=4), [2, 7, 9, 4]
     exact = Joint.empty(6)
     for row in picked:
-        exact = exact.extended(given[:, row])
+        exact = exact.extended(log_p[:, row])
     assert exact.weights.sum() == pytest.approx(1) and len(exact.weights) == 81
-    result = exact.information(given)
+    result = exact.information(log_p)
     results = []
     for seed in range(40):
         generator, joint = torch.Generator().manual_seed(seed), Joint.empty(6)
         for number, row in enumerate(picked):
             if number < 2:
-                joint = joint.extended(given[:, row])
+                joint = joint.extended(log_p[:, row])
             else:
-                joint = joint.drawn(given[:, row], 300, generator=generator)
-        results.append(joint.information(given))
+                joint = joint.drawn(log_p[:, row], 300, generator=generator)
+        results.append(joint.information(log_p))
     every = torch.stack(results)
     error = every.std(0) / 40**0.5
     assert bool(((every.mean(0) - result).abs() < 4.5 * error).all())
@@ -103,10 +103,10 @@ def test_samples_of_configurations_tend_to_all_of_them() -> None:
 
 
 def test_samples_pick_what_all_configurations_pick() -> None:
-    given = logs(4, 30, 3, seed=8, scale=4)
-    exact = BatchBALD(Recipe(NETWORK), 3).batch(given, 5, generator=torch.Generator())
+    log_p = logs(4, 30, 3, seed=8, scale=4)
+    exact = BatchBALD(Recipe(NETWORK), 3).batch(log_p, 5, generator=torch.Generator())
     sampled = BatchBALD(Recipe(NETWORK), 3, exact=3, samples=20_000)
-    rows, gains = sampled.batch(given, 5, generator=torch.Generator().manual_seed(0))
+    rows, gains = sampled.batch(log_p, 5, generator=torch.Generator().manual_seed(0))
     assert rows[:3] == exact[0][:3]
     assert sum(gains) == pytest.approx(sum(exact[1]), abs=0.02)
 
@@ -117,25 +117,25 @@ def test_what_is_known_already_is_not_picked_twice() -> None:
     p[0, :5], p[1, :5] = torch.tensor([0.999, 0.001]), torch.tensor([0.001, 0.999])
     p[2, :5] = torch.tensor([0.999, 0.001])
     p[0, 5], p[2, 5] = torch.tensor([0.9, 0.1]), torch.tensor([0.1, 0.9])
-    given = p.log()
-    alone = Joint.empty(3).information(given)
+    log_p = p.log()
+    alone = Joint.empty(3).information(log_p)
     assert set(alone.topk(5).indices.tolist()) == set(range(5))
-    rows, gains = BatchBALD(Recipe(NETWORK), 2).batch(given, 2, generator=torch.Generator())
-    assert rows == [0, 5] and gains[1] > 10 * float(Joint.empty(3).extended(given[:, 0])
-                                                    .information(given)[1])  # fmt: skip
+    rows, gains = BatchBALD(Recipe(NETWORK), 2).batch(log_p, 2, generator=torch.Generator())
+    assert rows == [0, 5] and gains[1] > 10 * float(Joint.empty(3).extended(log_p[:, 0])
+                                                    .information(log_p)[1])  # fmt: skip
 
 
 def test_equals_go_to_the_lowest_row() -> None:
-    given = logs(5, 4, 3).repeat(1, 3000, 1)
-    rows, _ = BatchBALD(Recipe(NETWORK), 3).batch(given, 2, generator=torch.Generator())
+    log_p = logs(5, 4, 3).repeat(1, 3000, 1)
+    rows, _ = BatchBALD(Recipe(NETWORK), 3).batch(log_p, 2, generator=torch.Generator())
     assert max(rows) < 4
 
 
 def test_sure_members_and_tiny_probabilities_stay_finite() -> None:
-    given = logs(5, 20, 3, scale=400.0)
-    assert float(given.min()) < -745  # too small for a float64 once it is no logarithm
+    log_p = logs(5, 20, 3, scale=400.0)
+    assert float(log_p.min()) < -745  # too small for a float64 once it is no logarithm
     strategy = BatchBALD(Recipe(NETWORK), 3, exact=30, samples=100)
-    _, gains = strategy.batch(given, 12, generator=torch.Generator())
+    _, gains = strategy.batch(log_p, 12, generator=torch.Generator())
     assert np.isfinite(gains).all() and sum(gains) <= log(5) + 0.1
 
 

@@ -33,7 +33,7 @@ def test_picks_are_those_of_the_network_that_the_labels_choose() -> None:
     chosen = choose(NETS, X[:12], scaled(Y[:12]), folds=10, scale=None)
     result = MS(pool, 4, generator=torch.Generator())
     assert result.settings["network"] == chosen.chosen.name
-    scores = {one.name: one.score for one in chosen.ranked}
+    scores = {entry.name: entry.score for entry in chosen.ranked}
     assert result.settings["scores"] == pytest.approx(scores)
     plain = EVGP(NTK(chosen.network))(pool, 4, generator=torch.Generator())
     assert result.indices.tolist() == plain.indices.tolist()
@@ -81,7 +81,7 @@ def test_labels_are_needed_where_rows_are_labelled() -> None:
 def test_the_unit_of_the_labels_changes_nothing() -> None:
     pool, other = labelled(12), Pool(X, labelled=torch.arange(12), y=1000 * Y[:12] + 7)
     ours, theirs = MS.choice(pool, 6), MS.choice(other, 6)
-    assert [one.name for one in ours.ranked] == [one.name for one in theirs.ranked]
+    assert [entry.name for entry in ours.ranked] == [entry.name for entry in theirs.ranked]
     assert ours.chosen.score == pytest.approx(theirs.chosen.score)
 
 
@@ -92,7 +92,7 @@ def test_history_is_what_was_chosen_round_by_round(one_error: bool) -> None:
     for result in run(pool, careful, lambda rows: Y[rows], rounds=3, k=6):
         chosen.append(careful.choice(result.pool, 6).chosen.name)
         pool = result.pool
-    assert [one.chosen.name for one in careful.history(pool, 6)] == chosen
+    assert [step.chosen.name for step in careful.history(pool, 6)] == chosen
     again = run(Pool(X), careful, lambda rows: Y[rows], rounds=4, k=6)
     used = [result.selection.settings["network"] for result in again]
     assert used == ["relu-2", *chosen]

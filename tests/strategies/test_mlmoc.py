@@ -136,7 +136,7 @@ def test_the_sequential_form_is_a_fit_for_every_pick(kind, name) -> None:
     oracle, left = Oracle(strategy, pool), set(pool.unlabelled().tolist())
     selection = strategy(pool, 8, generator=seeded())
     for row, gain in zip(selection.indices.tolist(), selection.gains.tolist(), strict=True):
-        scores = {one: oracle.score(one) for one in left}
+        scores = {item: oracle.score(item) for item in left}
         assert gain == pytest.approx(max(scores.values()), rel=1e-6)
         assert scores[row] == pytest.approx(gain, rel=1e-6)
         oracle.add_(row)
@@ -225,8 +225,8 @@ def test_another_generator_is_another_network() -> None:
 def test_the_first_picks_may_be_random(sequential) -> None:
     strategy = replace(CLASSES, first=5, sequential=sequential)
     every = [strategy(Pool(points(20)), 3, generator=seeded(seed)) for seed in range(9)]
-    assert len({tuple(one.indices) for one in every}) == 9
-    assert not any(one.gains.any() for one in every)
+    assert len({tuple(item.indices) for item in every}) == 9
+    assert not any(item.gains.any() for item in every)
     labelled = pools(3)["labelled inside"]
     selection = strategy(labelled, 6, generator=seeded())
     assert not selection.gains[:2].any() and (selection.gains[2:] > 0).all()

@@ -114,7 +114,7 @@ def installed(tmp_path, monkeypatch):
         yield folder
 
 
-@pytest.mark.parametrize("name", [*(f"own_picks:{one}" for one in ALL), "bare", "told"])
+@pytest.mark.parametrize("name", [*(f"own_picks:{item}" for item in ALL), "bare", "told"])
 def test_a_class_or_function_makes_a_strategy(installed, name) -> None:
     strategy = strategy_named(name, SETTING)
     check_strategy(strategy, evgp.Pool(SETTING.x), 4)
@@ -123,13 +123,15 @@ def test_a_class_or_function_makes_a_strategy(installed, name) -> None:
 
 
 def test_the_setting_goes_to_who_asks_for_it(installed) -> None:
-    def made(name):
+    def strategy_of(name):
         return strategy_named(f"own_picks:{name}", SETTING)
 
-    assert made("Told").what is made("of").what is made("Kept").setting is SETTING
-    assert made("Named").setting is SETTING and made("Named").power == 1.0
-    assert made("Tuned").power == 2.0 and made("Options").options == {}
-    assert made("Bare:2+random").first.__class__.__name__ == "Bare"
+    assert (
+        strategy_of("Told").what is strategy_of("of").what is strategy_of("Kept").setting is SETTING
+    )
+    assert strategy_of("Named").setting is SETTING and strategy_of("Named").power == 1.0
+    assert strategy_of("Tuned").power == 2.0 and strategy_of("Options").options == {}
+    assert strategy_of("Bare:2+random").first.__class__.__name__ == "Bare"
 
 
 @pytest.mark.parametrize(
@@ -160,8 +162,8 @@ def test_only_names_that_can_be_used_are_offered_and_each_once(installed) -> Non
 
 def test_the_class_of_the_page_competes_on_the_command_line(tmp_path, monkeypatch) -> None:
     page = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
-    shown = [one.source for one in doctest.DocTestParser().get_examples(page)]
-    (source,) = (one for one in shown if "class Farthest" in one)
+    shown = [example.source for example in doctest.DocTestParser().get_examples(page)]
+    (source,) = (item for item in shown if "class Farthest" in item)
     package = tmp_path / "my_package"
     package.mkdir()
     (package / "picking.py").write_text(

@@ -252,16 +252,16 @@ def test_dropquery_picks_rows_whose_class_changes() -> None:
     assert len(set(few.indices.tolist())) == 80 and few.gains.min() < 0.5
     start = strategy(Pool(x), 6, generator=seeded())
     assert start.indices.tolist() == KMeans()(Pool(x), 6, generator=seeded()).indices.tolist()
-    one = strategy(Pool(x, labelled=known[:1], y=y[:1]), 6, generator=seeded())
+    first = strategy(Pool(x, labelled=known[:1], y=y[:1]), 6, generator=seeded())
     same = KMeans()(Pool(x, labelled=known[:1]), 6, generator=seeded())
-    assert one.indices.tolist() == same.indices.tolist()
+    assert first.indices.tolist() == same.indices.tolist()
 
 
 def test_kmeans_takes_the_row_nearest_to_each_centre_of_scikit_learn() -> None:
     x = blobs()
     seed = int(torch.randint(2**31, (), generator=seeded(2)))
-    made = Clustering(8, n_init=10, random_state=seed).fit(x.numpy())
-    nearest = made.transform(x.numpy()).argmin(0)
+    fitted = Clustering(8, n_init=10, random_state=seed).fit(x.numpy())
+    nearest = fitted.transform(x.numpy()).argmin(0)
     selection = KMeans()(Pool(x), 8, generator=seeded(2))
     assert sorted(selection.indices) == sorted(nearest)
     assert selection.gains.sum() == pytest.approx(1) and (np.diff(selection.gains) <= 0).all()
@@ -293,7 +293,7 @@ def waves(n: int, d: int, seed: int) -> torch.Tensor:
     return torch.from_numpy(np.sin(1.7 * i * i).reshape(n, d) * (1 + np.arange(d)))
 
 
-@pytest.mark.parametrize("record", BMDAL, ids=lambda one: f"{one['method']}-{one['seed']}")
+@pytest.mark.parametrize("record", BMDAL, ids=lambda value: f"{value['method']}-{value['seed']}")
 def test_lcmd_and_bait_are_those_of_bmdal(record) -> None:
     strategy = {"lcmd": LCMD(), "bait": BAIT(), "bait-fb": BAIT(backward=True)}[record["method"]]
     x = waves(record["n"], record["d"], record["seed"])
@@ -336,11 +336,11 @@ def test_rounds_do_not_matter_to_those_that_pick_ahead() -> None:
     for strategy in (BAIT(), LCMD(), MaxHerding(), ProbCover(radius=1.5)):
         assert strategy.ahead
         whole = strategy(Pool(x), 12, generator=seeded()).indices.tolist()
-        found: list[int] = []
+        calls: list[int] = []
         for _ in range(3):
-            pool = Pool(x, labelled=torch.tensor(found, dtype=torch.int64))
-            found += strategy(pool, 4, generator=seeded()).indices.tolist()
-        assert found == whole
+            pool = Pool(x, labelled=torch.tensor(calls, dtype=torch.int64))
+            calls += strategy(pool, 4, generator=seeded()).indices.tolist()
+        assert calls == whole
     for strategy in (BAIT(backward=True), KMeans(), TypiClust(), *LEARNING):
         assert not getattr(strategy, "ahead", False)
 
@@ -394,7 +394,7 @@ def test_copies_come_last(strategy) -> None:
 
 
 @pytest.mark.parametrize("strategy", PLAIN, ids=named)
-def test_holes_are_refused(strategy) -> None:
+def test_missing_values_are_refused(strategy) -> None:
     x = blobs(9)
     x[2, 1] = torch.nan
     with refused(PoolError):
@@ -409,9 +409,9 @@ def test_uncertainty_takes_the_least_sure_rows_of_the_ensemble(kind) -> None:
     pool = Pool(x, labelled=known, y=y[known])
     selection = kind(recipe, 3, members=4)(pool, 7, generator=seeded(5))
     seed = int(torch.randint(2**31, (), generator=seeded(5)))
-    made = recipe(x[known], y[known], members=4, seed=seed, stop=lambda out, y: (
+    ensemble = recipe(x[known], y[known], members=4, seed=seed, stop=lambda out, y: (
         (out.argmax(-1) == y).double().mean(-1) >= 0.99))  # fmt: skip
-    chances = torch.softmax(made.predict(x).double(), dim=2).mean(0)
+    chances = torch.softmax(ensemble.predict(x).double(), dim=2).mean(0)
     chances = chances.numpy()[free_rows := pool.unlabelled().numpy()]
     top = np.sort(chances, axis=1)
     score = 1 - (top[:, -1] - top[:, -2]) if kind is Margin else -(chances * np.log(chances)).sum(1)
@@ -522,11 +522,11 @@ def test_large_pools_are_clustered_in_batches(monkeypatch) -> None:
 def test_blocks_change_no_pick(monkeypatch) -> None:
     pool = Pool(blobs(300), labelled=torch.tensor([4, 7]))
     whole = [
-        one(pool, 30, generator=seeded()).indices.tolist() for one in (ProbCover(), MaxHerding())
+        item(pool, 30, generator=seeded()).indices.tolist() for item in (ProbCover(), MaxHerding())
     ]
     for module in ("probcover", "maxherding"):
         monkeypatch.setattr(f"evgp.strategies.{module}._ROOM", 1000)
     parts = [
-        one(pool, 30, generator=seeded()).indices.tolist() for one in (ProbCover(), MaxHerding())
+        item(pool, 30, generator=seeded()).indices.tolist() for item in (ProbCover(), MaxHerding())
     ]
     assert parts == whole

@@ -1,4 +1,4 @@
-"""Wide members, trained until nothing changes, are what theory says of infinite ones."""
+"""Wide members, trained to convergence, agree with the theory of infinite ones."""
 
 import pytest
 import torch

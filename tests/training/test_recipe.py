@@ -93,9 +93,9 @@ def test_one_member_with_seed_zero_by_default() -> None:
 
 
 def test_progress_is_reported() -> None:
-    told: list[tuple[str, int, int]] = []
-    Recipe(NETWORK, epochs=3)(X, Y, progress=lambda *one: told.append(one))
-    assert told and told[-1][1:] == (3, 3)
+    calls: list[tuple[str, int, int]] = []
+    Recipe(NETWORK, epochs=3)(X, Y, progress=lambda *one: calls.append(one))
+    assert calls and calls[-1][1:] == (3, 3)
 
 
 @pytest.mark.parametrize("network", SOURCES.values(), ids=SOURCES)

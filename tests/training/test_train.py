@@ -68,9 +68,9 @@ def alone(network, x, y, member, *, steps, make, loss, batch=None, clip=None, se
     module = initialised(network, tuple(x.shape[1:]), seed, member).double()
     optimiser = make(module.parameters())
     for rows in islice(batches(len(x), batch, seed), steps):
-        some = slice(None) if rows is None else rows
+        subset = slice(None) if rows is None else rows
         optimiser.zero_grad()
-        loss(module(x[some]), y[some]).backward()
+        loss(module(x[subset]), y[subset]).backward()
         if clip is not None:
             nn.utils.clip_grad_norm_(module.parameters(), clip)
         optimiser.step()
@@ -195,15 +195,15 @@ def test_the_global_seed_is_left_alone_and_members_do_not_depend_on_their_number
 
 def test_little_memory_gives_the_same_in_groups() -> None:
     network = mlp(1, 16, outputs=2)
-    told: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     whole = train(network, X, Y, members=5, steps=10, dtype=torch.float64)
     parts = train(
         network, X, Y, members=5, steps=10, dtype=torch.float64, memory=20_000,
-        progress=lambda stage, done, total: told.append((done, total)),
+        progress=lambda stage, done, total: calls.append((done, total)),
     )  # fmt: skip
     torch.testing.assert_close(whole.predict(X), parts.predict(X), rtol=1e-12, atol=0)
     torch.testing.assert_close(parts.predict(X, memory=1), parts.predict(X), rtol=1e-9, atol=0)
-    assert told == sorted(told) and told[-1] == (50, 50) and len(set(told)) > 10
+    assert calls == sorted(calls) and calls[-1] == (50, 50) and len(set(calls)) > 10
 
 
 @pytest.fixture
@@ -226,16 +226,16 @@ def test_threads_change_nothing(name, threads) -> None:
 
 
 def test_what_fails_in_one_thread_stops_them_all(threads) -> None:
-    told: list[int] = []
+    calls: list[int] = []
 
     def progress(stage: str, done: int, total: int) -> None:
-        told.append(done)
+        calls.append(done)
         if done > 100:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         train(NETWORKS["ntk"][0], X, Y, members=6, steps=100_000, progress=progress)
-    assert told[-1] < 1000
+    assert calls[-1] < 1000
     with refused(EvgpError, hide=r"member \d"):
         train(NETWORKS["ntk"][0], X, Y, members=6, steps=100_000, lr=1e5)
 
@@ -283,8 +283,8 @@ def test_an_ensemble_can_be_copied_and_pickled(name) -> None:
     ensemble = train(NETWORKS[name][0], X, Y, members=2, steps=3)
     for other in (copy.deepcopy(ensemble), pickle.loads(pickle.dumps(ensemble))):
         assert torch.equal(other.predict(X), ensemble.predict(X))
-        one = next(iter(other.stack.views.values()))
-        assert one.untyped_storage().data_ptr() == other.stack.flat.untyped_storage().data_ptr()
+        first = next(iter(other.stack.views.values()))
+        assert first.untyped_storage().data_ptr() == other.stack.flat.untyped_storage().data_ptr()
 
 
 def test_numpy_goes_in_and_a_module_comes_out() -> None:

@@ -298,7 +298,7 @@ def plot_choice(choice: Choice) -> "Figure":
     return figure
 
 
-_MIN_LABELS = 4  # fewer cannot be split into folds that differ
+_MIN_LABELS = 4  # fewer cannot be split into different folds
 
 
 def named_networks(networks: Mapping[str, Any] | Sequence[Any]) -> dict[str, Network]:
@@ -325,7 +325,7 @@ def named_networks(networks: Mapping[str, Any] | Sequence[Any]) -> dict[str, Net
 
 
 def check_folds(n: int, folds: int, kappa: float, noise: float, seed: int) -> None:
-    """Raise if settings make no sense, or if there are more labels than fit in memory."""
+    """Raise if settings are invalid, or if there are more labels than fit in memory."""
     number(kappa, "kappa", 0, 1, above=True, below=True, why="the share held out")
     integer(folds, "folds", 2, 1_000_000)
     noise_of(noise)
@@ -379,7 +379,7 @@ def _classes(y: Array | Sequence[str]) -> Int[Tensor, " n"] | None:
     """The codes of classes, or None if labels are numbers."""
     try:
         plain = y.detach().cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
-    except Exception as error:  # somebody else's object may raise anything
+    except Exception as error:  # a user's object may raise anything
         raise BadArgument.of(PoolError)("y", "as a list of labels", shown(y)) from error
     if plain.dtype.kind == "O" and not all(isinstance(label, str | int) for label in plain.flat):
         raise BadArgument.of(PoolError)(
@@ -435,7 +435,7 @@ def candidates(
     }
 
 
-_MAX_BYTES = 100_000  # more than anybody writes by hand, and quick to parse
+_MAX_BYTES = 100_000  # more than anyone writes by hand, and quick to parse
 # The time and memory that tomllib needs for a dotted key grow with the square of its parts.
 _MAX_DOTS = 100
 _KEYS = ("name", "depth", "width", "activation", "w_std", "b_std")

@@ -42,8 +42,8 @@ def scaled(
 ) -> tuple[Float[Tensor, "n e"], dict[str, Float[Tensor, "m e"]]]:
     """Training rows and others, scaled by the training rows, without columns constant in training.
 
-    A column that varies only in the others gives a `DataWarning`: networks cannot learn what it
-    does, and the audit does not see it.
+    A column that varies only in the others gives a `DataWarning`: networks cannot learn its effect,
+    and the audit does not see it.
     """
     if len(points) < 2:
         raise PoolError(
@@ -420,7 +420,7 @@ class BlockVariances:
 
 @dataclass(frozen=True, eq=False)
 class Further:
-    r"""Additional points that are labelled one after the other.
+    r"""Additional points, labelled one after the other.
 
     With $L L^\top = \tilde\Theta_S + s I$, $z = L^{-1} \tilde\Theta_{ST}$, $E = L^{-1} C_{ST}$ and
     $F = L^{-1} C_S L^{-\top}$, the first j labels change the variance of trained networks at t by

@@ -105,7 +105,7 @@ def read_tables(
     encoder = training.encoder
     constant = [name for name in encoder.ignored if name not in (how.id, *drop)]
     notes += map(in_flags, training.notes)
-    # Its notes would repeat those of the encoder.
+    # The notes of the pool would repeat those of the encoder.
     data, _ = noted(lambda: _labelled(train_file, label, how, task))
     train = AuditPart(table, training.in_memory.numpy(), training.ids)
     test, more = noted(lambda: _part(_read(test_file, how, encoder.words), training))
@@ -234,7 +234,7 @@ def _test_labels(
 
 @dataclass(frozen=True)
 class AuditResult:
-    """The prediction, the tables it is about, and what training showed."""
+    """The prediction, its tables, and the results of training."""
 
     prediction: Audit
     tables: AuditTables
@@ -267,7 +267,7 @@ class AuditResult:
         return {"rank": list(range(1, len(rows) + 1)), **self.columns(rows)}
 
     def summary(self, *, network: str) -> AuditSummary:
-        """Everything that the page says."""
+        """Return the summary for the page."""
         tables = self.tables
         return summarise_audit(
             self.prediction,

@@ -68,8 +68,8 @@ OnlyColumn = Annotated[
     option(
         "--column",
         "NAME",
-        "The only column to use as features, such as one of embeddings; the only column of lists "
-        "of numbers is found without it.",
+        "The only column to use as features, such as one of embeddings; by default, a single "
+        "column of lists of numbers is found by itself.",
     ),
 ]
 Drop = Annotated[
@@ -114,8 +114,8 @@ TextColumn = Annotated[
     option(
         "--text",
         "COLUMN",
-        "Column of text to embed; several, by commas or by repeating the option, are joined. "
-        "The only column of free text is found without it.",
+        "Column of text to embed; several names, separated by commas or given by repeating the "
+        "option, are joined. By default, a single column of free text is found by itself.",
     ),
 ]
 EmbedderName = Annotated[
@@ -276,7 +276,9 @@ GreedyName = Annotated[
 ]
 Noise = Annotated[
     float,
-    option("--noise", "X", "Label noise, as a fraction of the mean prior variance."),
+    option(
+        "--noise", "X", "Variance of the label noise, as a fraction of the mean prior variance."
+    ),
 ]
 Seed = Annotated[
     int,
@@ -507,8 +509,8 @@ def with_options(
 def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with the shared options of a pick in place of its `**options`."""
     own = inspect.signature(command, eval_str=True).parameters.values()
-    named = [one for one in own if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    shared = [one for one in _parameters(PickOptions) if one.name in SHARED]
+    named = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+    shared = [parameter for parameter in _parameters(PickOptions) if parameter.name in SHARED]
     return _with(command, [*named, *shared])
 
 
@@ -536,6 +538,8 @@ def _with(
     command: Callable[..., None], parameters: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
     """Return a command with these parameters, as typer reads them."""
-    command.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {
+        "return": None
+    }
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return command

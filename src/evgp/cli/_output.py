@@ -31,7 +31,7 @@ _UNWRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", err
 _LONGEST, _END = 2_000, 300
 # Python arguments in the library's messages, such as `impute=True` and `drop='price'`.
 _ARGUMENT = re.compile(r"(?<![\w'\"-])([a-z][a-z_]*)=(True\b)?(?=(\S?))")
-# Options in messages that belong to commands other than `evgp pick`, or are spelled differently.
+# Options of commands other than `evgp pick`, and flags that are spelled differently.
 _OTHERS = (
     "batch", "budgets", "classes", "host", "images", "jobs", "kappa", "label", "lr", "members",
     "number", "out", "port", "project", "start", "steps", "task", "url", "width",

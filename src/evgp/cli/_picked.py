@@ -114,8 +114,12 @@ class PickOutput:
             names = list(ours)
             ours |= {id or "id": list(self.selection.ids)}
             ours = {name: ours[name] for name in (*names[:2], id or "id", *names[2:])}
-        given = self.pool.rows_of(rows)
-        columns = () if given is None else zip(given.column_names, given.columns, strict=True)
+        source_rows = self.pool.rows_of(rows)
+        columns = (
+            ()
+            if source_rows is None
+            else zip(source_rows.column_names, source_rows.columns, strict=True)
+        )
         theirs = {
             f"{name}_pool" if name in ours else name: cells for name, cells in columns if name != id
         }

@@ -1,4 +1,4 @@
-"""`evgp compare --suite`: print what it will take, run it, and print what it says."""
+"""`evgp compare --suite`: print the estimated cost, run the suite, and print its result."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ COLUMNS = ("part", "strategy", "rank", "labels_needed", "low", "high", "p_holm",
 
 
 def run_and_show(call: "CompareOptions") -> None:
-    """Run what is missing of a suite, and print how many labels each strategy needs."""
+    """Run the unfinished cells of a suite, and print how many labels each strategy needs."""
     from evgp import __version__
     from evgp.comparison.suite import SEEDS, plan_suite, run_suite
     from evgp.comparison.suite_page import PAGE, publish_suite
@@ -37,7 +37,7 @@ def run_and_show(call: "CompareOptions") -> None:
     note([f"{pool.name}: not on this machine, left out" for pool in left.absent], quiet=quiet)
     remaining: list[float | None] = [None]
     with progress(quiet, lines=True, left=lambda: remaining[0]) as bar, warnings.catch_warnings():
-        # What is odd about the pools of a suite is known, and would be said for every cell.
+        # Notes on the pools of a suite are known, and would be repeated for every cell.
         warnings.simplefilter("ignore", DataWarning)
 
         def watch(done: int, total: int, seconds: float | None) -> None:
@@ -62,13 +62,13 @@ def run_and_show(call: "CompareOptions") -> None:
 def _record(part: "Part") -> dict[str, object]:
     return {
         "ranks": dict(part.judgement.ranks),
-        "savings": {name: asdict(one) for name, one in part.judgement.savings.items()},
+        "savings": {name: asdict(saving) for name, saving in part.judgement.savings.items()},
         "pairs": [asdict(duel) for duel in part.judgement.duels],
     }
 
 
 def table(parts: Sequence["Part"]) -> Mapping[str, Sequence[object]]:
-    """A line for each strategy: its rank, and its labels as a share of those of random picks."""
+    """Return a line for each strategy: its rank, and its labels as a share of random ones."""
     lines: list[tuple[object, ...]] = []
     for part in parts:
         for name in part.judgement.strategies:

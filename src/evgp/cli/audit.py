@@ -139,8 +139,10 @@ def audit(options: AuditOptions) -> None:
             recipe = _recipe(mlp(outputs=tables.data.classes or 1), options.lr, options.steps)
             trained = _trained(recipe, prediction, tables, options, bar)
             settings |= {name: getattr(options, name) for name in ("members", "steps", "lr")}
-    said = (*tables.notes, *notes)
-    result = _audit_io.AuditResult(prediction, tables, label, options.k, trained, settings, said)
+    all_notes = (*tables.notes, *notes)
+    result = _audit_io.AuditResult(
+        prediction, tables, label, options.k, trained, settings, all_notes
+    )
     _write(result, str(network), notes, options)
 
 
@@ -167,7 +169,7 @@ def _write(result: "AuditResult", network: str, notes: list[str], options: Audit
 
 
 def _settings(how: "ReadOptions") -> dict[str, object]:
-    """How the tables were read, as the page of the audit shows it."""
+    """Describe how the tables were read, for the page of the audit."""
     return {
         "id": how.id, "column": how.column, "drop": ", ".join(how.drop) or None,
         "text": ", ".join(how.text) or None, "embed": how.embed, "impute": how.impute or None,

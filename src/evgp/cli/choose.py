@@ -150,7 +150,7 @@ def _show(choice: "Choice", *, json: bool) -> None:
 
 
 def columns(choice: "Choice") -> dict[str, list[object]]:
-    """One line for each architecture, best first."""
+    """Return one line for each architecture, best first."""
     ranked = choice.ranked
     return {
         "rank": [number for number, _ in enumerate(ranked, 1)],
@@ -165,7 +165,7 @@ def columns(choice: "Choice") -> dict[str, list[object]]:
 
 
 def document(choice: "Choice") -> dict[str, object]:
-    """The ranking as JSON."""
+    """Return the ranking as a JSON document."""
     return {
         "chosen": choice.chosen.name,
         "network": repr(choice.network),

@@ -33,12 +33,15 @@ SuiteName = Annotated[
     option(
         "--suite",
         "NAME",
-        "In place of DATA: many pools with a protocol of their own. One of tables, images, text, "
+        "Compare on many pools in place of DATA, with a fixed protocol: tables, images, text or "
         "embeddings. Prints the core-hours first.",
     ),
 ]
 OnlyPlan = Annotated[
-    bool, typer.Option("--plan", help="With --suite: only print what is left to run.")
+    bool,
+    typer.Option(
+        "--plan", help="With --suite: only print the unfinished cells and their core-hours."
+    ),
 ]
 Strategies = Annotated[
     str | None,
@@ -55,10 +58,14 @@ Strategies = Annotated[
 Out = Annotated[
     Path,
     option(
-        "--out", "FOLDER", "Rows, plots and page go here; what is finished there is not run again."
+        "--out",
+        "FOLDER",
+        "Folder for rows, plots and the page; cells that are finished there are not run again.",
     ),
 ]
-Budget = Annotated[int, option("--budget", "N", "Labels to spend, in whole batches.", min=1)]
+Budget = Annotated[
+    int, option("--budget", "N", "Number of labels; a multiple of the batch size.", min=1)
+]
 Batch = Annotated[int, option("--batch", "N", "Labels per round.", min=1)]
 Start = Annotated[
     int,
@@ -83,7 +90,7 @@ Learners = Annotated[
     option(
         "--learner",
         "NAMES",
-        "What is fitted to the labels, separated by commas, or repeat the option: network "
+        "Model to fit to the labels; separate several by commas, or repeat the option: network "
         "(the default), 1nn, linear, ntk, trees, boosting.",
     ),
 ]
@@ -99,7 +106,7 @@ Seeds = Annotated[
 ]
 Members = Annotated[
     int,
-    option("--members", "N", "Networks trained after each round.", min=2),
+    option("--members", "N", "Number of networks trained after each round.", min=2),
 ]
 Width = Annotated[int, option("--width", "N", "Width of the mlp that is trained.", min=1)]
 Rate = Annotated[
@@ -169,7 +176,7 @@ class CompareOptions(LabelledOptions):
     jobs: Jobs = None
 
     def protocol(self) -> "Protocol":
-        """The budget of every strategy, and what is fitted to the labels."""
+        """Return the budget of every strategy, and the learners that are fitted to its labels."""
         from evgp.comparison import Protocol
 
         return Protocol(
@@ -179,7 +186,7 @@ class CompareOptions(LabelledOptions):
         )  # fmt: skip
 
     def source(self, path: str) -> "DatasetSource":
-        """One of the datasets, with how to read it."""
+        """Return one of the datasets, with the options to read it."""
         from evgp.cli._output import left_out
         from evgp.comparison import DatasetSource
 
@@ -231,14 +238,16 @@ def compare(options: CompareOptions) -> None:
 
 
 def _publish(out: Path, protocol: "Protocol", begun: float, *, json: bool, quiet: bool) -> None:
-    """Write the page, print its table, and say where it is."""
+    """Write the page, print its table, and report where it is."""
     from evgp import __version__
     from evgp.comparison import PAGE, publish
     from evgp.datasets.scaling import described
 
     with _without_quotes():
-        made = publish(out, command=called(), version=__version__, settings=_settings(protocol))
-    _show(made, json=json, quiet=quiet)
+        comparison = publish(
+            out, command=called(), version=__version__, settings=_settings(protocol)
+        )
+    _show(comparison, json=json, quiet=quiet)
     if not quiet:
         tell(f"Scale: {described(protocol.scale)}.")
         tell(f"wrote {out / 'rows.csv'}, plots and {out / PAGE} in {perf_counter() - begun:,.0f} s")
@@ -246,7 +255,7 @@ def _publish(out: Path, protocol: "Protocol", begun: float, *, json: bool, quiet
 
 @contextmanager
 def _without_quotes() -> Iterator[None]:
-    """Do not warn of a quote before a name in rows.csv: rows.parquet has the name as it is."""
+    """Suppress warnings about quoted names in rows.csv; rows.parquet has the names unchanged."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EvgpWarning)
         yield
@@ -254,7 +263,7 @@ def _without_quotes() -> Iterator[None]:
 
 @contextmanager
 def _noted(out: Path, quiet: bool) -> Iterator[None]:
-    """Show warnings as notes afterwards, and say what is kept of a run that was stopped."""
+    """Show warnings as notes at the end, and report what is kept if a run is stopped."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -272,7 +281,7 @@ def _names(strategies: str | None) -> list[str]:
 
 
 def _learners(names: Sequence[str] | None) -> tuple[str, ...]:
-    """The learners of all uses of an option.
+    """Return the learners from all uses of the option.
 
     >>> _learners(["1nn, linear", "trees"]), _learners(None)
     (('1nn', 'linear', 'trees'), ('network',))
@@ -283,7 +292,7 @@ def _learners(names: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:
-    """The numbers of a list.
+    """Parse a list of numbers.
 
     >>> _numbers("10,20"), _numbers(None)
     ((10, 20), ())
@@ -305,7 +314,7 @@ def _stopped(out: Path) -> str:
 
 
 def _settings(protocol: "Protocol") -> dict[str, object]:
-    """The settings, as the page of the comparison shows them."""
+    """Describe the settings for the page of the comparison."""
     trained = "network" in protocol.learners
     names = ["network", *(["members"] if trained else [])]
     names += ["depth", "width"] if protocol.network == "mlp" else []
@@ -333,7 +342,7 @@ def _show(made: "Comparison", *, json: bool, quiet: bool) -> None:
 
 
 def table(comparison: "Comparison") -> Mapping[str, Sequence[object]]:
-    """A line for each dataset, learner, metric and strategy; networks alone are not named."""
+    """Return a line for each dataset, learner, metric and strategy; a lone network is not named."""
     from evgp.comparison import MEASURES
 
     lines: list[tuple[object, ...]] = []
@@ -373,12 +382,12 @@ def _narrow(columns: Mapping[str, Sequence[object]]) -> Mapping[str, Sequence[ob
 
 
 def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:
-    """Warnings as notes, damage first; only a few, as seeds warn of the same."""
-    ours = [one for one in caught if issubclass(one.category, EvgpWarning)]
-    ours.sort(key=lambda one: not issubclass(one.category, DamageWarning))
-    made = list(dict.fromkeys(in_flags(str(one.message)) for one in ours))
-    more = len(made) - _NOTES
-    return [*made[:_NOTES], f"{more} more like these, for other seeds"] if more > 0 else made
+    """Return warnings as notes, damage first; only a few, because seeds repeat the same ones."""
+    ours = [warning for warning in caught if issubclass(warning.category, EvgpWarning)]
+    ours.sort(key=lambda warning: not issubclass(warning.category, DamageWarning))
+    shown = list(dict.fromkeys(in_flags(str(warning.message)) for warning in ours))
+    more = len(shown) - _NOTES
+    return [*shown[:_NOTES], f"{more} more like these, for other seeds"] if more > 0 else shown
 
 
 def _or_dash(value: float | None) -> object:

@@ -22,7 +22,7 @@ Paths = Annotated[
 
 @guarded
 def demo(name: Name = None, paths: Paths = None) -> None:
-    """Write data to try evgp on; without arguments, list what there is.
+    """Write data to try evgp on; without arguments, list the datasets.
 
     The data come with scikit-learn, so nothing is downloaded. Existing files are not replaced.
 

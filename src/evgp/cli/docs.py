@@ -23,14 +23,14 @@ with Ctrl-C. Files are written completely or not at all.
 
 
 def page() -> str:
-    """The whole page, as Markdown."""
+    """Return the whole page as Markdown."""
     called = (("evgp", *words) for words in [(), *calls(get_command(app))])
     parts = (f"## {' '.join(words)}\n\n```text\n{_help(*words[1:])}\n```\n" for words in called)
     return "\n".join([_TOP, *parts])
 
 
 def calls(command: Any) -> Iterator[tuple[str, ...]]:
-    """All commands and sub-commands except hidden ones, each as its words."""
+    """Return all commands and sub-commands except hidden ones, each as a list of words."""
     for name, inner in getattr(command, "commands", {}).items():
         if not inner.hidden:
             yield (name,)

@@ -1,4 +1,4 @@
-"""`evgp doctor`: what this machine and this installation have, and what to fix.
+"""`evgp doctor`: report what this machine and this installation have, and what to fix.
 
 It runs when something is broken, so it uses nothing of the package that needs torch, pyarrow or
 similar packages, and imports them one by one in places where that may fail.

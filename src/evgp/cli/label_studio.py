@@ -36,7 +36,7 @@ Project = Annotated[
         "--project",
         metavar="N",
         min=1,
-        help="Number of the project; default: the one that evgp campaign push made for NAME.",
+        help="Number of the project; default: the one that evgp campaign push created for NAME.",
     ),
 ]
 AtLeast = Annotated[
@@ -146,7 +146,7 @@ def pull(
                     f"{server.url} has no project for {campaign.path.stem}; create it with evgp "
                     "campaign push, or give --project"
                 )
-            before = len(campaign.log())  # the export lacks what is recorded while it is made
+            before = len(campaign.log())  # the export lacks answers recorded during the export
             export = read_export(campaign, server.export(target["id"]), server.people())
     result = record_export(campaign, export, before)
     if not quiet:
@@ -161,7 +161,7 @@ def pull(
 def backend_of(
     campaign: "Campaign", token: str | None, hosts: Collection[str], quiet: bool
 ) -> "FastAPI":
-    """The ML backend of a campaign; with a token for Label Studio it asks for people's names."""
+    """Return the ML backend of a campaign; with a token, it looks up people's names."""
     check_installed()
     from evgp.labelling.label_studio.backend import make_backend
     from evgp.labelling.label_studio.client import ADDRESS, TOKEN, from_environment
@@ -191,14 +191,14 @@ def warn_of(server: "LabelStudio", quiet: bool) -> None:
 
 
 def title_of(campaign: "Campaign") -> str:
-    """The title of the project of a campaign, at most 50 characters."""
+    """Return the title of a campaign's project, at most 50 characters."""
     from evgp.labelling.label_studio.tasks import campaign_mark
 
     return f"{clean(campaign.path.stem)[:30]} (evgp {campaign_mark(campaign)[:8]})"
 
 
 def _sent(server: "LabelStudio", campaign: "Campaign", project: int) -> set[str]:
-    """The ids of the rows in a project; raises if some are of another pool or campaign."""
+    """Return the ids of the rows in a project; raise if some belong to another pool or campaign."""
     from evgp.labelling.label_studio.tasks import foreign_origin
 
     rows = server.rows(project)
@@ -215,7 +215,7 @@ def _sent(server: "LabelStudio", campaign: "Campaign", project: int) -> set[str]
 def _project(
     server: "LabelStudio", campaign: "Campaign", number: int | None
 ) -> dict[str, Any] | None:
-    """The project with this number, or the one of the campaign if there is one; checked."""
+    """Return the project with this number, or the campaign's own if there is one, checked."""
     from evgp.labelling.label_studio.config import check_config
 
     if number is not None:

@@ -15,7 +15,7 @@ _File = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="Table to look at, in any format that `evgp pick` reads; - is standard input.",
+        help="Table to examine, in any format that `evgp pick` reads; - is standard input.",
         show_default=False,
     ),
 ]

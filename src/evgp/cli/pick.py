@@ -51,8 +51,8 @@ def pick(options: PickOptions) -> None:
             check_copies(options.copy_to, request.pool)
         selection, more = noted(planned(request).run)
     name = name_of(network, options)
-    said = dict.fromkeys((*more, *map(in_flags, selection.warnings)))
-    more = [text for text in said if text not in notes]
+    messages = dict.fromkeys((*more, *map(in_flags, selection.warnings)))
+    more = [text for text in messages if text not in notes]
     command = _settings(options, request.pool)
     settings = {**selection.settings, **command, "network": name}
     features = getattr(selection, "_features", ())

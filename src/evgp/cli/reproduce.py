@@ -1,4 +1,4 @@
-"""`evgp reproduce`: where the figures and tables of the paper are made."""
+"""`evgp reproduce`: say where to reproduce the paper's figures and tables."""
 
 import shlex
 from typing import Annotated
@@ -15,7 +15,7 @@ Words = Annotated[
 
 @guarded
 def reproduce(words: Words = None) -> None:
-    """Say where to find the studies of the paper, which are not part of the package."""
+    """Print where to find the studies of the paper, which are not part of the package."""
     asked = shlex.join(words or ["NAME"])
     fail(
         "the studies of the paper are in the repository, not in the package; in its folder run "

@@ -1,4 +1,4 @@
-"""Compare strategies on labelled data, by networks that are trained on what each one picks."""
+"""Compare strategies on labelled data, by training networks on what each strategy picks."""
 
 from functools import partial
 from typing import TYPE_CHECKING

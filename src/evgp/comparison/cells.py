@@ -2,7 +2,8 @@
 
 A cell is a function and its settings. While a study runs, each finished cell is one JSON file, so
 an interrupted run can resume. `Store.pack` moves the files of a finished study into one compressed
-table of JSON lines, each with the name of its file; if a cell is in both, the file counts.
+table of JSON lines, each with the name of its file; if a cell is in both, the file takes
+precedence.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ from evgp.errors import DamagedFile, DatasetError
 CELLS = "cells"
 Settings: TypeAlias = Mapping[str, Any]
 Watch: TypeAlias = Callable[[int, int, float | None], object]
-"""Called with the number of finished cells, the number of all, and the seconds left if known."""
+"""Called with the number of finished cells, the total number, and the seconds left if known."""
 
 _KEYS = ("work", "settings", "seconds", "made", "checksum", "rows", "extra")
 _NAMED_BY = ("dataset", "strategy", "seed")
@@ -87,8 +88,7 @@ class Store:
     """A folder of finished cells, each written completely or not at all, named by its settings.
 
     `version` counts how often the rows of a cell have changed; it is part of the name from the
-    second version on. `check` raises a `ValueError` or `TypeError` for rows that do not belong
-    here.
+    second version on. `check` raises a `ValueError` or `TypeError` for invalid rows.
 
     >>> import tempfile
     >>> store = Store(Path(tempfile.mkdtemp()))
@@ -253,11 +253,13 @@ def _plain_name(value: object) -> str:
 
 def _finished(document: Mapping[str, Any]) -> Finished:
     rows = [dict(row) for row in document["rows"]]
-    made = document.get("made", {})
-    kept = {name: made[name] for name in (_RUN if "versions" in made else ("by",)) if name in made}
+    origin = document.get("made", {})
+    kept = {
+        name: origin[name] for name in (_RUN if "versions" in origin else ("by",)) if name in origin
+    }
     run = {name: _RUN[name](kept[name]) for name in (_RUN if "versions" in kept else ())}
-    made = {**{name: str(value) for name, value in kept.items()}, **run}
-    return Finished(rows, float(document["seconds"]), made, dict(document.get("extra", {})))
+    origin = {**{name: str(value) for name, value in kept.items()}, **run}
+    return Finished(rows, float(document["seconds"]), origin, dict(document.get("extra", {})))
 
 
 def _problem(cell: Cell, finished: Finished, document: Mapping[str, Any]) -> str:
@@ -268,9 +270,9 @@ def _problem(cell: Cell, finished: Finished, document: Mapping[str, Any]) -> str
     if not (isfinite(finished.seconds) and finished.seconds >= 0):
         return f"it took {finished.seconds} s"
     settings = {"dataset": cell.settings.get("dataset_name"), **cell.settings}
-    for key, wanted in ((key, settings.get(key)) for key in _NAMED_BY):
-        other = next((row[key] for row in rows if row.get(key, wanted) != wanted), None)
-        if wanted is not None and other is not None:
+    for key, setting in ((key, settings.get(key)) for key in _NAMED_BY):
+        other = next((row[key] for row in rows if row.get(key, setting) != setting), None)
+        if setting is not None and other is not None:
             return f"it has rows whose {key} is {other!r}"
     strange = [v for row in rows for v in row.values() if not isinstance(v, str | int | float)]
     if strange:
@@ -401,14 +403,14 @@ def _work(
     finally:
         _HEARD.reset(token)
     outcome = result if isinstance(result, Outcome) else Outcome(result)
-    made = {
+    origin = {
         "ended": round(time(), 2),
         "cpu_seconds": round(process_time() - busy, 2),
         "jobs": count,
         "cores": cores(),
         "versions": versions(),
     }
-    store.add(cell, outcome.rows, perf_counter() - begun, made, outcome.extra)
+    store.add(cell, outcome.rows, perf_counter() - begun, origin, outcome.extra)
     heard(0)
 
 

@@ -18,14 +18,14 @@ from evgp.errors import DatasetError, UnknownName
 from evgp.report import words
 from evgp.report.axes import STEPS, Axis, grid, join, path, percent, stretched, tag
 
-WIDE_SPAN = 20  # the largest mean over the least, beyond which the axis is logarithmic
+WIDE_SPAN = 20  # ratio of the largest to the smallest mean beyond which the axis is logarithmic
 GAP = 6.5  # percent of the height between two names, so that they never touch
 NAMED = 16  # characters of a name
-MANY = 14  # more names than this do not fit next to a curve
-_MARKED = 25  # more points than this are drawn without markers
+MANY = 14  # maximum number of names that fit next to a curve
+_MARKED = 25  # maximum number of points that are drawn with markers
 STYLE: Any = {"svg.hashsalt": "evgp", "font.size": 9.5, "axes.edgecolor": "#585d6b"}
 _NAME = re.compile(r"[^\w.+-]+")
-_FEW = 8  # up to so many, all numbers of labels are on the axis
+_FEW = 8  # maximum number of ticks; with more numbers of labels, some have none
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def curves(contest: Contest, metric: str, looks: Mapping[str, Look]) -> Markup:
         y: Axis = LogAxis(0.8 * min(heights), 1.25 * max(heights))
     else:
         y = Axis(*span(shown))
-    # Those named first are best, and drawn on top.
+    # The first names are best, and drawn on top.
     order = sorted(drawn, key=lambda name: looks[name].width)
     bands = [_band(contest.labels, drawn[name], x, y, looks[name].name) for name in order]
     lines = [
@@ -156,7 +156,7 @@ def curves(contest: Contest, metric: str, looks: Mapping[str, Look]) -> Markup:
 
 
 def description(contest: Contest, metric: str) -> str:
-    """The figure in words, for screen readers."""
+    """Describe the figure in words, for screen readers."""
     ends = [
         f"{name} {words.number(curve.mean[0], 3)} to {words.number(curve.mean[-1], 3)}"
         for name, curve in drawn_curves(contest, metric).items()
@@ -243,8 +243,8 @@ def plot_curves(
 ) -> "Figure":
     """Draw the learning curves of one dataset, one panel per metric; `.savefig(...)` saves it.
 
-    Without `metrics` those that are central are drawn; without `learner` the mean over learners is
-    where there are several. Bands are those of `Curve`.
+    The default is to draw the central metrics and, with several learners, the mean over them. Bands
+    are those of `Curve`.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -275,7 +275,7 @@ def save_plots(comparison: Comparison, folder: str | Path) -> tuple[Path, ...]:
     """Save the curves of each dataset as PNG and SVG; the same rows give the same bytes.
 
     Files are named after the dataset, without characters that file names cannot have. With several
-    learners that is their mean, and there is a file for each learner, named after it too.
+    learners, these show their mean, and each learner has a file named after it.
     """
     from matplotlib import rc_context
 
@@ -286,7 +286,7 @@ def save_plots(comparison: Comparison, folder: str | Path) -> tuple[Path, ...]:
         figure = plot_curves(comparison, contest.dataset, learner=contest.learner)
         own = contest.dataset if contest in comparison.main else _with_learner(contest)
         name = _free(own, {path.stem for path in paths})
-        # A font may lack a character of a name, which does no harm.
+        # A font may lack a character of a name, which is harmless.
         with rc_context(STYLE), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
             paths += save_figure(figure, folder, name)

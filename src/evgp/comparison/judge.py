@@ -2,13 +2,13 @@ r"""Which strategy needs fewer labels, over many pools: savings, ranks and tests
 
 Pools are the unit of every test and interval, with seeds within them: a strategy that wins on
 thirty splits of one pool has won once. A pool's score is in points of accuracy, or in percent of
-the RMSE on a logarithmic scale, so that a gain and an equal loss cancel; higher is better, and the
-mean over learners counts.
+the RMSE on a logarithmic scale, so that a gain and an equal loss cancel; higher is better. With
+several learners, it is the mean over them.
 
 Labels saved are read off the two mean curves of a pool. With $\log l_a(y)$ the labels at which the
-curve of a strategy first reaches the score $y$, interpolated between budgets, the saving is
-$\exp \mathrm{mean}_y [\log l_a(y) - \log l_b(y)]$ over the scores that both curves reach, so that
-nothing is read off beyond the labels that were tried. A ratio of 0.6 means: 60 % of the labels.
+curve of a strategy first reaches the score $y$, interpolated between budgets, the saving is $\exp
+\mathrm{mean}_y [\log l_a(y) - \log l_b(y)]$ over the scores that both curves reach, so nothing is
+extrapolated beyond the numbers of labels that were tried. A ratio of 0.6 means 60 % of the labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from evgp.errors import DatasetError
 
 DRAWS = 2_000  # of the bootstrap
 _LEVELS = 25  # scores at which two curves are compared
-_FEWEST_POOLS = 6  # fewer cannot reject anything at 5 % by Wilcoxon's test
+_FEWEST_POOLS = 6  # with fewer pools, Wilcoxon's test can never reject at 5 %
 _FEWEST_SEEDS = 3
 
 
@@ -69,11 +69,11 @@ class PoolScores:
 
 @dataclass(frozen=True)
 class Savings:
-    """The share of the labels of another strategy that one needs, over all pools.
+    """The labels that one strategy needs, as a share of another's, over all pools.
 
     `ratio` is the geometric mean over pools, `low` to `high` its 95 % interval by bootstrap over
-    pools and seeds. `p` is that of Wilcoxon's signed-rank test over pools, and `holm` the same
-    adjusted for all strategies that are compared; NaN where the pools are too few.
+    pools and seeds. `p` is that of Wilcoxon's signed-rank test over pools, and `holm` is the same
+    adjusted for all compared strategies; NaN with too few pools.
     """
 
     strategy: str
@@ -93,7 +93,7 @@ class Savings:
         return "fewer" if self.ratio < 1 else "more"
 
     def sentence(self) -> str:
-        """In words, as a headline may say it.
+        """The result as a headline.
 
         >>> Savings("evgp", "random", 0.62, 0.55, 0.7, 0.01, 0.02, {"a": 0.62}).sentence()
         'evgp needs 62 % of the labels of random (95 % interval 55 to 70)'
@@ -167,11 +167,11 @@ class Judgement:
 
     def duel(self, first: str, second: str) -> Duel:
         """The duel of two strategies, from the side of the first."""
-        for one in self.duels:
-            if (one.first, one.second) == (first, second):
-                return one
-            if (one.first, one.second) == (second, first):
-                return Duel(first, second, one.losses, one.ties, one.wins)
+        for known in self.duels:
+            if (known.first, known.second) == (first, second):
+                return known
+            if (known.first, known.second) == (second, first):
+                return Duel(first, second, known.losses, known.ties, known.wins)
         raise DatasetError(f"expected two of {', '.join(self.strategies)}, got {first}, {second}")
 
     def losses(self, strategy: str, base: str = RANDOM) -> tuple[tuple[LostPlace, ...], int]:
@@ -186,13 +186,13 @@ class Judgement:
                     test = paired(first[:, at].tolist(), second[:, at].tolist(), lower=False)
                     tested.append((pool, labels, test))
         adjusted = holm([1.0 if test.p is None else test.p for _, _, test in tested])
-        found = [
+        lost = [
             LostPlace(pool.name, labels, test.difference, test.low, test.high, test.p, q, pool.kind)
             for (pool, labels, test), q in zip(tested, adjusted, strict=True)
             if test.p is not None and test.p < LEVEL and not test.better
             and test.low is not None and test.high is not None
         ]  # fmt: skip
-        return tuple(sorted(found, key=lambda loss: loss.difference)), len(tested)
+        return tuple(sorted(lost, key=lambda loss: loss.difference)), len(tested)
 
 
 def pool_scores(rows: Sequence[Row], learner: str | None = None) -> tuple[PoolScores, ...]:
@@ -200,7 +200,7 @@ def pool_scores(rows: Sequence[Row], learner: str | None = None) -> tuple[PoolSc
     by_pool: dict[str, list[Row]] = {}
     for row in rows:
         by_pool.setdefault(row.dataset, []).append(row)
-    made = []
+    scores_of_pools = []
     for name, own in sorted(by_pool.items()):
         scores = _means([row for row in own if learner in (None, row.learner)])
         if not scores:
@@ -213,8 +213,8 @@ def pool_scores(rows: Sequence[Row], learner: str | None = None) -> tuple[PoolSc
             )
             for strategy in sorted({strategy for strategy, _, _ in scores})
         }
-        made.append(PoolScores(name, own[0].kind, labels, seeds, tables))
-    return tuple(made)
+        scores_of_pools.append(PoolScores(name, own[0].kind, labels, seeds, tables))
+    return tuple(scores_of_pools)
 
 
 def _means(rows: Sequence[Row]) -> dict[tuple[str, int, int], float]:
@@ -227,7 +227,7 @@ def _means(rows: Sequence[Row]) -> dict[tuple[str, int, int], float]:
 
 
 def score_of(row: Row) -> float:
-    """Points of accuracy, or percent of the RMSE on a logarithmic scale; more is better."""
+    """Points of accuracy, or percent of the RMSE on a logarithmic scale; higher is better."""
     return 100 * row.accuracy if row.kind == "classification" else -50 * log(row.mse)
 
 
@@ -248,7 +248,7 @@ def log_ratio(
     steps = (np.arange(_LEVELS) + 0.5) / _LEVELS
     levels = low[:, None] + (high - low)[:, None] * steps
     gaps = (_reached(x, a, levels) - _reached(x, b, levels)).mean(1)
-    # The curves share no level: all that is known is which one is above.
+    # The curves share no level, so it is only known which one is higher.
     apart = np.where(a[:, 0] > b[:, 0], x[0] - x[-1], np.where(a[:, 0] < b[:, 0], x[-1] - x[0], 0))
     return np.where(high > low, gaps, apart)
 
@@ -274,7 +274,11 @@ def savings(
     Costs O(draws x pools x (seeds x budgets + levels x budgets)) for each strategy.
     """
     return _adjusted(
-        {name: one for name in strategies if (one := _saving(pools, name, base, seed)) is not None}
+        {
+            name: saving
+            for name in strategies
+            if (saving := _saving(pools, name, base, seed)) is not None
+        }
     )
 
 
@@ -286,7 +290,7 @@ def rivals(
     P-values are adjusted for all of the others.
     """
     every = {name: _saving(pools, strategy, name, seed) for name in others if name != strategy}
-    return _adjusted({name: one for name, one in every.items() if one is not None})
+    return _adjusted({name: saving for name, saving in every.items() if saving is not None})
 
 
 def _saving(pools: Sequence[PoolScores], strategy: str, base: str, seed: int) -> Savings | None:
@@ -326,9 +330,11 @@ def _gap(pool: PoolScores, strategy: str, base: str) -> float | None:
 
 def _adjusted(every: Mapping[str, Savings]) -> dict[str, Savings]:
     """The same with p-values adjusted by Holm, of those that have one."""
-    known = [name for name, one in every.items() if not isnan(one.p)]
+    known = [name for name, saving in every.items() if not isnan(saving.p)]
     values = dict(zip(known, holm([every[name].p for name in known]), strict=True))
-    return {name: replace(one, holm=values.get(name, one.p)) for name, one in every.items()}
+    return {
+        name: replace(saving, holm=values.get(name, saving.p)) for name, saving in every.items()
+    }
 
 
 def _wilcoxon(values: Sequence[float]) -> float:
@@ -406,14 +412,13 @@ def _duel(pools: Sequence[PoolScores], first: str, second: str) -> Duel:
 
 
 def _cliques(names: Sequence[str], pools: Sequence[PoolScores]) -> tuple[tuple[str, ...], ...]:
-    """Runs of strategies, in the order of their ranks, of which no two are clearly different.
-
-    Two strategies are different if Wilcoxon's test of their labels, pool by pool, says so after
-    Holm's correction for all pairs.
+    """Groups of strategies, consecutive in rank, of which no two are clearly different. Two
+    strategies differ if Wilcoxon's test of their labels, pool by pool, is significant after Holm's
+    correction for all pairs.
     """
     pairs = list(combinations(names, 2))
     gaps = [[_gap(pool, first, second) for pool in pools] for first, second in pairs]
-    chances = [_wilcoxon([gap for gap in one if gap is not None]) for one in gaps]
+    chances = [_wilcoxon([gap for gap in gaps_of_pair if gap is not None]) for gaps_of_pair in gaps]
     adjusted = holm([1.0 if isnan(p) else p for p in chances])
     apart = {frozenset(pair) for pair, q in zip(pairs, adjusted, strict=True) if q < LEVEL}
     runs: list[tuple[str, ...]] = []
@@ -435,13 +440,15 @@ def standing(against: Mapping[str, Savings]) -> str:
     >>> standing({"kmeans": few, "lcmd": replace(few, ratio=0.7), "bait": replace(few, holm=0.4)})
     'Fewer labels than evgp: kmeans. More: lcmd. No clear difference: bait.'
     """
-    known = {name: one for name, one in against.items() if not isnan(one.holm)}
+    known = {name: saving for name, saving in against.items() if not isnan(saving.holm)}
     if not known:
         return ""
     mine = next(iter(known.values())).strategy
     words = {"more": f"Fewer labels than {mine}", "fewer": "More", "unclear": "No clear difference"}
     groups = {
-        words[verdict]: ", ".join(name for name, one in known.items() if one.verdict == verdict)
+        words[verdict]: ", ".join(
+            name for name, saving in known.items() if saving.verdict == verdict
+        )
         or "none"
         for verdict in words
     }

@@ -1,8 +1,7 @@
-r"""Learners: what is fitted to the labels of each selection, in place of or next to networks.
-
-A learner sees the labelled points alone. What it can choose (a ridge, a penalty) it chooses by
-leaving labels out; nothing is chosen by the test part. One label, one class, and classes that have
-no label yet are all allowed: a class without a label is never predicted.
+r"""Learners: models that are fitted to the labels of each selection, in place of or next to
+networks. A learner sees only the labelled points. It chooses its parameters (a ridge, a penalty) by
+cross-validation on them, never on the test set. One label, one class, and classes that have no
+label yet are all allowed: a class without a label is never predicted.
 """
 
 import warnings
@@ -21,10 +20,10 @@ from evgp.errors import PoolError, UnknownName
 from evgp.strategies import Setting
 
 Predict: TypeAlias = Callable[[Float[Tensor, " m *d"]], Shaped[Tensor, " m"]]
-"""From points to the number, or the class, that is predicted for each."""
+"""Predicts a number, or a class, for each point."""
 
 RIDGES = np.logspace(-8, 2, 21)  # times the mean variance of the kernel over the labelled points
-USUAL_RIDGE = 1e-3  # where leaving labels out does not say
+USUAL_RIDGE = 1e-3  # if cross-validation is impossible
 PENALTIES = (1.0, 1e1, 1e2, 1e3, 1e4)  # C of logistic regression on points of mean square 1
 USUAL_PENALTY = 1e2
 FOLDS = 5
@@ -33,7 +32,7 @@ TREES = 100
 
 @runtime_checkable
 class Learner(Protocol):
-    """Fits labels; the seed decides whatever is random."""
+    """Fits labels; the seed determines all randomness."""
 
     def fit(
         self, x: Float[Tensor, " l *d"], y: Shaped[Tensor, " l"], classes: int, seed: int
@@ -45,7 +44,7 @@ class Learner(Protocol):
 def fit(
     learner: Learner, x: Float[Tensor, " l *d"], y: Shaped[Tensor, " l"], classes: int, seed: int
 ) -> Predict:
-    """Fit labels; where they are all the same, so are the predictions, whatever the learner.
+    """Fit labels; if all are equal, so are the predictions of every learner.
 
     >>> predict = fit(NearestNeighbour(), torch.zeros(1, 2).double(), torch.tensor([3]), 5, 0)
     >>> predict(torch.ones(2, 2).double())
@@ -58,7 +57,7 @@ def fit(
 
 @dataclass(frozen=True)
 class NearestNeighbour:
-    """The label of the nearest labelled point, in the scale of the pool; the first of equals."""
+    """The label of the nearest labelled point, in the scale of the pool; ties go to the first."""
 
     def fit(
         self, x: Float[Tensor, " l *d"], y: Shaped[Tensor, " l"], classes: int, seed: int
@@ -94,8 +93,8 @@ class KernelRidge:
     r"""Ridge regression on a kernel, with a constant; classes are one-hot, the largest wins.
 
     With $A = K + \lambda I$ and $C = A^{-1} - A^{-1} 1 1^\top A^{-1} / 1^\top A^{-1} 1$ the weights
-    are $C y$, and the error at i of a fit without i is exactly $(C y)_i / C_{ii}$. The ridge is
-    that with the least mean square of these errors.
+    are $C y$, and the error at i of a fit without i is exactly $(C y)_i / C_{ii}$. The ridge
+    minimises the mean square of these errors.
     """
 
     kernel: Callable[..., Tensor]
@@ -130,7 +129,7 @@ class Solved:
 def ridge(gram: Float[Tensor, "l l"], y: Float[Tensor, "l o"]) -> Solved:
     """Kernel ridge regression whose ridge is chosen by leave-one-out, in closed form.
 
-    Of ridges that do equally well, as all do on two labels, the one nearest the usual is taken.
+    Ties between ridges, as between all on two labels, go to the one nearest the default.
     """
     centred = gram - gram.mean(0) - gram.mean(1, keepdim=True) + gram.mean()
     scale = float(centred.diagonal().mean())
@@ -138,7 +137,7 @@ def ridge(gram: Float[Tensor, "l l"], y: Float[Tensor, "l o"]) -> Solved:
         return Solved(torch.zeros_like(y), y.mean(0), np.inf, float(y.var(0, correction=0).sum()))
     values, vectors = torch.linalg.eigh(gram)
     ones, turned = vectors.sum(0), vectors.T @ y
-    made = []
+    solutions = []
     for share in sorted(RIDGES, key=lambda share: abs(np.log(share / USUAL_RIDGE))):
         inverse = 1 / (values.clamp(min=0) + share * scale)
         total = inverse @ ones.square()
@@ -148,9 +147,9 @@ def ridge(gram: Float[Tensor, "l l"], y: Float[Tensor, "l o"]) -> Solved:
         diagonal = whole - (vectors @ (inverse * ones)).square() / total
         if bool((diagonal > 1e-12 * whole).all()):
             error = float((weights / diagonal[:, None]).square().sum(1).mean())
-            made.append(Solved(weights, constant, share * scale, error))
-    least = min(one.left_out for one in made)
-    return next(one for one in made if one.left_out <= least * (1 + 1e-6))
+            solutions.append(Solved(weights, constant, share * scale, error))
+    least = min(solution.left_out for solution in solutions)
+    return next(solution for solution in solutions if solution.left_out <= least * (1 + 1e-6))
 
 
 def _logistic(
@@ -159,7 +158,7 @@ def _logistic(
     """Logistic regression on points of mean square 1, within the span of the labelled ones."""
     moved = (x - centre).numpy()
     size = float(np.sqrt(np.square(moved).sum(1).mean())) or 1.0
-    # The fit does not leave the span of the labelled points, which are fewer than pixels.
+    # The solution is in the span of the labelled points, which are fewer than pixels.
     turn = np.linalg.svd(moved, full_matrices=False)[2].T if len(x) < x.shape[1] else None
 
     def inputs(points: Float[Tensor, " m *d"]) -> Float[np.ndarray, "m p"]:
@@ -174,14 +173,14 @@ def _logistic(
 def _penalty(x: Float[np.ndarray, "l p"], y: Int[np.ndarray, " l"], seed: int) -> float:
     """The C with the best log-likelihood of labels left out, in folds with an even mix of classes.
 
-    Labels of a class that is not among the others cannot be predicted and do not count.
+    Labels of a class that the training folds lack cannot be predicted, and do not count.
     """
     order = np.random.default_rng(seed).permutation(len(y))
     fold = np.empty(len(y), dtype=np.int64)
     fold[order[np.argsort(y[order], kind="stable")]] = np.arange(len(y)) % FOLDS
     scores = dict.fromkeys(sorted(PENALTIES, key=lambda c: abs(np.log(c / USUAL_PENALTY))), 0.0)
-    for one in range(FOLDS):
-        rest = fold != one
+    for left_out in range(FOLDS):
+        rest = fold != left_out
         known = np.unique(y[rest])
         held = ~rest & np.isin(y, known)
         if len(known) < 2 or not held.any():
@@ -198,7 +197,7 @@ def _logistic_fit(x: Float[np.ndarray, "l p"], y: Int[np.ndarray, " l"], c: floa
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
-        # Labels that can be separated leave little to gain from further steps.
+        # If classes are separable, further steps gain little.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return LogisticRegression(C=c, max_iter=1000).fit(x, y)
 
@@ -229,7 +228,7 @@ class Boosting:
     def fit(
         self, x: Float[Tensor, " l *d"], y: Shaped[Tensor, " l"], classes: int, seed: int
     ) -> Predict:
-        """Add a hundred trees, or as many for each class."""
+        """Add a hundred trees, or a hundred for each class."""
         from sklearn.ensemble import HistGradientBoostingClassifier as Classifier
         from sklearn.ensemble import HistGradientBoostingRegressor as Regressor
 
@@ -241,7 +240,7 @@ class Boosting:
 
 
 def _alone(work: Callable[..., Any], *arrays: Shaped[np.ndarray, " ..."]) -> Any:
-    """Work in one thread: with so little data several only slow each other down."""
+    """Use one thread: with so little data, more threads only slow each other down."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "openmp"):

@@ -23,7 +23,7 @@ _MANY = 3
 
 
 def render(comparison: Comparison, settings: Mapping[str, object]) -> str:
-    """One self-contained page without a script, which sends no request.
+    """Return one self-contained page without scripts, which sends no requests.
 
     The settings "command" and "version" have their own places; the others are listed. Names can
     only be text: Jinja escapes them, and a content security policy allows only the page's style.
@@ -48,7 +48,7 @@ def render(comparison: Comparison, settings: Mapping[str, object]) -> str:
 
 
 def _answers(comparison: Comparison) -> list[tuple[str, str, str, str]]:
-    """Answers to "would it have saved labels?" by dataset and metric (the first, if many)."""
+    """Answers to "would it have saved labels?" by dataset and metric (the first few of many)."""
     answers = []
     mine = comparison.ours or ""
     for contest in comparison.main:
@@ -56,8 +56,8 @@ def _answers(comparison: Comparison) -> list[tuple[str, str, str, str]]:
         asked = central(contest)[: 1 if len(comparison.main) > _MANY else None]
         for score in [entrant.score(metric) for metric in asked] if entrant is not None else []:
             if score.saved is not None:
-                wanted = "better" if _saves(score) else "worse"
-                sure = score.paired is not None and score.paired.verdict == wanted
+                better = "better" if _saves(score) else "worse"
+                sure = score.paired is not None and score.paired.verdict == better
                 answer = words.answer(score.saved, mine, contest.labels[-1], sure=sure)
                 answers.append((contest.dataset, MEASURES[score.metric].words, *answer))
     return answers
@@ -111,7 +111,9 @@ def _by_learner(
     columns = []
     for contest in every:
         entrants = [contest.entrant(name) for name in names]
-        scores = [Score(metric) if one is None else one.score(metric) for one in entrants]
+        scores = [
+            Score(metric) if entrant is None else entrant.score(metric) for entrant in entrants
+        ]
         areas = words.aligned([score.mean for score in scores])
         best = _best([score.mean for score in scores], MEASURES[metric].lower)
         tests = [score.paired.verdict if score.paired else "unclear" for score in scores]
@@ -127,7 +129,7 @@ def _by_learner(
 def _ranks(comparison: Comparison, strategy: str) -> list[str]:
     """The mean rank of a strategy with each learner."""
     ranks = [
-        next((one.rank for one in standings if one.strategy == strategy), None)
+        next((standing.rank for standing in standings if standing.strategy == strategy), None)
         for _, standings in comparison.by_learner
     ]
     return ["–" if rank is None else f"{rank:.2f}" for rank in ranks]
@@ -145,7 +147,7 @@ def _saves(score: Score) -> bool:
 
 def _labels(score: Score) -> float | None:
     saved = score.saved
-    # Whole labels, as they are shown: equal numbers are equally good.
+    # Rounded to whole labels, as shown, so that equal numbers are equally good.
     return None if saved is None or saved.at is None else ceil(saved.at - 1e-9)
 
 
@@ -163,7 +165,7 @@ _MOST_BYTES = 10_000_000
 
 
 def check_publishable(folder: str | Path) -> None:
-    """Raise, before anything runs, if a file to be written has the name of something else.
+    """Raise, before anything runs, if something else has the name of a file to be written.
 
     >>> check_publishable("a-folder-that-is-not-there-yet")
     """
@@ -208,7 +210,7 @@ def publish(
 
 
 def _remembered(folder: Path, command: str) -> list[str]:
-    """All commands so far, each once, with this one last."""
+    """Return all commands so far, each once, ending with this one."""
     every = [line for line in _commands(folder) if line != command] + ([command] if command else [])
     write_text(folder / COMMANDS, "".join(f"{line}\n" for line in every))
     return every

@@ -84,7 +84,7 @@ class DatasetSource:
 
     @property
     def name(self) -> str:
-        """Its name in the rows; bytes of a file name that are not UTF-8 become question marks."""
+        """Name of the dataset in the rows, in which invalid UTF-8 becomes question marks."""
         if self.source in names():
             return self.source
         return Path(self.source).name.split(".")[0].encode("utf-8", "replace").decode()
@@ -100,10 +100,10 @@ class DatasetSource:
         """The pool and the test set for one seed."""
         if self.source in names():
             own = ("label", "id", "drop", "impute", "text", *_READING)
-            if given := ", ".join(f"{name}=" for name in own if getattr(self, name)):
+            if options := ", ".join(f"{name}=" for name in own if getattr(self, name)):
                 raise DatasetError(
                     f"{self.source} is a dataset of the paper and knows its labels; leave out "
-                    f"{given}, or give a path such as ./{self.source}.csv"
+                    f"{options}, or give a path such as ./{self.source}.csv"
                 )
             return load(self.source, seed=seed, task=self.task, pool=self.pool, test=self.test)
         if self.label is None:
@@ -137,7 +137,7 @@ class DatasetSource:
 
 @dataclass(frozen=True)
 class Protocol:
-    """The budget, how it is spent, and how networks are made of the labels.
+    """The budget, how it is spent, and how networks are trained on the labels.
 
     Parameters
     ----------
@@ -189,10 +189,10 @@ class Protocol:
     scale: str | None = "auto"
 
     def __post_init__(self) -> None:
-        given = [check_learner(name) for name in words(self.learners, "learners")]
-        if not given:
+        learners = [check_learner(name) for name in words(self.learners, "learners")]
+        if not learners:
             raise PoolError(f"expected learners, such as {NAMES[1]}, got none")
-        keep(self, learners=tuple(name for name in NAMES if name in given))
+        keep(self, learners=tuple(name for name in NAMES if name in learners))
         self._check_budgets()
         least = {"budget": 1, "batch": 1, "start": 0, "members": 2, "depth": 0, "width": 1}
         for name, bound in least.items():
@@ -208,8 +208,8 @@ class Protocol:
         batches = max(1, spent // self.batch)
         if spent != batches * self.batch:
             raise PoolError(
-                f"expected a budget of whole batches, got {self.budget} labels"
-                + (f" of which {self.start} are there at the start" if self.start else "")
+                f"expected a budget that is a multiple of the batch size, got {self.budget} labels"
+                + (f", {self.start} of them at the start," if self.start else "")
                 + f" in batches of {self.batch}; take {self.budget - spent + self.batch * batches}"
             )
 
@@ -217,7 +217,7 @@ class Protocol:
         instance(self.budgets, "budgets", Sequence, "a list of numbers of labels")
         start = integer(self.start, "start", 0)
         why, least = f"each more than the {start} labels of the start" if start else "", 1 + start
-        every = {integer(one, "each of budgets", least, why=why) for one in self.budgets}
+        every = {integer(budget, "each of budgets", least, why=why) for budget in self.budgets}
         keep(self, budgets=tuple(sorted(every)))
         if not every:
             return
@@ -236,7 +236,7 @@ class Protocol:
 
     @property
     def rounds(self) -> int:
-        """How many batches are picked, or budgets."""
+        """Number of batches, or of budgets."""
         return len(self.budgets) or (self.budget - self.start) // self.batch
 
     def inputs(self, data: Dataset, strategy: str) -> Shaped[Tensor, " n *d"]:
@@ -262,7 +262,7 @@ class Protocol:
             if self.network == "mlp"
             else network_named(self.network, outputs)
         )
-        # The authors trained in torch's own parametrisation, whose steps are as large as it takes.
+        # The authors trained in torch's own parametrisation, with correspondingly large steps.
         trained = kernel.standard("xavier") if isinstance(kernel, Network) else kernel
         return Setting(
             data.x if x is None else x,
@@ -277,7 +277,7 @@ class Protocol:
         )
 
     def recipe(self, network: Buildable | Callable[..., Any], classes: int) -> Recipe:
-        """The training of the paper, with the options that were set."""
+        """Return the training of the paper, with the options that were set."""
         paper = paper_recipe(network, classes=classes, resnet=self.network == "resnet18")
         settings = dict(paper.settings)
         epochs = paper.epochs

@@ -56,18 +56,18 @@ LEARNERS = {
     "trees": "extra trees",
     "boosting": "gradient boosting",
 }
-"""The names of learners in words."""
+"""Names of the learners in words."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One round of one cell by one learner; metrics that do not apply are NaN.
 
-    A cell is a dataset, a strategy and a seed. `labels` counts what is labelled once the round is
-    over, `members` the networks that were trained on it (1 for other learners). Rows of one dataset
-    share `batch`, which is 0 where each number of labels is picked as one batch, and differ in
-    members only where a study has grown. `lr` is the step size that training took, which is smaller
-    than asked for where it diverged.
+    A cell is a dataset, a strategy and a seed. `labels` is the number of labels after the round,
+    `members` the networks that were trained on it (1 for other learners). Rows of one dataset share
+    `batch`, which is 0 where each number of labels is picked as one batch, and differ in members
+    only if a study was extended. `lr` is the step size of the training, which is reduced if
+    training diverges.
     """
 
     dataset: str
@@ -112,8 +112,8 @@ def where(records: Records, **values: object) -> list[Record]:
     """
     rows = list(records)
     for name, want in values.items():
-        wanted = want if isinstance(want, tuple) else (want,)
-        rows = [row for row in rows if row.get(name) in wanted]
+        accepted = want if isinstance(want, tuple) else (want,)
+        rows = [row for row in rows if row.get(name) in accepted]
     return rows
 
 
@@ -220,14 +220,14 @@ def read_rows(path: str | Path) -> tuple[Row, ...]:
 
 
 def record_of(row: Row) -> Record:
-    """A row as a finished cell keeps it: the usual learner is left out.
+    """Convert a row to the record in a finished cell; the default learner is left out.
 
     >>> row = Row("yacht", "regression", "evgp", 0, 0, 10, 10, 5, 0.1, 0.2, 3.0, mse=0.5)
     >>> "learner" in record_of(row), row_of(record_of(row)).learner
     (False, 'network')
     """
     record = asdict(row)
-    if row.learner == NETWORK:  # cells keep the rows from before there were others
+    if row.learner == NETWORK:  # as in cells from before there were other learners
         del record["learner"]
     return record
 

@@ -35,7 +35,7 @@ from evgp.training import Ensemble
 WORK = "evgp.arena:play_cell"  # part of the names of recorded cells
 _TABLES = "tables.json"
 _SOURCE = tuple(part.name for part in fields(DatasetSource) if part.name != "source")
-# What cells of one dataset in a folder may differ in.
+# Settings in which cells of one dataset in a folder may differ.
 _FREE = ("strategy", "seed", "members", "learners")
 
 
@@ -43,7 +43,8 @@ _FREE = ("strategy", "seed", "members", "learners")
 class Played:
     """The rows of one strategy, and the pool rows in the order in which they were labelled.
 
-    `anew` has the picks of each budget if they were made separately; else they begin `picks`.
+    `anew` has the picks of each budget if they were made separately; else these are prefixes of
+    `picks`.
     """
 
     rows: tuple[Row, ...]
@@ -63,11 +64,10 @@ class RoundLabels:
 def play(
     source: DatasetSource, strategy: str, seed: int, protocol: Protocol, *, last_only: bool = False
 ) -> Played:
-    """Pick, fit what was picked, measure on the test part; again until the budget is spent.
-
-    With `last_only` nothing is measured before that. The seed decides the split, the strategy's
-    draws and the networks, which start from the same weights whatever the strategy, so that
-    strategies are compared in pairs. All learners have the same labels.
+    """Pick, fit and measure on the test set, until the budget is spent. With `last_only`, measure
+    only at the end. The seed decides the split, the strategy's draws and the networks, which start
+    from the same weights whatever the strategy, so that strategies are compared in pairs. All
+    learners have the same labels.
     """
     data = source.load(seed)
     parts = data.scaled(protocol.scale)
@@ -109,7 +109,7 @@ def _labelled(
 ) -> Iterator[RoundLabels]:
     """The labelled rows after each round, or for each budget on its own.
 
-    A strategy that picks ahead picks once, for the largest budget; others start again.
+    A strategy with nested picks picks once, for the largest budget; others start over for each.
     """
     pool = _start(data, protocol.inputs(data, name), protocol.start, seed)
     if not protocol.budgets:
@@ -136,7 +136,7 @@ def _results(
     parts: tuple[Tensor, Tensor],
     members: int,
 ) -> dict[str, Any]:
-    """Fit a learner to the labels, and return its metrics on the test part.
+    """Fit a learner to the labels, and return its metrics on the test set.
 
     Networks have standardised columns as inputs, others the `parts`, scaled as in `evgp.pick`.
     """
@@ -166,9 +166,9 @@ def play_cell(
     last_only: bool = False,
     **settings: Any,
 ) -> Outcome:
-    """The same from the settings of a cell, which are those that `cell_of` gives.
+    """Do the same with the settings of a cell, as made by `cell_of`.
 
-    `dataset` is what rows call the data, and `source` its path where it is a table.
+    `dataset` is the name of the data in the rows, and `source` the path of a table.
     """
     own = {name: settings.pop(name) for name in _SOURCE if name in settings}
     own |= {name: tuple(own[name]) for name in ("drop", "text") if name in own}
@@ -193,10 +193,10 @@ def cell_of(source: DatasetSource, strategy: str, seed: int, protocol: Protocol)
     'scale': 'auto'}
     """
     changed = {
-        one.name: getattr(part, one.name)
+        field.name: getattr(part, field.name)
         for part in (source, protocol)
-        for one in fields(part)
-        if getattr(part, one.name) != one.default
+        for field in fields(part)
+        if getattr(part, field.name) != field.default
     }
     if protocol.scale != "columns":
         changed["scale"] = protocol.scale
@@ -229,7 +229,8 @@ def compare(
     progress: Progress | bool | None = None,
     terms: Protocol | None = None,
 ) -> tuple[Row, ...]:
-    """Compare strategies on datasets, by networks or other learners fitted to what each picked.
+    """Compare strategies on datasets, by networks or other learners that are fitted to the picks of
+    each.
 
     Each strategy runs on every dataset with every seed. All arguments are checked before anything
     runs. Cells (one strategy, dataset and seed) that are finished in the folder are not run again,
@@ -307,8 +308,7 @@ def compare(
 def _lacking(store: Store, cells: Sequence[Cell]) -> list[Cell]:
     """Cells that are still to run, each with the learners that no finished cell has.
 
-    Picks depend on the seed alone, so that they are the same again. Members count for networks
-    only.
+    Picks depend only on the seed, so they are the same again. Members matter for networks only.
     """
     finished: dict[str, set[str]] = {}
     for cell, _ in store.every():
@@ -329,7 +329,7 @@ def _learners(cell: Cell) -> list[str]:
 
 
 def _with_learners(cell: Cell, learners: list[str]) -> Cell:
-    """The same cell for some of its learners, named as if no others had been asked for."""
+    """Return the cell with some of its learners, named as if the others had not been requested."""
     settings = {name: value for name, value in cell.settings.items() if name != "learners"}
     if learners != [NETWORK]:
         settings["learners"] = learners
@@ -423,22 +423,22 @@ def _check_same_protocol(
     store: Store, sources: Sequence[DatasetSource], protocol: Protocol
 ) -> None:
     """Raise if the folder has results for the same data with another protocol."""
-    wanted = {source.name: _shared(cell_of(source, "", 0, protocol)) for source in sources}
+    settings_of = {source.name: _shared(cell_of(source, "", 0, protocol)) for source in sources}
     for cell, _ in store.every():
-        there, asked = _shared(cell), wanted.get(str(cell.settings.get("dataset")))
+        there, asked = _shared(cell), settings_of.get(str(cell.settings.get("dataset")))
         if asked is None or asked == there:
             continue
         named = ("budgets", *there, *asked)  # which decide the budget and the batch
         name = next(name for name in named if asked.get(name) != there.get(name))
-        made, now = _setting(name, there), _setting(name, asked)
-        again = f"pass {made}" if name in there or name in _UNSAID else f"leave out {name}="
+        before, now = _setting(name, there), _setting(name, asked)
+        again = f"pass {before}" if name in there or name in _UNSAID else f"leave out {name}="
         raise DatasetError(
-            f"{store.folder}: the rows of {there['dataset']} here were made with {made}, not "
-            f"{now}; {again}, or choose another out="
+            f"{store.folder}: the rows of {there['dataset']} in this folder were computed with "
+            f"{before}, not {now}; {again}, or choose another out="
         )
 
 
-# What cells that do not say it were made with, where the default is another one today.
+# Settings of cells that do not record them, where today's default is another.
 _UNSAID = {"scale": "columns"}
 
 

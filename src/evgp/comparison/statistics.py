@@ -165,7 +165,7 @@ def tidy(rows: Sequence[Row]) -> Tidy:
     """The runs of one dataset; of a run with several numbers of members, the largest.
 
     The label axis is the one that most runs have (the longest, if several), so that an unfinished
-    run neither shortens the others nor counts for more than it is.
+    run neither shortens the others nor counts for too much.
     """
     for name in ("kind", "batch"):
         values = sorted({getattr(row, name) for row in rows})
@@ -244,27 +244,27 @@ def summarise(rows: Sequence[Row]) -> Comparison:
     contests = [
         contest for own in by_dataset.values() for contest in _contests(own, not only_networks)
     ]
-    made = Comparison(tuple(contests), ())
+    comparison = Comparison(tuple(contests), ())
     groups: dict[str, list[Contest]] = {}
-    for one in contests:
-        groups.setdefault(one.learner, []).append(one)
+    for result in contests:
+        groups.setdefault(result.learner, []).append(result)
     by_learner = tuple((name, _standings(group)) for name, group in groups.items() if name != MEAN)
     several_learners = by_learner if len(by_learner) > 1 else ()
-    return replace(made, standings=_standings(made.main), by_learner=several_learners)
+    return replace(comparison, standings=_standings(comparison.main), by_learner=several_learners)
 
 
 def _contests(rows: list[Row], named: bool) -> list[Contest]:
-    """The contest of each learner on one dataset, after that of their mean if there are several."""
+    """Return the contest of the mean over learners, if there are several, then that of each."""
     order = [*LEARNERS, *sorted({row.learner for row in rows} - set(LEARNERS))]
     learners = [name for name in order if any(row.learner == name for row in rows)]
-    made = []
+    contests = []
     for name in learners:
         shown = LEARNERS.get(name, name) if named else ""
-        made.append(_contest([row for row in rows if row.learner == name], shown))
+        contests.append(_contest([row for row in rows if row.learner == name], shown))
     if len(learners) < 2:
-        return made
+        return contests
     every = averaged(rows)
-    return [_contest(every, f"mean of {len(learners)} learners"), *made] if every else made
+    return [_contest(every, f"mean of {len(learners)} learners"), *contests] if every else contests
 
 
 def averaged(rows: Sequence[Row]) -> list[Row]:
@@ -376,7 +376,7 @@ def _score(metric: str, runs: Sequence[ComparisonRun], labels: tuple[int, ...]) 
 def _curve(runs: Sequence[Sequence[float]]) -> Curve:
     points = list(zip(*runs, strict=True))
     mean = tuple(fmean(point) for point in points)
-    if len(runs) < words.FEW:  # an interval of so few would be wider than the figure
+    if len(runs) < words.FEW:  # an interval of so few seeds would be wider than the figure
         low, high = tuple(map(min, points)), tuple(map(max, points))
         return Curve(mean, low, high, "range" if len(runs) > 1 else "none")
     bands = [interval(point) for point in points]
@@ -429,7 +429,7 @@ def _saved(curve: Curve, random: Curve, labels: tuple[int, ...], lower: bool) ->
 def _reach(
     labels: Sequence[int], heights: Sequence[float], target: float, lower: bool
 ) -> float | None:
-    """Where a piecewise linear curve first is as good as the target."""
+    """Return where a piecewise linear curve first reaches the target."""
     short = [height - target if lower else target - height for height in heights]
     for i, gap in enumerate(short):
         if gap <= 0:

@@ -1,9 +1,9 @@
 """Suites: many pools and strategies with the same protocol, run in pieces, kept as one table.
 
-The pools are described in `pools.toml`: what each is, where it comes from, its licence, whom to
-cite, and a checksum of its contents. They are not part of the package; those of the paper are named
-datasets, and the others are Parquet files, which `python -m experiments.pools` in the repository
-makes from packages of public registries.
+The pools are described in `pools.toml`: content, origin, licence, citation, and a checksum of the
+contents. They are not part of the package; those of the paper are named datasets, and the others
+are Parquet files, which `python -m experiments.pools` in the repository makes from packages of
+public registries.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ ROWS = "rows.parquet"
 VECTORS = ("text", "embeddings")  # suites whose pools a model made
 FOLDER = "suites"  # of the pools, in $EVGP_DATA or in the cache
 LEARNERS = ("1nn", "linear", "ntk", "trees")
-# After `@` the scaling of version 0.1, or one that suits a rival better than ours.
+# After `@`: the scaling of version 0.1, or one that suits a rival better than the default.
 COLD = (
     "random", "evgp", "evgp-cells", "evgp@columns", "kmeans", "kmeans++", "typiclust",
     "typiclust@common", "maxherding", "probcover", "farthest-first", "max-variance", "lcmd",
@@ -57,7 +57,7 @@ _NETWORKS = {"regression": 14.0, "classification": 5.0}
 
 @dataclass(frozen=True)
 class SuitePool:
-    """A pool of a suite: its labels, its size, where it comes from, and whom to cite.
+    """A pool of a suite: its labels, its size, its origin, and what to cite.
 
     `classes` is 0 for numbers. `rows` is the number of rows, of which at most 1,000 are the pool.
     `rounds` says that networks are also trained on it, round by round. `seconds` is how long a cell
@@ -92,8 +92,12 @@ class SuitePool:
     def budgets(self) -> tuple[int, ...]:
         """1 to 20 labels per class, or 10 to 160 labels; at most half the pool, or 400 labels."""
         each = (1, 2, 4, 10, 20)
-        wanted = [self.classes * one for one in each] if self.classes else [10, 20, 40, 80, 160]
-        return tuple(n for n in wanted if 2 <= n <= min(self.pool_size // 2, _MOST))
+        sizes = (
+            [self.classes * per_class for per_class in each]
+            if self.classes
+            else [10, 20, 40, 80, 160]
+        )
+        return tuple(n for n in sizes if 2 <= n <= min(self.pool_size // 2, _MOST))
 
     @property
     def pool_size(self) -> int:
@@ -119,11 +123,11 @@ class SuitePool:
     @property
     def path(self) -> Path | None:
         """The file of a pool that is not a named dataset; None if it is not on this machine."""
-        found = (folder / f"{self.name}.parquet" for folder in folders())
-        return next((path for path in found if path.exists()), None)
+        paths = (folder / f"{self.name}.parquet" for folder in folders())
+        return next((path for path in paths if path.exists()), None)
 
     def check(self) -> None:
-        """Refuse a file whose contents are not those that the recorded rows were made with."""
+        """Refuse a file whose contents differ from those behind the recorded rows."""
         # The vectors of a model differ in their last digits between machines.
         columns = ("label",) if self.suite in VECTORS else None
         if self.path is not None and fingerprint(self.path, columns) != self.sha256:
@@ -137,15 +141,15 @@ class SuitePool:
         cold = Protocol(
             budgets=self.budgets, learners=LEARNERS, search="exact", noise=1e-6, scale="auto"
         )
-        made: list[tuple[Protocol, tuple[str, ...]]] = [(cold, COLD)]
+        pairs: list[tuple[Protocol, tuple[str, ...]]] = [(cold, COLD)]
         if self.rounds:
             batch = 2 * self.classes or 20
             networks = Protocol(
                 budget=(_ROUNDS + 1) * batch, batch=batch, start=batch, members=_MEMBERS,
                 learners=(NETWORK, *LEARNERS), search="exact", noise=1e-6, scale="auto",
             )  # fmt: skip
-            made.append((networks, ROUNDS[self.kind]))
-        return made
+            pairs.append((networks, ROUNDS[self.kind]))
+        return pairs
 
 
 @cache
@@ -216,7 +220,7 @@ class SuitePlan:
 def plan_suite(
     suite: str, out: str | Path, seeds: int = SEEDS, strategies: Sequence[str] | None = None
 ) -> SuitePlan:
-    """Say what is left to run of a suite in a folder."""
+    """Return the unfinished cells of a suite in a folder."""
     integer(seeds, "seeds", 1, 1_000)
     recorded = recorded_rows(out)
     done = {(row.dataset, row.batch, row.strategy, row.seed) for row in recorded}
@@ -246,11 +250,11 @@ def run_suite(
     jobs: int | None = None,
     watch: Callable[[int, int, float | None], object] = lambda done, total, left: None,
 ) -> tuple[Row, ...]:
-    """Run what is missing of a suite, seed by seed; return all of its rows.
+    """Run the unfinished cells of a suite, seed by seed; return all of its rows.
 
     Finished cells are in `out/rows.parquet`; those of the seed that is running are files in
-    `out/cells`, so that a stopped run resumes. `watch` is called with the number of
-    finished cells, the number of all, and the seconds left if known.
+    `out/cells`, so that a stopped run resumes. `watch` is called with the number of finished cells,
+    the total number, and the seconds left if known.
     """
     folder = path_of(out, "out", error=DatasetError)
     collect(Store(folder, check=check_rows))
@@ -328,7 +332,7 @@ def collect(store: Store) -> int:
 
 
 def add_rows(folder: Path, rows: Sequence[Row]) -> None:
-    """Add rows to the table of a suite; of rows for the same run, the new ones count."""
+    """Add rows to the table of a suite; new rows replace those of the same run."""
     every = {_key(row): row for row in (*recorded_rows(folder), *rows)}
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / ROWS, [every[key] for key in sorted(every)])

@@ -82,7 +82,7 @@ def parts_of(rows: Sequence[Row]) -> list[Part]:
         True: "Cold start: no labels, one batch",
         False: "Rounds: labels batch by batch, with trained networks",
     }
-    made = []
+    parts = []
     for cold, title in titles.items():
         listed = COLD if cold else tuple(name for every in ROUNDS.values() for name in every)
         own = [row for row in rows if (row.batch == 0) == cold and row.strategy in listed]
@@ -100,14 +100,14 @@ def parts_of(rows: Sequence[Row]) -> list[Part]:
             for name in learners
             if len(learners) > 1
         }
-        made.append(Part(title, whole, against, by_learner))
-    return made
+        parts.append(Part(title, whole, against, by_learner))
+    return parts
 
 
 def render_suite(
     suite: str, parts: Sequence[Part], *, command: str = "", version: str = "", rows: str = ""
 ) -> str:
-    """One self-contained page; tables can be sorted, and curves say their values on hover."""
+    """Return one self-contained page with sortable tables, and curves with values on hover."""
     names = [name for part in parts for name in part.judgement.strategies]
     known = {
         "LEARNERS": LEARNERS, "RANDOM": RANDOM, "chance": chance, "several": several,
@@ -167,23 +167,25 @@ def _number(value: float) -> str:
 
 
 def rivalries(part: Part) -> list[Rivalry]:
-    """Random picks first, then the rivals to which most is lost."""
+    """Return random picks first, then the rivals with the most losses to them."""
     mine, whole = part.mine, part.judgement
     if mine is None:
         return []
-    found = [
+    listed = [
         Rivalry(name, *whole.losses(mine, name), whole.duel(mine, name), part.rivals.get(name))
         for name in whole.strategies
         if name != mine
     ]
-    return sorted(found, key=lambda one: (one.rival != RANDOM, -one.clear, -len(one.losses)))
+    return sorted(
+        listed, key=lambda rivalry: (rivalry.rival != RANDOM, -rivalry.clear, -len(rivalry.losses))
+    )
 
 
 def forest(judgement: Judgement, styles: Mapping[str, Look]) -> Markup:
     """The share of random's labels that each strategy needs, with its interval."""
-    every = sorted(judgement.savings.values(), key=lambda one: one.ratio)
-    low = min(one.low for one in every)
-    high = max(1.0, *(one.high for one in every))
+    every = sorted(judgement.savings.values(), key=lambda saving: saving.ratio)
+    low = min(saving.low for saving in every)
+    high = max(1.0, *(saving.high for saving in every))
     x = LogAxis(0.95 * low, 1.05 * high)
     step = 100 / len(every)
     ticks = [v for v in (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0) if x.low <= v <= x.high]
@@ -192,8 +194,8 @@ def forest(judgement: Judgement, styles: Mapping[str, Look]) -> Markup:
             dy="1.5em", text_anchor="middle")
         for v in ticks
     ]  # fmt: skip
-    one = percent(x.at(1.0))
-    parts.append(tag("line", class_="grid even", x1=one, x2=one, y1=0, y2="100%"))
+    at_one = percent(x.at(1.0))
+    parts.append(tag("line", class_="grid even", x1=at_one, x2=at_one, y1=0, y2="100%"))
     for at, saved in enumerate(every):
         y, look = percent(step * (at + 0.5)), styles[saved.strategy].name
         title = tag("title", f"{saved.strategy}: {share(saved)} of the labels of random")
@@ -249,7 +251,7 @@ def ranks(judgement: Judgement, styles: Mapping[str, Look]) -> Markup:
 
 
 def differences(pool: PoolScores, styles: Mapping[str, Look]) -> Markup:
-    """The difference to random picks by number of labels; a point says its value on hover."""
+    """Draw the difference to random picks by number of labels; points show their value on hover."""
     if RANDOM not in pool.scores or len(pool.labels) < 2:
         return Markup("")
     lines = {}

@@ -81,7 +81,7 @@ class Score:
     """One strategy and one metric: its curve, the area under it for each seed, and the tests.
 
     `mean` and `deviation` are over the areas of the seeds; an area is the mean height of a curve.
-    `reason` says why there is no area, or no test against random.
+    `reason` explains why there is no area, or no test against random.
     """
 
     metric: str
@@ -139,10 +139,10 @@ class Lead:
 
 @dataclass(frozen=True)
 class Contest:
-    """One dataset and learner: who met there, best first, and how it ended.
+    """One dataset and learner: the strategies, best first, and the result.
 
-    `learner` may be the mean over several, `MEAN`. `shown` says it in words, and is empty where
-    there are networks alone. `batch` is 0 where each number of labels was picked as one batch.
+    `learner` may be the mean over several, `MEAN`. `shown` describes the learner, and is empty if
+    there are only networks. `batch` is 0 if each number of labels was picked as one batch.
     """
 
     dataset: str
@@ -159,7 +159,7 @@ class Contest:
 
     @property
     def title(self) -> str:
-        """The dataset, and the learner unless there are networks alone."""
+        """The dataset, and the learner unless there are only networks."""
         return f"{self.dataset}, {self.shown}" if self.shown else self.dataset
 
     def entrant(self, strategy: str) -> Entrant | None:
@@ -187,10 +187,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything a comparison says, ready for JSON; standings are in order of mean rank.
+    """All results of a comparison, ready for JSON; standings are in order of mean rank.
 
-    Where there are several learners, each dataset has a contest for their mean, which counts for
-    the standings, and one for each; `by_learner` has the standings of each.
+    With several learners, each dataset has a contest for their mean, which counts for the
+    standings, and one for each learner; `by_learner` has the standings of each.
     """
 
     contests: tuple[Contest, ...]
@@ -208,7 +208,9 @@ class Comparison:
     def parts(self, dataset: str) -> tuple[Contest, ...]:
         """The contests of single learners behind the mean of a dataset; empty for one learner."""
         return tuple(
-            one for one in self.contests if one.dataset == dataset and one not in self.main
+            contest
+            for contest in self.contests
+            if contest.dataset == dataset and contest not in self.main
         )
 
     @property
@@ -227,12 +229,12 @@ class Comparison:
         return next(contest for contest in named if learner in (None, contest.learner))
 
     def as_dict(self) -> dict[str, object]:
-        """The comparison as lists, numbers and strings, for `json.dumps`."""
+        """Return the comparison as lists, numbers and strings, for `json.dumps`."""
         return {key: plain_json(value) for key, value in asdict(self).items()}
 
 
 def ours(strategies: tuple[str, ...]) -> str | None:
-    """The first of these that is listed: evgp, a variant of evgp, a strategy other than random.
+    """Return the first that is listed of: evgp, a variant of evgp, a strategy other than random.
 
     >>> ours(("badge", "evgp-p90", "evgp")), ours(("random", "badge")), ours(("random",))
     ('evgp', 'badge', None)
@@ -345,7 +347,7 @@ def lead(comparison: Comparison) -> list[str]:
         return [comparison.main[0].verdict]
     first = comparison.standings[0]
     if first.rank is None:
-        return ["Nothing could be ranked; each dataset says below why."]
+        return ["Nothing could be ranked; the reasons are given below for each dataset."]
     among = f"Over {several(len(comparison.main), 'dataset')}, {first.strategy} has the best"
     sentences = [f"{among} mean rank, {first.rank:.2g} of {len(comparison.standings)}"]
     mine = next((s for s in comparison.standings if s.strategy == comparison.ours), first)
@@ -389,8 +391,7 @@ def notes(entrants: Sequence[Entrant]) -> list[str]:
     fewest = min((len(entrant.seeds) for entrant in entrants), default=0)
     if len(entrants) > 1 and 1 < fewest < FEW:
         remarks.append(
-            f"A test of {fewest} seeds proves little: read p-values as hints, and add seeds to "
-            "settle it."
+            f"A test of {fewest} seeds proves little: treat p-values as hints, and add seeds."
         )
     elif len(entrants) > 1 and fewest == 1:
         remarks.append("One seed cannot be tested: what looks like a lead may be luck. Add seeds.")
@@ -503,7 +504,7 @@ def chance(p: float | None) -> str:
 
 
 def seconds(values: Sequence[float]) -> list[str]:
-    """Format seconds, as precisely as matters to someone who waits.
+    """Format seconds with a sensible precision.
 
     >>> seconds([0.0004, 0.25, 75.0])
     ['< 0.01', '0.25', '75.00']

@@ -201,7 +201,7 @@ def check_columns(count: int, source: str) -> None:
     if count > _MOST_COLUMNS:
         raise DatasetError(
             f"{source}: expected at most {_MOST_COLUMNS:,} columns, got {count:,}; reduce them "
-            "first, as by a random projection, and save the result"
+            "first, for example by a random projection, and save the result"
         )
 
 

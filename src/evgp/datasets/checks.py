@@ -77,10 +77,10 @@ def in_lists(column: str, values: Float[np.ndarray, "d n"], first: int = 0) -> l
     if good.all():
         return []
     none = np.isnan(values).all(axis=0)
-    found = _missing_cells(column, "missing", none, first)
+    holes = _missing_cells(column, "missing", none, first)
     for place in np.flatnonzero(~(good | none).all(axis=1)).tolist():
-        found += in_numbers(member(column, place), np.where(none, 0.0, values[place]), first)
-    return found
+        holes += in_numbers(member(column, place), np.where(none, 0.0, values[place]), first)
+    return holes
 
 
 def in_cells(column: str, cells: pa.ChunkedArray, first: int = 0) -> list[MissingCells]:
@@ -173,7 +173,7 @@ _POINT = 1e-6
 # Share of a column's variance that only an outlier has, in columns of at least so many rows.
 _MOST, _SHORT = 0.8, 10
 SUSPECT = 0.79  # share of the variance from which a row is looked at, as sums round
-_NEAR = 0.01  # how near the others are to each other, in terms of how far the outlier is
+_NEAR = 0.01  # spread of the other values, relative to the distance of the outlier
 _ROWS = 512  # rows looked at at once
 
 
@@ -462,7 +462,7 @@ def check(
         advice = f"embed it (docs/text.md), or leave it out with drop={name!r}"
         raise UnusableColumn(source, name, "numbers or categories", "free text", advice)
     if (longest := max(map(len, counts), default=0)) > _LONGEST:
-        got, advice = f"text of up to {longest:,} letters", f"leave it out with drop={name!r}"
+        got, advice = f"text of up to {longest:,} characters", f"leave it out with drop={name!r}"
         raise UnusableColumn(source, name, "numbers or categories", got, advice)
     if not whole and len(counts) <= most:
         return ""

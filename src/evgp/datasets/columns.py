@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int, Shaped
 
 _DAY = 86_400.0
 _WAVES = {"sin": np.sin, "cos": np.cos}
-# Cycles of times: the least seconds between first and last for the cycle to say more than the time
-# itself, and the least share of a turn by which times must differ.
+# Cycles of times: the minimum number of seconds between the first and the last time for a cycle to
+# add information, and the minimum share of a cycle that the times must cover.
 CYCLES = {
     "hour": (_DAY, 1 / 1440),
     "weekday": (14 * _DAY, 1 / 14),
@@ -220,7 +220,7 @@ def phases(seconds: Float[np.ndarray, " n"]) -> Float[np.ndarray, "3 n"]:
 def cycles_of(
     kind: pa.DataType, low: float, high: float, spans: Float[np.ndarray, " 3"]
 ) -> tuple[str, ...]:
-    """Return the cycles of times from low to high that say more than the time itself.
+    """Return the cycles that add information to times from low to high.
 
     `spans` are the differences between the largest and the smallest phase of each cycle.
     """

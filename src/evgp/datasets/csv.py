@@ -101,7 +101,7 @@ _BLOCK = 2**23
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is written; what is None is recognised, and said in a `DataWarning`."""
+    """How a text file is written; what is None is recognised, with a `DataWarning`."""
 
     delimiter: str | None = None
     decimal: str | None = None
@@ -138,7 +138,7 @@ class TextFile:
     ) -> "TextFile":
         """Recognise the encoding and the delimiter; `usual` is the delimiter of this kind."""
         if content is None:
-            check_memory(path.stat().st_size, str(path))  # the text alone
+            check_memory(path.stat().st_size, str(path))  # without the byte order mark
         notes = []
         encoding, why = (dialect.encoding, "") if dialect.encoding else encoding_of(path, content)
         if encoding not in UTF8:
@@ -172,9 +172,9 @@ def read_texts(path: Path, dialect: Dialect, content: pa.Buffer | None) -> Recog
 def read_separated(file: TextFile, dialect: Dialect, text: Sequence[str]) -> Recognised:
     """Read one file, with its numbers and dates; the columns in `text` stay text."""
     data = _checked(file, dialect, text)
-    found = recognise(data, dialect.decimal, text, dialect.dates)
+    recognised = recognise(data, dialect.decimal, text, dialect.dates)
     floats = [field.name for field in data.schema if pa.types.is_floating(field.type)]
-    if dialect.decimal is None and found.decimal == "," and floats:
+    if dialect.decimal is None and recognised.decimal == "," and floats:
         # Arrow took '1.234' for a number below two, but where commas are decimals it is not.
         again = recognise(_checked(file, dialect, (*text, *floats)), None, text, dialect.dates)
         if again.decimal == ",":
@@ -211,7 +211,7 @@ def _with_zeros(file: TextFile, dialect: Dialect, data: pa.Table) -> dict[str, p
 
 
 def _checked(file: TextFile, dialect: Dialect, text: Sequence[str]) -> pa.Table:
-    """Parse a file, and refuse one whose quotes, header or delimiter are not right."""
+    """Parse a file, and refuse one whose quotes, header or delimiter are wrong."""
     path, content, delimiter = file.path, file.content, file.delimiter
     guessed = dialect.delimiter is None
     lines, need = _measured(path, content, delimiter)

@@ -1,4 +1,4 @@
-"""A pool to choose from and a test part to be good on, with their labels, scaled by the pool."""
+"""A pool to choose from and a test set, with their labels, scaled by the pool."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ Kind: TypeAlias = Literal["regression", "classification"]
 
 @dataclass(frozen=True, eq=False)
 class RawParts:
-    """The pool and the test part as they came: arrays, or tables with how to read them."""
+    """The pool and the test set as they were read: arrays, or tables with their options."""
 
     pool: Any
     test: Any
@@ -32,7 +32,7 @@ class RawParts:
     ) -> tuple[Shaped[Tensor, " n *d"], Shaped[Tensor, " m *d"]]:
         """Return the first rows of the pool, and the test part, with the scaling of the former."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # said when the data were loaded
+            warnings.simplefilter("ignore", DataWarning)  # reported when the data were loaded
             options = replace(self.options, scale=scale)
             data = read_with(self.pool[:count], options)
             return data.in_memory, data.tensor_like(self.test)
@@ -40,13 +40,13 @@ class RawParts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """A pool and a test part, scaled by the pool, and where they come from.
+    """A pool and a test set, scaled by the pool, and where they come from.
 
     Targets of a regression are one float64 column with mean 0 and standard deviation 1 over the
     pool; in the unit of the data they are `y * y_std + y_mean`. Those of a classification are 0, 1,
     ..., and `class_names` says what for. `rows` and `rows_test` are the rows they have at their
     source: both count through one table, except where the data came as a train part and a test
-    part. `raw` are the parts as they came, for another scaling than `scale`.
+    part. `raw` are the parts as they were read, for a scaling other than `scale`.
 
     >>> import torch
     >>> x = torch.zeros(2, 3, dtype=torch.float64)
@@ -73,7 +73,7 @@ class Dataset:
     scale: str | None = "columns"
 
     def scaled(self, scale: str | None) -> tuple[Shaped[Tensor, " n *d"], Shaped[Tensor, " m *d"]]:
-        """Return the pool and the test part, scaled as `evgp.pick` scales such a pool."""
+        """Return the pool and the test set, scaled as `evgp.pick` scales such a pool."""
         if self.raw is None or scale == self.scale:
             return self.x, self.x_test
         return self.raw.scaled(scale, len(self.x))
@@ -84,12 +84,12 @@ class Dataset:
         return f"Dataset({self.name!r}, {kind}, pool {shape}, test {len(self.x_test):,})"
 
 
-# So many images at a time are summed in whole numbers.
+# Number of images that are summed at once, as integers.
 _IMAGES = 1000
 
 
 def generator(seed: int) -> np.random.RandomState:
-    """The generator of a split: the same for ever, since NumPy keeps this kind as it is.
+    """Return the random generator of a split; NumPy guarantees that its numbers never change.
 
     >>> generator(0).permutation(4)
     array([2, 3, 1, 0])
@@ -100,7 +100,7 @@ def generator(seed: int) -> np.random.RandomState:
 def taken(
     rows: Int[np.ndarray, " n"], count: int | None, what: str, least: int
 ) -> Int[np.ndarray, " r"]:
-    """The first of them, as many as asked for.
+    """Return the first `count` rows, or all of them.
 
     >>> taken(np.arange(5), 3, "pool", 2)
     array([0, 1, 2])
@@ -111,7 +111,7 @@ def taken(
 
 
 def _scaling(values: Float[np.ndarray, " n"]) -> Number:
-    """The scaling of a column, to the bit as the recorded studies had it."""
+    """Return the scaling of a column, identical to the bit with that of the recorded studies."""
     scale = ldexp(1.0, frexp(float(np.abs(values).max()))[1] - 1)
     y = values / scale
     mean = float(y.mean())
@@ -122,7 +122,7 @@ def _scaling(values: Float[np.ndarray, " n"]) -> Number:
 def scaled_columns(
     x: Shaped[np.ndarray, "n d"], x_test: Shaped[np.ndarray, "m d"]
 ) -> tuple[Float[Tensor, "n d"], Float[Tensor, "m d"]]:
-    """Columns with mean 0 and standard deviation 1 over the pool; constant ones become 0 in both.
+    """Scale columns to mean 0 and standard deviation 1 over the pool; constant ones become 0.
 
     >>> scaled_columns(np.array([[1.0, 5.0], [3.0, 5.0]]), np.array([[5.0, 6.0]]))[1]
     tensor([[3., 0.]], dtype=torch.float64)
@@ -141,7 +141,7 @@ def scaled_columns(
 def scaled_images(
     x: UInt8[np.ndarray, "n c h w"], x_test: UInt8[np.ndarray, "m c h w"]
 ) -> tuple[Float[Tensor, "n c h w"], Float[Tensor, "m c h w"]]:
-    """Channels with mean 0 and standard deviation 1 over the pool; sums are exact integers."""
+    """Scale channels to mean 0 and standard deviation 1 over the pool; sums are exact integers."""
     total = np.zeros(x.shape[1], np.int64)
     squares = np.zeros(x.shape[1], np.int64)
     for start in range(0, len(x), _IMAGES):
@@ -151,21 +151,23 @@ def scaled_images(
     count = x.size // x.shape[1]
     mean = torch.tensor([int(s) / count for s in total], dtype=torch.float64)
     spread = [count * int(q) - int(s) ** 2 for s, q in zip(total, squares, strict=True)]
-    std = torch.tensor([max(one, 0) ** 0.5 / count or 1.0 for one in spread], dtype=torch.float64)
+    std = torch.tensor(
+        [max(square, 0) ** 0.5 / count or 1.0 for square in spread], dtype=torch.float64
+    )
     return _shifted(x, mean, std), _shifted(x_test, mean, std)
 
 
 def _shifted(
     x: UInt8[np.ndarray, "n c h w"], mean: Float[Tensor, " c"], std: Float[Tensor, " c"]
 ) -> Float[Tensor, "n c h w"]:
-    made = torch.from_numpy(x).to(torch.float64)
-    return made.sub_(mean[:, None, None]).div_(std[:, None, None])
+    scaled = torch.from_numpy(x).to(torch.float64)
+    return scaled.sub_(mean[:, None, None]).div_(std[:, None, None])
 
 
 def scaled_targets(
     y: Float[np.ndarray, " n"], y_test: Float[np.ndarray, " m"], source: str
 ) -> tuple[Float[Tensor, "n 1"], Float[Tensor, "m 1"], float, float]:
-    """Targets with mean 0 and standard deviation 1 over the pool, and what these were.
+    """Scale targets to mean 0 and standard deviation 1 over the pool; return both values too.
 
     >>> scaled_targets(np.array([1.0, 3.0]), np.array([5.0]), "two")
     (tensor([[-1.],
@@ -174,8 +176,8 @@ def scaled_targets(
     column = _scaling(y)
     if is_constant(column, y.min(), y.max()):
         raise DatasetError(
-            f"{source}: expected targets that differ in the pool, got only {y[0]:g} there; use "
+            f"{source}: expected different targets in the pool, got {y[0]:g} in every row; use "
             "another seed or a larger pool"
         )
-    made = torch.from_numpy(column.encode(y)), torch.from_numpy(column.encode(y_test))
-    return *made, column.scale * column.mean, column.scale * column.std
+    targets = torch.from_numpy(column.encode(y)), torch.from_numpy(column.encode(y_test))
+    return *targets, column.scale * column.mean, column.scale * column.std

@@ -92,8 +92,11 @@ def write_patches(path: str | Path, part: int = 0, of: int = 1) -> int:
     names = [f"pixel_{y}_{x}" for y in range(8) for x in range(8)]
     rows = _share(len(keys), part, of)
     Path(path).mkdir(parents=True, exist_ok=True)
-    for i, some in enumerate(np.array_split(rows, 4)):
-        columns = {"key": [keys[row] for row in some], **_columns(names, cells[some])}
+    for i, rows_of_part in enumerate(np.array_split(rows, 4)):
+        columns = {
+            "key": [keys[row] for row in rows_of_part],
+            **_columns(names, cells[rows_of_part]),
+        }
         write_rows(Path(path, f"part-{i}.parquet"), columns)
     return len(rows)
 
@@ -120,13 +123,13 @@ def write_texts(path: str | Path, part: int = 0, of: int = 1) -> int:
 
 
 def _opening(text: str) -> str:
-    """The part of a docstring before its parameters, without markup."""
+    """Return the part of a docstring before its parameters, without markup."""
     opening = re.split(r"\nParameters\n|\n\.\. |\n+Read more in|\n+For a[^\n]* example", text)[0]
     return re.sub(r":\w+:`~?([^`]*)`", r"\1", opening).strip()
 
 
 def _share(count: int, part: int, of: int) -> Int[np.ndarray, " n"]:
-    """Numbers of the rows of one part, in order; the parts are drawn at random.
+    """Return the row numbers of one part, in order; the parts are drawn at random.
 
     >>> _share(5, 0, 1), _share(5, 0, 2), _share(5, 1, 2)
     (array([0, 1, 2, 3, 4]), array([2, 3, 4]), array([0, 1]))
@@ -164,7 +167,7 @@ DEMOS = {
 def write(name: str, path: Path, part: int = 0, of: int = 1) -> int:
     """Write a dataset, or one part of it, to a new file or folder; return its number of rows.
 
-    A path that holds exactly these data already is left as it is.
+    A path that already holds exactly these data is left unchanged.
     """
     if name not in DEMOS:
         raise UnknownName.of(DatasetError)("a dataset", name, tuple(DEMOS))

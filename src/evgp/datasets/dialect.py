@@ -1,4 +1,4 @@
-"""Recognise how a text file is written: its encoding, and the sign between its columns."""
+"""Recognise how a text file is written: its encoding and its delimiter."""
 
 import codecs
 import csv
@@ -15,11 +15,11 @@ from evgp.errors import DatasetError, WrongFormat
 DELIMITERS = ",;\t|"
 NAMES = {"\t": "tab", " ": "space"}
 _CHUNK = 2**24
-# Bytes, and lines, of the beginning of a file that are looked at.
+# Number of bytes, and of lines, examined at the beginning of a file.
 _HEAD, _LINES = 2**20, 200
 # Bytes that cp1252 leaves undefined, while ISO 8859-1 has control characters there.
 _NOT_CP1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
-# Bytes that no text has.
+# Bytes that never occur in text.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 UTF8 = ("utf-8", "ascii")
 
@@ -34,21 +34,21 @@ def chunks(path: Path, content: pa.Buffer | None) -> Iterator[bytes]:
 def encoding_of(path: Path, content: pa.Buffer | None) -> tuple[str, str]:
     """Recognise UTF-8, UTF-16 (also without its mark), and the encodings of Western Europe.
 
-    A file in UTF-8 is read to its end, as the first strange byte may be in its last line. The
-    second item says why it is not UTF-8.
+    A file in UTF-8 is read to its end, because the first invalid byte may be in its last line. The
+    second item explains why it is not UTF-8.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     line, wide, chunk = 1, 0, b""
     for number, chunk in enumerate(chunks(path, content)):
-        if number == 0 and (found := _utf16(chunk[:_HEAD])):
-            return found, ""
+        if number == 0 and (encoding := _utf16(chunk[:_HEAD])):
+            return encoding, ""
         try:
             text = decoder.decode(chunk)
         except UnicodeDecodeError:
             return _eight_bits(path, content, chunk, wide, line)
         wide += len(chunk) - len(text)
         line += chunk.count(b"\n")
-    if decoder.getstate()[0]:  # the last letter is cut
+    if decoder.getstate()[0]:  # the last character may be incomplete
         return _eight_bits(path, content, chunk, wide, line)
     return "utf-8", ""
 
@@ -61,7 +61,7 @@ def _utf16(head: bytes) -> str:
         return "utf-16"
     pairs = head[: len(head) // 2 * 2]
     zeros = [pairs[start::2].count(0) for start in (0, 1)]
-    # Half of the bytes of plain letters and digits are zero in UTF-16, and none are in UTF-8.
+    # In UTF-16 half of the bytes of plain letters and digits are zero; in UTF-8 none are.
     if max(zeros) > 0.4 * len(pairs) / 2 and min(zeros) == 0:
         return "utf-16-le" if zeros[1] else "utf-16-be"
     return ""
@@ -70,7 +70,7 @@ def _utf16(head: bytes) -> str:
 def _eight_bits(
     path: Path, content: pa.Buffer | None, chunk: bytes, wide: int, line: int
 ) -> tuple[str, str]:
-    """Return the encoding of a file that is not UTF-8; refuse one that mostly is."""
+    """Return the encoding of a file that is not UTF-8; refuse a file that mostly is."""
     text = chunk.decode("utf-8", errors="surrogateescape")
     strange = [at for at, char in enumerate(text) if "\udc80" <= char <= "\udcff"]
     wide += len(chunk) - len(text)
@@ -96,13 +96,13 @@ def checked_encoding(name: str) -> str:
     ('utf-8', 'iso8859-1')
     """
     try:
-        found = codecs.lookup(name)
-        "".encode(found.name)  # some codecs are not for text
+        codec = codecs.lookup(name)
+        "".encode(codec.name)  # some codecs are not for text
     except (LookupError, ValueError) as error:
         raise DatasetError(
             f"expected an encoding such as 'utf-8', 'utf-16' or 'cp1252', got {name!r}"
         ) from error
-    return "utf-8" if found.name == "utf-8-sig" else found.name
+    return "utf-8" if codec.name == "utf-8-sig" else codec.name
 
 
 def recoded(path: Path, content: pa.Buffer | None, encoding: str) -> pa.Buffer:
@@ -122,7 +122,7 @@ def recoded(path: Path, content: pa.Buffer | None, encoding: str) -> pa.Buffer:
 
 
 def has_texts(path: Path, content: pa.Buffer | None) -> bool:
-    """Whether a file has one text per line: letters, and no sign that divides all lines alike."""
+    """Whether a file has one text per line, and no delimiter that splits all lines alike."""
     lines = _lines(path, content)
     signs = [sign for sign in DELIMITERS if not any(f"{sign} " in line for line in lines)]
     divided = any(_agreement(lines, sign) == 1 for sign in {*signs, "\t"})
@@ -130,7 +130,7 @@ def has_texts(path: Path, content: pa.Buffer | None) -> bool:
 
 
 def delimiter_of(path: Path, content: pa.Buffer | None, usual: str) -> str:
-    """Return the sign that divides most lines into as many columns as the first line."""
+    """Return the delimiter that splits most lines into as many columns as the first line."""
     lines = _lines(path, content)
     agreement = {sign: _agreement(lines, sign) for sign in (usual, *DELIMITERS)}
     best = max(agreement, key=lambda sign: agreement[sign])  # the usual one if several are equal
@@ -142,12 +142,12 @@ def _lines(path: Path, content: pa.Buffer | None) -> list[str]:
     head = next(chunks(path, content), b"")[:_HEAD].decode("utf-8-sig", errors="replace")
     lines = [line for line in head.splitlines(keepends=True) if line.strip()]
     if len(lines) > 1 and len(head) >= _HEAD // 4:
-        lines.pop()  # it may be cut
+        lines.pop()  # it may be incomplete
     return lines[:_LINES]
 
 
 def _agreement(lines: list[str], sign: str) -> float:
-    """Return the share of lines that a sign divides as it does the first, into two or more."""
+    """Return the share of lines that a delimiter splits into as many parts as the first."""
     try:
         widths = [len(row) for row in csv.reader(lines, delimiter=sign) if row]
     except csv.Error:

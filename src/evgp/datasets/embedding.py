@@ -1,4 +1,4 @@
-"""Embed texts and images: each content once, from the cache where it is known."""
+"""Embed texts and images: each distinct one once, and not if it is in the cache."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from evgp.embedders import Embedder, steady_vectors, vectors_of
 from evgp.embedders.embedder import Batch
 from evgp.errors import Stopped
 
-_SECONDS = 5.0  # between two writes to the cache: what a killed run loses
+_SECONDS = 5.0  # seconds between two writes to the cache, so at most this much work is lost
 _ROWS = 4_096
 
 
@@ -41,7 +41,7 @@ def embedded(
     """Return the vectors of rows with these hashes; `load` returns the contents of some rows.
 
     Equal rows are embedded once, and rows of similar `size` together. The batches depend on the
-    contents, not on the order of the rows. What was finished is kept if the run is interrupted.
+    contents, not on the order of the rows. If the run is interrupted, finished vectors are kept.
     """
     first: dict[bytes, int] = {}
     for row, key in enumerate(keys):
@@ -82,7 +82,7 @@ def embedded(
         save()
         if cache.broken:
             raise
-        kept = f"{len(known):,} of {len(first):,} vectors are kept for the next run"
+        kept = f"{len(known):,} of {len(first):,} vectors are cached for the next run"
         raise KeyboardInterrupt(kept) from error
     finally:
         save()
@@ -102,7 +102,7 @@ def _blamed(
     for row in rows:
         try:
             embedder.embed(load([row]))
-        except Exception:  # somebody else's code may raise anything
+        except Exception:  # user code may raise anything
             return [row]
     return rows
 

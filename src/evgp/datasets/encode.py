@@ -66,7 +66,8 @@ class Survey:
     missing: tuple[MissingCells, ...] = ()
     most: int = MAX_CATEGORIES
     total: int = 0  # rows of the whole pool
-    # Whether a column of text is passed over (None in `words`), as another describes the rows.
+    # Whether a column of text is ignored (None in `words`) because another column describes the
+    # rows.
     passes: bool = False
     # Smallest and largest phase of the day, week and year in each column of times.
     clocks: Mapping[str, Float[np.ndarray, "2 3"]] = field(default_factory=dict)
@@ -480,10 +481,10 @@ class Encoder:
         layout = getattr(other, "layout", None)
         if not isinstance(layout, TableLayout):
             raise DatasetError(
-                f"{other.name}: expected a table, as {self.source}, got an array; save it with the "
-                "same columns"
+                f"{other.name}: expected a table, like {self.source}, got an array; save it with "
+                "the same columns"
             )
-        # Columns that the other pool leaves out deserve no note.
+        # Columns that the other pool leaves out need no note.
         here = [name for name in layout.schema.names if name in {*layout.used, *self.sources}]
         return self.compare(Table(layout.schema.empty_table().select(here), other.name))
 
@@ -503,7 +504,7 @@ class Encoder:
             return
         kinds = [type(column) for column in self.columns for _ in column.features]
         if self.scale in ("smooth", "smooth-unit", "unit"):
-            # A column of times has its cycles behind the time itself.
+            # In a column of times, the cycles follow the time itself.
             firsts = [at == 0 for column in self.columns for at in range(len(column.features))]
             numbers = [kind is Number and first for kind, first in zip(kinds, firsts, strict=True)]
             if all(numbers):
@@ -678,13 +679,13 @@ def _missing(table: Table, column: Column, first: int = 0) -> list[MissingCells]
     cells = table.column(column.name)
     if not isinstance(column, Vector) or not is_vector(cells.type):
         return checks.in_cells(column.name, cells, first)
-    found: tuple[MissingCells, ...] = ()
+    missing: tuple[MissingCells, ...] = ()
     step = step_of(column.length)
     for row in range(0, len(table), step):
         part = cells.slice(row, step)
         values = matrix_of(part, column.length, column.name, table.source, first + row)
-        found = checks.joined(found, checks.in_lists(column.name, values.T, first + row))
-    return list(found)
+        missing = checks.joined(missing, checks.in_lists(column.name, values.T, first + row))
+    return list(missing)
 
 
 def _refuse_missing(table: Table, columns: Sequence[Column], impute: bool) -> list[str]:
@@ -858,7 +859,7 @@ class TableLayout:
             raise nothing(self.source, constant, len(self.left_out))
         notes += lists_noted(columns, texts) if self.lengths else []
         ignored = (*self.left_out, *constant, *texts)
-        # Of a pool with columns of lists only, the scaling of the first.
+        # If a pool has only columns of lists, this is the scaling of the first.
         kind = kinds.get("", next(iter(kinds.values()), None)) if self.scale else None
         return Encoder(tuple(columns), ignored, self.impute, tuple(notes), self.source, kind)
 
@@ -946,8 +947,8 @@ class TableLayout:
                 continue
             if name in lists:
                 places = self.numeric[name]
-                found = [at for at in range(places.start, places.stop) if far[at]]
-                looks += [checks.ColumnLook(self.members[at], wild=far[at]) for at in found]
+                places_far = [at for at in range(places.start, places.stop) if far[at]]
+                looks += [checks.ColumnLook(self.members[at], wild=far[at]) for at in places_far]
                 continue
             at = self.numeric[name].start
             whole = pa.types.is_integer(self.schema.field(name).type)
@@ -1042,7 +1043,7 @@ class ArrayLayout:
         whole = self.dtype.kind in "iu" and not scaled
         if whole and moments.high.max() >= 2.0**63:
             raise DatasetError(
-                f"{self.source}: expected whole numbers below 2^63, got {moments.high.max():.6g}; "
+                f"{self.source}: expected integers below 2^63, got {moments.high.max():.6g}; "
                 "save them as int64"
             )
         parts = how.unit[kept], how.mean[kept], divisor[kept]
@@ -1110,7 +1111,7 @@ class ArrayCode:
             )
         if self.whole and layout.dtype.kind not in "iu":
             raise DatasetError(
-                f"{other.name}: expected whole numbers, as in {self.layout.source}, got "
+                f"{other.name}: expected integers, as in {self.layout.source}, got "
                 f"{layout.dtype}; save both alike"
             )
         return []

@@ -206,8 +206,8 @@ def _values(path: str | Path, columns: Columns, nested: bool) -> Columns:
     ]
     if out:
         warnings.warn(
-            f"{path}: column {quoted(out)} left out, as there is no room for lists; .parquet and "
-            ".jsonl keep them",
+            f"{path}: column {quoted(out)} left out, because this format has no lists; .parquet "
+            "and .jsonl keep them",
             DataWarning,
             stacklevel=3,
         )
@@ -378,7 +378,7 @@ def copy_files(folder: str | Path, files: Mapping[str, Path]) -> None:
             part.mkdir()
             for name, file in files.items():
                 shutil.copyfile(file, part / name)
-            part.replace(target)  # an empty folder gives way
+            part.replace(target)  # an empty folder is replaced
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise

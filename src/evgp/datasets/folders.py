@@ -1,4 +1,4 @@
-"""Folders of images and arrays of images: their pixels, or the vectors of these."""
+"""Folders and arrays of images, as pixels or as vectors from an embedder."""
 
 import warnings
 from dataclasses import dataclass, field, replace
@@ -41,7 +41,7 @@ class ImageData(ArrayData):
             return super().like(other, name)
         folder = Path(other)
         if not folder.is_dir():
-            raise DatasetError(f"{folder}: expected a folder of images, as the pool is one")
+            raise DatasetError(f"{folder}: expected a folder of images, like the pool")
         raw = self.embedder is None
         images = read_images(folder, like=self.pictures, note_size=raw, progress=progress)
         for note in images.notes:
@@ -71,15 +71,15 @@ def from_images(images: Images, options: ReadOptions, progress: Progress = silen
     path = images.folder
     if options.embed is None:
         data = from_array(torch.from_numpy(images.x).double(), options, str(path))
-        # A network of its own looks at pixels as it was made to.
+        # A user's network expects pixels in its own size.
         raw = [] if options.fixed else photographs_noted(images)
-        said, embedder = (*images.notes, *raw), None
+        notes_of_folder, embedder = (*images.notes, *raw), None
     else:
         embedder = image_embedder(options)
         vectors = embedded_images(images, embedder, progress)
         data = from_array(vectors_as_points(vectors), options, str(path))
-        said = (*images.notes, _embedding_noted(embedder, vectors))
-    notes = tuple(f"{path}: {note}" for note in said)
+        notes_of_folder = (*images.notes, _embedding_noted(embedder, vectors))
+    notes = tuple(f"{path}: {note}" for note in notes_of_folder)
     return ImageData(
         str(path), data.x, options, images.names, None, notes, code=data.code, pictures=images,
         given=data.given, embedder=embedder,

@@ -13,12 +13,12 @@ from evgp.errors import NotNumeric, quoted
 
 _CURRENCY = r"[$€£¥₹]|USD|EUR|GBP|CHF|JPY|CAD|AUD"
 _SIGN = re.compile(rf"\s*[+−-]?\s*({_CURRENCY})|({_CURRENCY}|%)\s*\Z")
-# Signs between thousands, as a class of characters; the last one is a space of any width.
+# Thousands separators, as a regular expression class; the last one is a space of any width.
 _BLANK = "[\\s\u00a0\u202f]"
 _THOUSANDS = {"": "", ",": ",", ".": r"\.", "'": "['’]", " ": _BLANK}
 _WORDS = {",": "commas", ".": "points", "'": "apostrophes", " ": "spaces"}
 _DECIMALS = {".": r"\.", ",": ","}
-_FIRST = 50  # cells that are tried before a whole column is
+_FIRST = 50  # number of cells that are tried before the whole column
 _DATE = re.compile(r"\s*(\d{4}|\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{1,2})(?:[ T].*)?\Z")
 _ITEM = r"[+-]?(?:\d+\.?\d*|\.\d+|nan|NaN|inf)(?:[eE][+-]?\d+)?"
 _TIME = r"(?:[ T]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?)?"
@@ -26,7 +26,7 @@ _TIME = r"(?:[ T]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?)?"
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """Numbers with a decimal sign, and perhaps with a sign for thousands and one for the unit.
+    """Numbers with a decimal sign, and optionally a thousands separator and a unit.
 
     >>> price = NumberFormat(".", ",", "$")
     >>> price.parse(pa.chunked_array([["$1,200.50", "-$3", None]])).to_pylist()
@@ -97,7 +97,7 @@ class DateFormat:
             pc.struct_field(parts, name) for name in ("y", "m", "d", "hour", "minute", "second")
         )
         pads = [pc.utf8_lpad(part, 2, "0") for part in (month, day, *clock)]
-        # The sign between must have the type of the text, which may be a large string.
+        # The separator must have the type of the text, which may be a large string.
         dash, colon, blank = (pa.scalar(sign, year.type) for sign in "-: ")
         dates = pc.binary_join_element_wise(year, pads[0], pads[1], dash)
         if not self.time:
@@ -146,8 +146,8 @@ Format = NumberFormat | DateFormat | IsoTimes | ListFormat
 class Recognised:
     """A table with numbers and dates in place of text, with the formats and notes on them.
 
-    `decimal` is the decimal sign that its columns show; None if they show none, or both. `raw` are
-    the columns as they were.
+    `decimal` is the decimal sign found in its columns; None if there is none, or both. `raw` are
+    the columns before the conversion.
     """
 
     data: pa.Table
@@ -163,10 +163,9 @@ def recognise(
     skip: Container[str] = (),
     dates: str | None = None,
 ) -> Recognised:
-    """Turn text columns into numbers or dates if all their cells agree on what they mean.
-
-    A column such as '1,234' can be read in two ways; it is read as the other columns show, or stays
-    text with a note. So do dates such as 3/4/2021, unless `dates` is "day-first" or "month-first".
+    """Turn text columns into numbers or dates if all cells have the same format. A column such as
+    '1,234' can be read in two ways; the other columns decide, and otherwise it stays text, with a
+    note. So do dates such as 3/4/2021, unless `dates` is "day-first" or "month-first".
 
     >>> recognise(pa.table({"a": ["1,5", "2,25"], "b": ["1.234", "5.678"]})).data.to_pydict()
     {'a': [1.5, 2.25], 'b': [1234.0, 5678.0]}
@@ -199,8 +198,9 @@ def recognise(
     formats = {name: way for name, way in formats.items() if name not in orders}
     notes = [*_notes(data, formats)]
     either = {
-        "a number with thousands or with decimals; taken as text (decimal= decides)": doubts,
-        "day/month or month/day; taken as text (dates='day-first' or 'month-first' says)": orders,
+        "a number with thousands or with decimals; read as text (pass decimal= to decide)": doubts,
+        "day/month or month/day; read as text (pass dates='day-first' or 'month-first' to "
+        "decide)": orders,
     }
     notes += [
         f"{_named(names)}: {example(data[names[0]])!r} may be {words}"
@@ -214,7 +214,7 @@ def recognise(
 
 
 def apply(data: pa.Table, formats: Mapping[str, Format], source: str) -> pa.Table:
-    """Read text columns of another table as a pool's were read, or in another way that fits."""
+    """Read text columns of another table like those of the pool, or in another format that fits."""
     for name, cells in _texts(data, ()):
         if name not in formats:
             continue
@@ -228,7 +228,7 @@ def apply(data: pa.Table, formats: Mapping[str, Format], source: str) -> pa.Tabl
 
 
 def _other(cells: pa.ChunkedArray, way: Format, name: str, source: str) -> Format:
-    """Return another way to read a column of the same kind; refuse a column that has no other."""
+    """Return another format of the same kind that fits a column; refuse a column that has none."""
     numbers = isinstance(way, NumberFormat)
     ways: list[Format] = [NumberFormat(way.decimal)] if isinstance(way, NumberFormat) else []
     ways = [way for way in ways if isinstance(way, NumberFormat) and _all(cells, way.pattern)]
@@ -275,33 +275,32 @@ def _all(cells: pa.ChunkedArray, pattern: str) -> bool:
 
 
 def _numbers(cells: pa.ChunkedArray) -> dict[str, NumberFormat]:
-    """Return the ways to read a column as numbers, by decimal sign; empty for words.
-
-    The key is empty if no cell shows a decimal sign, so that every way gives the same numbers.
+    """Return the formats that fit a column of numbers, by decimal sign; empty for words. The key is
+    empty if no cell has a decimal sign, so that every format gives the same numbers.
     """
     first = cells.drop_null()[:_FIRST].to_pylist()
     match = _SIGN.search(first[0])
     sign = (match[1] or match[2]) if match else ""
-    found: dict[str, NumberFormat] = {}
+    formats: dict[str, NumberFormat] = {}
     for decimal in _DECIMALS:
         for mark in _THOUSANDS:
             way = NumberFormat(decimal, mark, sign)
             if mark == decimal or not all(re.match(way.pattern, cell) for cell in first):
                 continue
             if _all(cells, way.pattern):
-                found[decimal] = way
+                formats[decimal] = way
                 break
-    if not found:
+    if not formats:
         return {}
     if not _all(cells, r"^[^.,]*$"):
-        return found
-    way = next(iter(found.values()))
-    # Digits alone may be a code; whoever writes text for them has a reason.
+        return formats
+    way = next(iter(formats.values()))
+    # Text of digits only may be a code, so it stays text.
     return {"": way} if sign or way.thousands else {}
 
 
 def _dates(cells: pa.ChunkedArray) -> list[DateFormat | IsoTimes]:
-    """Return the ways to read a column as dates: none, one, or two if the order is not clear."""
+    """Return the formats that fit a column of dates: two if the order is ambiguous."""
     first = cells.drop_null()[:_FIRST].to_pylist()
     match = _DATE.match(first[0])
     if match is None or not all(map(_DATE.match, first)):
@@ -313,7 +312,7 @@ def _dates(cells: pa.ChunkedArray) -> list[DateFormat | IsoTimes]:
         if mark == "-" and not _all(cells, DateFormat("ymd", mark).pattern):
             ways = [IsoTimes(pa.timestamp("us")), IsoTimes(pa.timestamp("us", "UTC"))]
     else:
-        # With points the day comes first everywhere.
+        # With points, the day always comes first.
         ways = [DateFormat(order, mark, timed) for order in ("dmy", "mdy")]
         ways = ways[:1] if mark == "." else ways
     return [way for way in ways if _exist(cells, way)]

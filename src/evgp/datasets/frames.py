@@ -114,9 +114,9 @@ def check_order(selection: Selection, pool: Any, at: Int[np.ndarray, " k"] | Non
         return
     first = {name: cells[0] for name, cells in known.items()}
     rows = enumerate(zip(*(_cells_of(pool)[name] for name in first), strict=True))
-    found = [row for row, cells in rows if cells == tuple(first.values())]
-    if found and at[0] not in found:
-        raise _other_order(f"row {selection.indices[0]} as row {found[0]}")
+    matches = [row for row, cells in rows if cells == tuple(first.values())]
+    if matches and at[0] not in matches:
+        raise _other_order(f"row {selection.indices[0]} as row {matches[0]}")
 
 
 def _cells_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> dict[str, list[Any]]:
@@ -127,7 +127,7 @@ def _cells_of(pool: Any, rows: Int[np.ndarray, " r"] | None = None) -> dict[str,
 
 
 def _other_order(got: str) -> PoolError:
-    return PoolError(f"expected the rows in the order in which they were picked from, got {got}")
+    return PoolError(f"expected the rows of the pool in their original order, got {got}")
 
 
 def opened(pool: Any, text: Sequence[str] = ()) -> Any:
@@ -161,9 +161,7 @@ def check_same_rows(selection: Selection, rows: int, what: str = "the pool") -> 
     highest = int(selection.indices.max()) if len(selection) else -1
     if (isinstance(known, int) and known != rows) or highest >= rows:
         had = f"{known:,}" if isinstance(known, int) else f"at least {highest + 1:,}"
-        raise PoolError(
-            f"expected {what} with the rows that were picked from, {had} in number; got {rows:,}"
-        )
+        raise PoolError(f"expected {what} that was picked from, with {had} rows; got {rows:,} rows")
 
 
 def table_of(
@@ -227,8 +225,8 @@ def _named(
     if x.ndim > 2:
         shape = " x ".join(map(str, x.shape))
         raise DatasetError(
-            f"expected an array with rows and columns, got {shape}; give a table of what is known "
-            "of each row, such as file names, or leave the pool out"
+            f"expected an array with rows and columns, got {shape}; pass a table that describes "
+            "each row, for example by file names, or leave the pool out"
         )
     x = np.asfortranarray(x if rows is None else x[rows])
     if x.ndim == 1:
@@ -247,7 +245,7 @@ def _cells(column: Any, source: str) -> pa.Array | pa.ChunkedArray:
         with suppress(OverflowError, TypeError, ValueError):
             floats = [None if value is None else float(value) for value in column]
             if len(set(floats)) == len(set(column)):
-                return pa.array(floats)  # otherwise they are names, which must stay apart
+                return pa.array(floats)  # otherwise they are names, which must stay distinct
     except (pa.ArrowException, TypeError, ValueError):
         if getattr(getattr(column, "dtype", None), "kind", "O") in "fiu":  # sparse, big-endian
             return pa.array(np.asarray(column).astype(np.float64))

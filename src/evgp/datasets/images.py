@@ -41,7 +41,7 @@ DAMAGED = "damaged or cut short"
 TOO_LARGE = f"of more than {MOST_PIXELS // 1_000_000} megapixels"
 UNREADABLE = "not readable"
 NOT_PLAIN = "not plain files"
-DEEP = "of 32-bit greys, whose white is unknown"
+DEEP = "of 32-bit greys, where the value of white is unknown"
 
 _ORIENTATION = 0x0112
 _TURNS = {

@@ -32,7 +32,7 @@ from evgp.errors import DatasetError, DuplicateNames, MissingValues, UnusableCol
 # Bytes of memory for a line as a Python string, and for a name in a dictionary.
 _LINE, _NAME = 150, 200
 _HEAD = 2**16
-# Columns that show that a file was written by `evgp pick -o`: row numbers are in 'index'.
+# Columns of a file that `evgp pick -o` wrote: its row numbers are in 'index'.
 OURS = frozenset({"rank", "index", "gain", "variance_left"})
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 

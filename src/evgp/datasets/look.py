@@ -1,4 +1,4 @@
-"""Look at a table before it is used: each column, what is odd, and all problems at once."""
+"""Examine a table before it is used: its columns, what looks suspicious, and all problems."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ from evgp.datasets.tables import Table
 from evgp.datasets.vectors import Column, Vector, is_vector
 from evgp.errors import DatasetError, TableProblems, quoted
 
-# Longest word, in letters, that may name a row, and longest example that is shown.
+# Maximum characters of a word that may name a row, and of an example that is shown.
 _WORD, _SHOWN = 80, 40
 
 
 @dataclass(frozen=True)
 class ColumnProblem:
-    """What keeps one column from being used, and the option that helps: impute, id or drop."""
+    """Why one column cannot be used, and the option that helps: impute, id or drop."""
 
     column: str
     words: str
@@ -66,18 +66,20 @@ class TableReport:
 
 
 def problems_of(table: Table, names: Sequence[str], max_categories: int) -> list[ColumnProblem]:
-    """Return all that keeps some columns of a table from being used."""
-    found = []
+    """Return all reasons why columns of a table cannot be used."""
+    problems = []
     for name in names:
         cells, kind = table.column(name), table.data.schema.field(name).type
         try:
             usable(table.source, name, kind)
         except DatasetError as error:
-            found.append(ColumnProblem(name, _bare(error, table.source), "drop"))
+            problems.append(ColumnProblem(name, _bare(error, table.source), "drop"))
             continue
         if is_vector(kind):
             continue
-        found += [ColumnProblem(name, str(part), "impute") for part in checks.in_cells(name, cells)]
+        problems += [
+            ColumnProblem(name, str(part), "impute") for part in checks.in_cells(name, cells)
+        ]
         if is_number(kind) or is_time(kind):
             continue
         counts = checks.counts_of(to_text(cells))
@@ -90,15 +92,15 @@ def problems_of(table: Table, names: Sequence[str], max_categories: int) -> list
         except DatasetError as error:
             words = all(len(word) <= _WORD and " " not in word for word in counts)
             naming = words and len(counts) == len(table)
-            found.append(
+            problems.append(
                 ColumnProblem(name, _bare(error, table.source), "id" if naming else "drop")
             )
-    return found
+    return problems
 
 
 def several_texts(names: Sequence[str]) -> list[ColumnProblem]:
-    """Return the problem of several columns of free text: which to embed must be said."""
-    words = f"{len(names)} columns of free text ({quoted(names)}); text= says which to embed"
+    """Return the problem of several columns of free text, where the user must choose."""
+    words = f"{len(names)} columns of free text ({quoted(names)}); choose with text= which to embed"
     return [ColumnProblem(names[0], words, "text")] if len(names) > 1 else []
 
 
@@ -134,8 +136,8 @@ def all_problems(
 ) -> TableProblems | None:
     """Return the error for all problems of some columns of a table; `texts` are free text.
 
-    None if there is only one, or if cells are missing and nothing else is wrong: those errors say
-    all there is to say.
+    None if there is only one, or if cells are missing and nothing else is wrong: those errors are
+    complete by themselves.
     """
     problems = problems_of(table, [name for name in names if name not in texts], max_categories)
     if given.get("impute"):
@@ -167,7 +169,7 @@ def report_of(
     options: Mapping[str, object] | None,
 ) -> TableReport:
     """Return the report on a table; `uses` are those of the columns that are not features."""
-    # What is filled in, and what is left out, can be seen in the columns.
+    # What is filled in or left out is listed with the columns.
     notes = [note for note in notes if not note.startswith("filled ") and " left out: " not in note]
     used = {column.name: _use(column) for column in columns}
     wrong = {problem.column: problem for problem in problems if problem.remedy in ("id", "drop")}
@@ -223,12 +225,12 @@ def _distinct(cells: pa.ChunkedArray) -> int:
 
 
 def _about(note: str, name: str) -> str:
-    """Return what a note says of one column alone; empty if it is about something else.
+    """Return what a note says about one column; empty if it is about something else.
 
     >>> _about("column 'a': named like an id", "a"), _about("column 'ab' holds times", "a")
     ('named like an id', '')
     """
-    before, found, rest = note.partition(f"column {name!r}")
-    if not found or (before and not before.endswith(": ")):
+    before, separator, rest = note.partition(f"column {name!r}")
+    if not separator or (before and not before.endswith(": ")):
         return ""
     return rest.lstrip(": ") if rest.startswith((" ", ":")) else ""

@@ -1,10 +1,10 @@
 """The datasets of the paper, by name: what each holds, where its file is, and how it is read.
 
-Hemachandra et al., Training-Free Neural Active Learning with Initialization-Robustness
-Guarantees, ICML 2023, appendix on the experiments. The files are NumPy archives. A regression has
-`X` (n x d) and `y` (n); a classification has `X_train`, `y_train`, `X_test`, `y_test`, with classes
-from 0 and images as channels x height x width. The checksums are those of the files that the
-recorded figures were made with.
+Hemachandra et al., Training-Free Neural Active Learning with Initialization-Robustness Guarantees,
+ICML 2023, appendix on the experiments. The files are NumPy archives. A regression has `X` (n x d)
+and `y` (n); a classification has `X_train`, `y_train`, `X_test`, `y_test`, with classes from 0 and
+images as channels x height x width. The checksums are those of the files behind the recorded
+results.
 """
 
 import hashlib
@@ -44,10 +44,10 @@ _NONE = "none known"
 
 @dataclass(frozen=True)
 class Known:
-    """A named dataset: how its file looks and whom to cite.
+    """A named dataset: the layout of its file, and what to cite.
 
     `rows` and `rows_test` count its parts; a regression has one part, which `load` halves. `pool`
-    is how many points of the train part are the pool, and `source` where the data are public.
+    is the number of training points in the pool, and `source` is where the data are public.
 
     >>> print(KNOWN["kin8nm"])
     kin8nm: regression, 8,192 x 8; DELVE, University of Toronto, through the collection of L. Torgo
@@ -74,7 +74,7 @@ class Known:
 
     @property
     def layout(self) -> str:
-        """The arrays that the file must hold, in words."""
+        """Describe the arrays that the file must hold."""
         shape = " x ".join(map(str, self.shape))
         if not self.classes:
             return f"X (n x {shape}) and y (n) in float64"
@@ -85,7 +85,7 @@ class Known:
 
 
 def names() -> dict[str, Known]:
-    """Every named dataset with its kind, size and citation.
+    """Return every named dataset with its kind, size and citation.
 
     >>> for name, known in names().items():
     ...     print(name, *known.kinds, sep=", ")
@@ -104,7 +104,7 @@ def names() -> dict[str, Known]:
 
 
 def known(name: str) -> Known:
-    """The dataset of this name, or a sentence that lists those there are."""
+    """Return the dataset of this name; the error for another name lists all of them."""
     if word(name, "the name of a dataset", error=DatasetError) in KNOWN:
         return KNOWN[name]
     advice = "for a table of your own use load_csv"
@@ -245,25 +245,24 @@ _LISTED = (
         rows_test=5_000,
         classes=100,
         pool=20_000,
-        about="small pictures of 100 kinds of things; a random part of the published set",
+        about="small images of 100 kinds of objects; a random part of the published set",
         citation="Krizhevsky, Learning multiple layers of features from tiny images, 2009",
         licence="none known; the source asks that the report be cited",
         source="torchvision.datasets.CIFAR100",
     ),
 )
-KNOWN = {one.name: one for one in _LISTED}
+KNOWN = {known.name: known for known in _LISTED}
 
 
 _PARTS = ("train", "test")
-# More letters in the names of classes than anybody reads.
+# Maximum number of characters in the names of classes.
 _LONGEST = 2**20
 
 
 def read_known(known: Known, *, verify: bool) -> dict[str, Shaped[np.ndarray, "..."]]:
-    """The arrays of its file: `X` and `y`, or those of a train and a test part.
-
-    The checksum is taken of the very bytes that are read. Without `verify` the file need only have
-    the right layout.
+    """Read the arrays of a dataset: `X` and `y`, or those of a training and a test set. The
+    checksum covers exactly the bytes that are read. Without `verify`, only the layout must be
+    right.
     """
     path = find(known)
     check_file(path)
@@ -282,14 +281,14 @@ def read_known(known: Known, *, verify: bool) -> dict[str, Shaped[np.ndarray, ".
 
 
 def find(known: Known) -> Path:
-    """Its file in `$EVGP_DATA`, or else in the user's cache."""
-    given = os.environ.get("EVGP_DATA")
-    places = [Path(given)] if given else []
+    """Find the file of a dataset in `$EVGP_DATA`, or else in the user's cache."""
+    folder = os.environ.get("EVGP_DATA")
+    places = [Path(folder)] if folder else []
     places.append(cache_folder() / "data")
     for place in places:
         if (place / known.file).exists():
             return place / known.file
-    shown = " or ".join(map(str, places)) + ("" if given else " ($EVGP_DATA is not set)")
+    shown = " or ".join(map(str, places)) + ("" if folder else " ($EVGP_DATA is not set)")
     raise DatasetError(
         f"{known.name}: expected {known.file} in {shown}, got no such file; put it there, or make "
         f"one with numpy.savez from {known.source}, with {known.layout}, and load it with "
@@ -298,12 +297,12 @@ def find(known: Known) -> Path:
 
 
 def _verify(stream: BufferedReader, known: Known, path: Path) -> None:
-    found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != known.sha256:
+    digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != known.sha256:
         raise WrongFormat.of(DatasetError)(
             str(path),
             f"SHA-256 {known.sha256[:12]}...",
-            f"{found[:12]}...",
+            f"{digest[:12]}...",
             "copy the file again, or load it with verify=False if you made it yourself",
         )
     stream.seek(0)
@@ -314,13 +313,13 @@ def _read(
 ) -> dict[str, Shaped[np.ndarray, "..."]]:
     members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     suffixes = [f"_{part}" for part in _PARTS] if known.classes else [""]
-    wanted = [f"{letter}{suffix}" for letter in "Xy" for suffix in suffixes]
-    if absent := [name for name in wanted if name not in members]:
+    expected = [f"{letter}{suffix}" for letter in "Xy" for suffix in suffixes]
+    if absent := [name for name in expected if name not in members]:
         raise _foreign(path, known, f"none named {', '.join(absent)}")
     if known.classes and "class_names" in members:
-        wanted.append("class_names")
+        expected.append("class_names")
     arrays = {}
-    for name in wanted:
+    for name in expected:
         with opened(archive, members[name], str(path)) as stream:
             header = read_header(stream, f"{path}[{name}]")
             _check_header(header, name, known, path)
@@ -335,7 +334,7 @@ def _read(
 
 
 def _check_header(header: NpyHeader, name: str, known: Known, path: Path) -> None:
-    """Refuse an array before it is read: objects, and any kind or shape but that of the layout."""
+    """Refuse an array before it is read, if it holds objects or does not match the layout."""
     if header.dtype.hasobject:
         raise _foreign(path, known, f"Python objects in {name}, which are never unpickled here")
     if name == "class_names":
@@ -353,7 +352,7 @@ def _check_header(header: NpyHeader, name: str, known: Known, path: Path) -> Non
 
 
 def _check(arrays: dict[str, Shaped[np.ndarray, "..."]], known: Known, path: Path) -> None:
-    """Refuse arrays that do not belong together, or whose values cannot be used."""
+    """Refuse arrays whose lengths differ, or whose values cannot be used."""
     for name in [name for name in arrays if name.startswith("X")]:
         x, y = arrays[name], arrays["y" + name[1:]]
         if len(x) != len(y):
@@ -384,16 +383,17 @@ def load(
     task: str | None = None,
     verify: bool = True,
 ) -> Dataset:
-    """A dataset of the paper, from `$EVGP_DATA` or the user's cache; `names` lists them.
+    """Load a dataset of the paper from `$EVGP_DATA` or the user's cache; `names` lists them.
 
     A regression is split in half by the seed: pool and test. A classification has a pool that the
-    seed draws from its train part (10,000 of MNIST, 20,000 of other images, all of optdigits), and
-    the given test part. `pool` and `test` take fewer, always the same first ones of a seed.
+    seed draws from its training set (10,000 of MNIST, 20,000 of other images, all of optdigits),
+    and the published test set. `pool` and `test` limit their sizes; a smaller one is always the
+    beginning of a larger one.
 
     Columns, channels of images, and targets of a regression have mean 0 and standard deviation 1
     over the pool. `optdigits` is a regression on the digit, as in the paper, unless
-    `task="classification"`. `verify=False` takes a file with another checksum, if its layout is
-    right.
+    `task="classification"`. `verify=False` accepts a file with another checksum if its
+    layout is right.
     """
     about = known(name)
     kind = _kind(about, task)
@@ -407,7 +407,7 @@ def load(
 
 
 def locate(name: str) -> Path:
-    """Where the file of a dataset lies; what is missing says how to get it."""
+    """Return the path of a dataset's file; the error for a missing one says how to get it."""
     return find(known(name))
 
 
@@ -424,7 +424,7 @@ def _kind(about: Known, task: str | None) -> Kind:
 
 
 def _halved(about: Known, arrays: Arrays, seed: int, pool: int | None, test: int | None) -> Dataset:
-    """One half of the rows, drawn at random, is the pool; the other is the test."""
+    """Use one half of the rows, drawn at random, as the pool and the other as the test set."""
     parts = ("_train", "_test") if about.classes else ("",)
     x = np.concatenate([arrays[f"X{part}"] for part in parts])
     y = np.concatenate([arrays[f"y{part}"] for part in parts]).astype(np.float64)
@@ -453,13 +453,13 @@ def _halved(about: Known, arrays: Arrays, seed: int, pool: int | None, test: int
 
 
 def _drawn(about: Known, arrays: Arrays, seed: int, pool: int | None, test: int | None) -> Dataset:
-    """A part of the train part is the pool; the images become float64 only once drawn."""
+    """Draw the pool from the training set; images become float64 only after they are drawn."""
     x, x_given = arrays["X_train"], arrays["X_test"]
     random = generator(seed)
     order, order_test = random.permutation(len(x)), random.permutation(len(x_given))
     usual = order[: about.pool] if pool is None else order
     rows = taken(usual, pool, "pool", 2)
-    # The whole test part stays as it was given.
+    # The published test set is used unchanged.
     rows_test = np.arange(len(x_given))
     if test is not None:
         rows_test = taken(order_test, test, "test", 1)

@@ -12,7 +12,7 @@ from evgp.datasets.scaling import scale_of
 
 
 class Written(TypedDict):
-    """How CSV files are written; what is None is recognised."""
+    """How CSV files are written; whatever is None is recognised."""
 
     delimiter: str | None
     decimal: str | None
@@ -66,7 +66,7 @@ class ReadOptions:
             self,
             drop=words(self.drop, "drop") if self.drop != () else (),
             text=words(self.text, "text") if self.text != () else (),
-            # The inputs of a network with a shape of its own are scaled by column, or by channel.
+            # The inputs of a user's network are scaled by column, or by channel.
             scale="columns" if self.fixed and self.scale == "auto" else scale_of(self.scale),
             max_categories=integer(self.max_categories, "max_categories", 1),
         )
@@ -82,7 +82,7 @@ class ReadOptions:
 
     @property
     def dialect(self) -> "Written":
-        """How CSV files are written, as far as it was given."""
+        """How CSV files are written, as far as options say so."""
         return Written(
             delimiter=self.delimiter, decimal=self.decimal, encoding=self.encoding, dates=self.dates
         )
@@ -93,10 +93,10 @@ class ReadOptions:
         more = ("delimiter", "decimal", "encoding", "dates", "array")
         values = {name: getattr(self, name) for name in (*names, *more)}
         unset = (None, (), False)
-        given = {name: value for name, value in values.items() if value not in unset}
-        if given["max_categories"] == MAX_CATEGORIES:
-            del given["max_categories"]
-        return given | ({"drop": [*self.drop]} if self.drop else {})
+        arguments = {name: value for name, value in values.items() if value not in unset}
+        if arguments["max_categories"] == MAX_CATEGORIES:
+            del arguments["max_categories"]
+        return arguments | ({"drop": [*self.drop]} if self.drop else {})
 
     def of_columns(self) -> list[str]:
         """Return the options in use that apply to columns only."""
@@ -113,7 +113,7 @@ READING = tuple(
 
 
 def split_all(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names of columns before these are known: a comma may divide names, or be in one."""
+    """Split names of columns that are not known yet: a comma may be part of a name."""
     return tuple(dict.fromkeys((*names, *split(names, ()))))
 
 

@@ -1,4 +1,4 @@
-"""A table of the user's own, with a column of labels, as a pool and a test part."""
+"""A user's table with a column of labels, as a pool and a test set."""
 
 import warnings
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from evgp.datasets.text import text_columns
 from evgp.datasets.vectors import is_vector
 from evgp.errors import DatasetError, DataWarning, SeveralTexts, TooFewRows, quoted
 
-# Whole numbers are classes if there are so few of them, and each stands for so many rows.
+# Integers are classes if there are at most this many distinct ones, each in at least so many rows.
 _FEW = 20
 _EACH = 5
 
@@ -63,15 +63,13 @@ def load_csv(
     encoding: str | None = None,
     dates: str | None = None,
 ) -> Dataset:
-    """Any table with a column of labels (CSV, Parquet, ...), split by the seed.
-
-    `test` is a share of the rows, or their number, which may be 0. Columns are scaled and words
-    encoded as the pool has them; the test part follows. Vectors, which `text` and `embed` may make,
-    are scaled as in `evgp.pick`, other columns each by itself, unless `scale` says otherwise. The
-    other options are those of `evgp.read_pool`. Labels that are words, or whole numbers of
-    which there are at most 20 with five rows each, are classes; other numbers are targets, with
-    mean 0 and standard deviation 1 over the pool. `task` overrides this; `about` records the
-    choice.
+    """Load any table with a column of labels (CSV, Parquet, ...), split by the seed. `test` is a
+    share of the rows, or their number, which may be 0. Scaling and categories are learnt on the
+    pool and applied to the test set. Vectors, such as those of `text` and `embed`, are scaled as in
+    `evgp.pick`, other columns each by itself, unless `scale` is given. The other options are those
+    of `evgp.read_pool`. Labels that are words, or at most 20 distinct integers with five rows each,
+    are classes; other numbers are targets, with mean 0 and standard deviation 1 over the pool.
+    `task` overrides this; `about` records the choice.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -97,7 +95,7 @@ def load_csv(
     rows, rows_test = _split(len(table), test, seed, table.source)
     _warn(table.source, notes)
     x, x_test, raw = _features(table, rows, rows_test, out=out, options=options)
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": Path(table.source).name.split(".")[0],
         "kind": kind,
         "x": x,
@@ -110,14 +108,14 @@ def load_csv(
     if kind == "regression":
         numbers = values.astype(np.float64)
         y, y_test, mean, std = scaled_targets(numbers[rows], numbers[rows_test], table.source)
-        made["about"] = f"numbers in column {label!r}, as targets"
-        return Dataset(**made, y=y, y_test=y_test, y_mean=mean, y_std=std)
+        fields["about"] = f"numbers in column {label!r}, as targets"
+        return Dataset(**fields, y=y, y_test=y_test, y_mean=mean, y_std=std)
     classes, codes = np.unique(values, return_inverse=True)
     names = tuple(class_name(value) for value in classes)
     _check_classes(table.source, names, codes[rows], codes[rows_test])
     y, y_test = (torch.from_numpy(codes[part]) for part in (rows, rows_test))
-    made |= {"about": f"{len(names)} classes in column {label!r}", "class_names": names}
-    return Dataset(**made, y=y, y_test=y_test, classes=len(names))
+    fields |= {"about": f"{len(names)} classes in column {label!r}", "class_names": names}
+    return Dataset(**fields, y=y, y_test=y_test, classes=len(names))
 
 
 def _not_inputs(label: str, options: ReadOptions, names: Sequence[str]) -> tuple[str, ...]:
@@ -133,11 +131,11 @@ def _not_inputs(label: str, options: ReadOptions, names: Sequence[str]) -> tuple
 
 
 def _table(path: Path, options: ReadOptions) -> tuple[Table, tuple[str, ...]]:
-    """The table, which is read again only if the file has changed: seeds share it."""
+    """Return the table, which all seeds share; it is read again only if the file has changed."""
     try:
         state = path.stat()
     except OSError:
-        read_table(path)  # says what is wrong
+        read_table(path)  # raises the right error
         raise
     names = (*(() if options.id is None else (options.id,)), *split_all(options.text))
     written = tuple(options.dialect.values())
@@ -152,20 +150,20 @@ def _read_once(
     table = read_table(
         path, delimiter=delimiter, decimal=decimal, encoding=encoding, dates=dates, text=text
     )
-    found = recognise(table.data, decimal, text, dates)
-    return Table(found.data, table.source), () if table.noted else found.notes
+    recognised = recognise(table.data, decimal, text, dates)
+    return Table(recognised.data, table.source), () if table.noted else recognised.notes
 
 
 def _labels(source: str, label: str, cells: pa.ChunkedArray) -> Shaped[np.ndarray, " n"]:
-    """Numbers or words, all there and not all the same."""
+    """Return the labels, checked: numbers or words, none missing and not all equal."""
     if not (is_number(cells.type) or is_category(cells.type)):
         raise DatasetError(
             f"{source}: expected numbers or words in label column {label!r}, got {cells.type}; "
             "name another column"
         )
-    if found := checks.in_cells(label, cells):
+    if missing := checks.in_cells(label, cells):
         advice = "fill them in, or leave those rows out"
-        raise checks.missing_values(source, found, advice, "a label in each row")
+        raise checks.missing_values(source, missing, advice, "a label in each row")
     if pa.types.is_integer(cells.type):
         values = np.asarray(cells.to_numpy())
     elif is_number(cells.type):
@@ -206,12 +204,12 @@ def _kind(source: str, label: str, values: Shaped[np.ndarray, " n"], task: str) 
 def _split(
     n: int, test: float | int, seed: int, source: str
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " m"]]:
-    """Rows of the pool and of the test; a half of an odd number leaves the pool one less."""
+    """Return the rows of the pool and of the test set; the test set gets an odd row."""
     share = isinstance(test, float | np.floating) and 0 < test < 1
     if not share:
         why = "the number of rows, or as a share between 0 and 1"
         integer(test, "test", 0, why=why, error=DatasetError)
-    # What rounding adds to a share is no row.
+    # Rounding errors of a share must not add a row.
     count = ceil(n * test - 1e-9) if share else int(test)
     if n - count < 2:
         advice = f"take a smaller test part than test={test}, or more rows"
@@ -233,7 +231,7 @@ def _features(
     if not data.column_names:
         raise DatasetError(f"{table.source}: the table has no columns other than the label")
     try:
-        made = _pool_part(Table(data, table.source), rows, options)
+        prepared = _pool_part(Table(data, table.source), rows, options)
     except DatasetError as error:
         used = data.column_names if options.column is None else [options.column]
         used = [name for name in used if not checks.is_id(name, data[name])]
@@ -244,10 +242,10 @@ def _features(
             raise
         raise several from error
     test = data.take(rows_test)
-    raw = RawParts(data.take(rows), test, made.options)
+    raw = RawParts(data.take(rows), test, prepared.options)
     if not len(rows_test):
-        return made.in_memory, made.in_memory[:0], raw
-    return made.in_memory, made.tensor_like(Table(test, f"{table.source} (test)")), raw
+        return prepared.in_memory, prepared.in_memory[:0], raw
+    return prepared.in_memory, prepared.tensor_like(Table(test, f"{table.source} (test)")), raw
 
 
 def _pool_part(table: Table, rows: Int[np.ndarray, " n"], options: ReadOptions) -> PoolData:
@@ -289,7 +287,7 @@ def _check_classes(
 
 
 def class_name(value: object) -> str:
-    """A class as people write it.
+    """Return the name of a class as people write it.
 
     >>> class_name(3.0), class_name(0.5), class_name(True), class_name("a")
     ('3', '0.5', 'true', 'a')

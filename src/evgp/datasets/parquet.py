@@ -115,8 +115,8 @@ def read_arrow(path: Path) -> pa.Table:
         raise WrongFormat.of(DatasetError)(
             str(path),
             "an Arrow file",
-            "a Feather file of version 1, which is not read any more",
-            "save it again, as by pandas.read_feather(path).to_feather(path)",
+            "a Feather file of version 1, which is no longer supported",
+            "save it again, for example with pandas.read_feather(path).to_feather(path)",
         )
     known = unpacked(io.BytesIO(data))
     start = pa.ipc.open_file if data.startswith(b"ARROW1") else pa.ipc.open_stream

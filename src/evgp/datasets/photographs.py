@@ -1,4 +1,4 @@
-"""Images as vectors: the files of a folder, or arrays of pixels, through an embedder."""
+"""Turn images into vectors with an embedder: the files of a folder, or arrays of pixels."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -74,7 +74,7 @@ def as_bytes(x: Shaped[np.ndarray, " n *d"], name: str) -> UInt8[np.ndarray, "n 
 
 
 def photographs_noted(images: Images) -> list[str]:
-    """Return the note on what pixels mean, if an image was larger than they can show.
+    """Return a note if images were much larger than the pixels that represent them.
 
     >>> photographs_noted(Images(np.zeros((2, 3, 32, 32), np.uint8), ("a", "b"), Path()))
     []

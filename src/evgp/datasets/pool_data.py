@@ -1,4 +1,4 @@
-"""A pool that was read, whatever it was: rows of numbers, or the files that they stay in."""
+"""A pool that was read: rows of numbers, or the files that they stay in."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -300,8 +300,8 @@ class ArrayData(PoolData):
             raise PoolError(
                 f"{self.source} was read without this embed=; give it to evgp.read_pool"
             )
-        given = self.original if self.given is None else self.given
-        read = from_array(as_points(given, self.source, options), options, self.source)
+        points = self.original if self.given is None else self.given
+        read = from_array(as_points(points, self.source, options), options, self.source)
         return replace(read, ids=self.ids, notes=self.notes, pictures=self.pictures)
 
     def like(self, other: Any, name: str = "x_test", progress: Progress = silent) -> Points:
@@ -315,7 +315,7 @@ class ArrayData(PoolData):
         shape = self.row
         if tuple(x.shape[1:]) != shape:
             raise BadArgument.of(PoolError)(
-                name, f"with features of shape {shape}, as in x", str(tuple(x.shape[1:]))
+                name, f"with features of shape {shape}, like x", str(tuple(x.shape[1:]))
             )
         return self.coded(x, name)
 
@@ -419,7 +419,7 @@ class FileData(PoolData):
         """Return nothing: the files stay, and reading them takes time."""
 
     def part(self, rows: Int[np.ndarray, " r"]) -> PoolData:
-        """Read a few rows to show them; they are scaled on their own, not as in the pool."""
+        """Read a few rows to show them; they are scaled by themselves, not as in the pool."""
         raw, how = self.x.raw_at(rows, self.x.columns), self.options
         if self.x.columns and not isinstance(raw, np.ndarray):
             how = replace(how, max_categories=len(rows) + 1, text=(), embed=None)
@@ -444,7 +444,7 @@ def _are_lists(pool: object) -> bool:
 
 def as_table(pool: Any, name: str) -> Table:
     """Return a pool as a table; the columns of an array are named x0, x1, ..."""
-    if are_texts(pool):  # as an array of NumPy, each would take the space of the longest
+    if are_texts(pool):  # in a NumPy array, each would take as much memory as the longest
         return Table(pa.table({"text": pa.array(list(pool), pa.large_string())}), name)
     return table_of(opened(pool), source=name)
 
@@ -506,16 +506,19 @@ def recognised(
 ) -> tuple[Table, list[str]]:
     """Return a table with numbers and dates in place of text, and notes."""
     skip = () if options.id is None else (options.id,)
-    found = recognise(table.data, options.decimal, skip, options.dates)
-    formats, raw = {**table.formats, **found.formats}, {**table.raw, **found.raw}
-    new = () if table.noted else found.notes
-    return Table(found.data, table.source, formats, raw, True), [*notes, *new]
+    recognised_table = recognise(table.data, options.decimal, skip, options.dates)
+    formats, raw = (
+        {**table.formats, **recognised_table.formats},
+        {**table.raw, **recognised_table.raw},
+    )
+    new = () if table.noted else recognised_table.notes
+    return Table(recognised_table.data, table.source, formats, raw, True), [*notes, *new]
 
 
 def from_table(table: Table, options: ReadOptions, progress: Progress = silent) -> TableData:
     """Encode a table as numbers."""
     id, costs = options.id, options.costs
-    table, found = recognised(table, options)
+    table, new_notes = recognised(table, options)
     names = None if id is None else ids(table, id)
     prices = None if costs is None else table.numbers(costs)
     dropped = split(options.drop, table.names) if options.drop else ()
@@ -554,7 +557,7 @@ def from_table(table: Table, options: ReadOptions, progress: Progress = silent) 
         names,
         prices,
         (
-            *found,
+            *new_notes,
             *texts.notes,
             *(checks.left_out(name) for name in naming),
             *(
@@ -582,14 +585,14 @@ def vectors_as_points(x: Float[np.ndarray, "n d"]) -> Float[Tensor, "n d"]:
 
 
 def with_columns(pool: Streamed, options: ReadOptions) -> Streamed:
-    """Return a pool in files with its further axes flattened, if the network needs none."""
+    """Return a pool in files, with its further axes flattened unless the network needs them."""
     flat = getattr(pool, "flat", None)
     return pool if flat is None or not options.flattens(pool.shape) else cast(Streamed, flat())
 
 
 def array_at(path: Path, options: ReadOptions, other: str | None) -> Any:
     if path.suffix.lower() not in ARRAYS:
-        raise DatasetError(f"{path}: expected an .npy or .npz file, as the pool is one")
+        raise DatasetError(f"{path}: expected an .npy or .npz file, like the pool")
     if path.is_dir() or not path.exists():
         read_table(path)  # raises the right error
     return read_array(path, options.array_of(path, None if other is None else Path(other)))

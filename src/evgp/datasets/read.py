@@ -85,10 +85,10 @@ def read_pool(
     impute, max_categories, scale, text, embed
         As in `evgp.pick`: how columns become numbers.
     delimiter, decimal, encoding : str, optional
-        Sign between columns, decimal sign ("." or ",") and encoding of CSV files; recognised by
-        default, and said in a note if they are not the usual ones.
+        Delimiter, decimal sign ("." or ",") and encoding of CSV files; recognised by default, with
+        a note if they are unusual.
     dates : {"day-first", "month-first"}, optional
-        How to read dates such as 3/4/2021 where no cell of the column shows it.
+        How to read dates such as 3/4/2021 if no cell of the column shows the order.
     array, image_size : str, int
         Array of an .npz file to read, and size to resize images to.
     standardise : bool, optional
@@ -123,7 +123,7 @@ def read_with(
     memory: int | None = None,
     progress: Progress = silent,
 ) -> PoolData:
-    """Read a pool with these options; one that is too large for memory stays in its files.
+    """Read a pool with these options; a pool that is too large for memory stays in its files.
 
     With `in_files` it always stays there; `memory` is the number of bytes that may be used.
     """
@@ -144,7 +144,7 @@ def read_with(
         path_of(pool, "the pool", error=DatasetError)
         return _from_path(pool, options, in_files, memory, progress)
     of_columns = options.of_columns()
-    # Numbers are neither a table nor texts.
+    # Plain numbers are neither a table nor texts.
     array = (
         isinstance(pool, np.ndarray | torch.Tensor) and getattr(pool.dtype, "kind", "f") in "biuf"
     )
@@ -188,7 +188,7 @@ def _is_plain(pool: Columned) -> bool:
 def _read_again(pool: PoolData, options: ReadOptions) -> PoolData:
     """Return a pool that was read before; read its table or array again if options differ.
 
-    Options that are not given stay as they were.
+    Options that are not passed stay as they were.
     """
     former, usual = pool.options, ReadOptions(fixed=options.fixed)
     kept = {
@@ -206,7 +206,7 @@ def _read_again(pool: PoolData, options: ReadOptions) -> PoolData:
 
 
 def _as_opened(pool: Streamed, options: ReadOptions) -> ReadOptions:
-    """Return the options of a pool that `open_pool` opened; others must be given there."""
+    """Return the options of a pool that `open_pool` opened; all others must be passed there."""
     layout = getattr(pool, "layout", None)
     usual = ReadOptions(fixed=options.fixed)
     changed: dict[str, Any] = {}
@@ -242,7 +242,7 @@ def look(
     encoding: str | None = None,
     dates: str | None = None,
 ) -> TableReport:
-    """Look at a table: each column, how it would be used, what is odd, and all problems.
+    """Examine a table: each column, how it would be used, what looks suspicious, and all problems.
 
     Takes the options of `evgp.read_pool`. Of a pool in files, the first rows are read.
 
@@ -390,7 +390,7 @@ def _has_axes(path: Path, options: ReadOptions) -> bool:
 def _from_array_file(path: Path, options: ReadOptions) -> PoolData:
     """Read an array with the axes that a network needs, and its pictures if it contains images."""
     if of_columns := options.of_columns():
-        raise no_columns(f"{path}: an array for a network of its own", of_columns)
+        raise no_columns(f"{path}: an array for a user's network", of_columns)
     raw = array_at(path, options, None)
     x = as_points(raw, str(path), options)
     data = from_array(x, options, str(path))

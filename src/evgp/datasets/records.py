@@ -22,7 +22,7 @@ _BLOCK = 2**25
 _PER_BYTE = 3
 _MARK = b"\xef\xbb\xbf"
 _ROW = re.compile(r"in row (\d+)")
-# What Excel shows for a formula that failed.
+# What Excel shows if a formula fails.
 _FAILED = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!)")
 
 
@@ -79,7 +79,7 @@ def read_workbook(path: Path) -> tuple[pa.Table, str]:
             data = _table(path, sheet.iter_rows(values_only=True))
     except DatasetError:
         raise
-    except Exception as error:  # openpyxl raises whatever a damaged file leads it to
+    except Exception as error:  # openpyxl may raise anything if a file is damaged
         raise WrongFormat.of(DatasetError)(
             str(path), "an Excel workbook (.xlsx)", advice="save it again, or save the sheet as CSV"
         ) from error

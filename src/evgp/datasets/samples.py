@@ -88,7 +88,7 @@ def one_split(source: object, name: str) -> None:
         raise BadArgument.of(DatasetError)(
             name,
             "as one dataset",
-            f"{type(source).__name__} of {', '.join(map(str, source)) or 'nothing'}",
+            f"{type(source).__name__} of {', '.join(map(str, source)) or 'no splits'}",
             f"give one split, such as dataset[{split!r}]",
         )
 
@@ -147,8 +147,8 @@ def _column(item: Mapping[str, Any], name: str, names: Sequence[str], batched: b
         return many[0]
     listed = ", ".join(map(repr, names))
     raise DatasetError(
-        f"expected one column of inputs in {name}, got {len(many)} among {listed}; leave the right "
-        "one, as by dataset.select_columns([...]), or give its values as an array"
+        f"expected one column of inputs in {name}, got {len(many)} among {listed}; keep the right "
+        "one, for example with dataset.select_columns([...]), or pass its values as an array"
     )
 
 
@@ -170,7 +170,7 @@ def _plain(value: Any, name: str) -> Tensor:
         raise BadArgument.of(DatasetError)(name, "with samples of one shape", str(error)) from error
     if array.dtype.kind not in "biuf":
         raise DatasetError(
-            f"expected numbers or pictures as inputs of {name}, got {type(value).__name__}; add a "
+            f"expected numbers or images as inputs of {name}, got {type(value).__name__}; add a "
             "transform that makes tensors"
         )
     if picture:
@@ -239,7 +239,7 @@ def subset(dataset: Any, selection: Selection | ArrayLike) -> Any:
     one_split(dataset, "dataset")
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise DatasetError(
-            f"expected a selection, or positions as whole numbers; got shape {rows.shape} of "
+            f"expected a selection, or positions as integers; got shape {rows.shape} of "
             f"{rows.dtype}"
         )
     count = len(dataset)  # type: ignore[arg-type]

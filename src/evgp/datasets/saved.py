@@ -144,13 +144,13 @@ def _float(value: Any) -> float:
     if isinstance(value, str):
         return _WORDS[value]
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError("another kind than a number")
+        raise TypeError("something other than a number")
     return float(value)
 
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError("another kind than a whole number")
+        raise TypeError("something other than an integer")
     return value
 
 

@@ -123,7 +123,7 @@ def kind_of(file: str | Path) -> str:
     if suffix not in KINDS:
         raise DatasetError(
             f"{file}: expected a name that ends in {_ENDS}, which can be read in parts; save it "
-            "once as Parquet, as by pandas.read_csv(path).to_parquet('pool.parquet')"
+            "once as Parquet, for example with pandas.read_csv(path).to_parquet('pool.parquet')"
         )
     return KINDS[suffix]
 
@@ -244,7 +244,7 @@ def readable(file: str) -> Iterator[None]:
         raise damaged(file, PurePosixPath(file).suffix.lower()) from error
     except EvgpError:
         raise
-    except Exception as error:  # the packages behind fsspec may raise anything
+    except Exception as error:  # packages used by fsspec may raise anything
         if not is_address(file):
             raise
         raise _closed(file, error) from error
@@ -265,7 +265,7 @@ def _filesystem(where: str) -> tuple[Any, str]:
         ) from error
     try:
         fs, path = fsspec.core.url_to_fs(where)
-    except Exception as error:  # the packages behind fsspec may raise anything
+    except Exception as error:  # packages used by fsspec may raise anything
         raise _closed(where, error) from error
     return fs, path
 
@@ -1020,8 +1020,8 @@ def _length(pool: StreamedTable, name: str) -> int:
     kind = pool.layout.schema.field(name).type
     none = pa.chunked_array([], kind)
     parts = (table.column(name) for _, table in pool.raw(0, len(pool), _AT_LEAST, [name]))
-    found = (length_of(cells) for cells in chain([none], parts))
-    if (length := next((length for length in found if length), None)) is None:
+    lengths = (length_of(cells) for cells in chain([none], parts))
+    if (length := next((length for length in lengths if length), None)) is None:
         raise empty(pool.name, name)
     return length
 

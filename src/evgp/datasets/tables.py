@@ -59,8 +59,10 @@ class Table:
 
     data: pa.Table
     source: str
-    formats: Mapping[str, Format] = field(default_factory=dict)  # of numbers that were text
-    raw: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)  # these, as they were
+    formats: Mapping[str, Format] = field(
+        default_factory=dict
+    )  # formats of numbers and dates that were text
+    raw: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)  # the same columns as text
     noted: bool = False  # whether notes on formats were given
 
     def __post_init__(self) -> None:
@@ -176,7 +178,7 @@ def read_table(
     `delimiter`, `decimal`, `encoding` and `dates` are for CSV files, and recognised by default;
     `array` names an array of an npz archive, and the columns in `text` are read from a CSV file as
     text, so that ids keep their leading zeros. A `DataWarning` reports what was recognised.
-    `formats` are those of another table, whose columns are written alike.
+    `formats` are those of another table whose columns have the same formats.
     """
     dialect, path = Dialect(delimiter, decimal, encoding, dates), Path(path)
     notes: tuple[str, ...] = ()
@@ -196,8 +198,8 @@ def read_table(
             f"array={array!r}"
         )
     try:
-        found = _read(path, suffix, content, dialect, array=array, text=(*text, *(formats or ())))
-        found.data.column_names  # noqa: B018  raises if a name is not valid UTF-8
+        table = _read(path, suffix, content, dialect, array=array, text=(*text, *(formats or ())))
+        table.data.column_names  # noqa: B018  raises if a name is not valid UTF-8
     except UnicodeDecodeError as error:
         raise damaged(path, suffix) from error
     except OSError as error:
@@ -208,12 +210,12 @@ def read_table(
         raise UnreadableFile.of(DatasetError)(str(path), why) from error
     except pa.ArrowException as error:
         raise damaged(path, suffix) from error
-    if found.data.num_rows == 0:
+    if table.data.num_rows == 0:
         raise EmptyFile(str(path), "rows of data", "column names only")
-    for note in (*notes, *found.notes):
+    for note in (*notes, *table.notes):
         warnings.warn(f"{path}: {note}", DataWarning, stacklevel=2)
-    data = found.data if formats is None else apply(found.data, formats, str(path))
-    return Table(data, str(path), found.formats, found.raw, suffix in _SEPARATED)
+    data = table.data if formats is None else apply(table.data, formats, str(path))
+    return Table(data, str(path), table.formats, table.raw, suffix in _SEPARATED)
 
 
 def _read(
@@ -309,7 +311,7 @@ def piped() -> tuple[Path, str, pa.Buffer]:
     codec = next((name for mark, name in _MAGIC.items() if _starts(table, mark)), "")
     table = unpacked(path, codec, table) if codec else table
     if _starts(table, b"PAR1") or _starts(table, b"ARROW1"):
-        got, advice = "a file that is read from its end", "save it, and give its name"
+        got, advice = "a format that is read from its end", "save it, and give its name"
         raise WrongFormat.of(DatasetError)(str(path), "CSV, JSON lines or Arrow", got, advice)
     if _starts(table, b"\xff\xff\xff\xff"):
         return path, ".arrow", table

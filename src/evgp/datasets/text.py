@@ -143,7 +143,7 @@ class TextColumns:
         """Return the note on how the texts are used; `chosen` says that the user named them."""
         what = _columns(self.names) + (", joined" if self.names[1:] else "")
         free = "" if chosen else " of free text"
-        more = "" if chosen else "; text= names the columns of text, embed= another embedder"
+        more = "" if chosen else "; pass text= for other columns, embed= for another embedder"
         return f"{what}{free}: embedded by {self.embedder.name} ({width:,} numbers each){more}"
 
     def _with(self, table: Table, x: Float[np.ndarray, "n d"]) -> Table:
@@ -202,7 +202,7 @@ def texts_of(table: Table, names: Sequence[str]) -> list[str]:
     for name in names:
         cells = table.column(name)
         if not is_category(cells.type):
-            # A column without any text is read from a CSV file as numbers or nothing.
+            # In a CSV file, a column without any text is read as numbers or nulls.
             if not pa.types.is_null(cells.type):
                 raise UnusableColumn(table.source, name, "text", str(cells.type), "check text=")
             columns.append([""] * len(cells))
@@ -214,7 +214,7 @@ def texts_of(table: Table, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class TextPart:
-    """A table whose texts, if it has any, were replaced by vectors, and what to say about them."""
+    """A table whose texts, if it has any, were replaced by vectors, with notes about them."""
 
     table: Table
     columns: TextColumns | None = None
@@ -227,9 +227,9 @@ class TextPart:
         cls, table: Table, options: ReadOptions, left_out: Sequence[str], progress: Progress
     ) -> "TextPart":
         """Embed the columns that were named, or the only column of free text."""
-        wanted = split(options.text, table.names)
+        names_given = split(options.text, table.names)
         most, embed = options.max_categories, options.embed
-        names = text_columns(table, wanted, left_out, most, embed)
+        names = text_columns(table, names_given, left_out, most, embed)
         if not names:
             return cls(table)
         texts = texts_of(table, names)
@@ -242,5 +242,5 @@ class TextPart:
         columns = TextColumns.learn(names, texts, embed)
         vectors, notes, empty = columns.replaced(table, progress)
         width = vectors.column(names[0]).type.list_size
-        note = columns.described(width, bool(wanted))
+        note = columns.described(width, bool(names_given))
         return cls(vectors, columns, notes=(note, *notes), empty=tuple(empty))

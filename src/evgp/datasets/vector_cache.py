@@ -19,7 +19,7 @@ from evgp.datasets.cache import array_file, cache_folder, verify
 from evgp.errors import DamagedFile, DamageWarning, DatasetError, DataWarning, EvgpError
 
 _KEY = 16  # bytes of a hash
-_MANY = 16  # files of a run that are joined to one when it ends
+_MANY = 16  # files of a run, above which they are joined into one
 _DAY = 86_400
 
 
@@ -46,11 +46,11 @@ class VectorCache:
         return self.root / self.fingerprint
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, tuple[bool, Float[np.ndarray, " d"]]]:
-        """Return what is known of these hashes: whether the text was cut, and the vector.
+        """Return the cached entries of these hashes: whether the text was cut, and the vector.
 
         Damaged files are deleted with a `DamageWarning`; their vectors are computed again.
         """
-        wanted, found = set(keys), {}
+        missing, stored = set(keys), {}
         for path in self._files():
             rows = self._read(path)
             if rows is None:
@@ -59,10 +59,10 @@ class VectorCache:
             vectors = rows[:, _KEY + 1 :]
             for row in range(len(rows)):
                 key = hashes[_KEY * row : _KEY * (row + 1)]
-                if key in wanted:
+                if key in missing:
                     vector = np.frombuffer(vectors[row].tobytes(), dtype="<f4")
-                    found[key] = (bool(rows[row, _KEY]), vector)
-        return found
+                    stored[key] = (bool(rows[row, _KEY]), vector)
+        return stored
 
     def add(
         self, keys: Sequence[bytes], cut: Bool[np.ndarray, " n"], vectors: Float[np.ndarray, "n d"]
@@ -99,15 +99,15 @@ class VectorCache:
             self.broken = True
             why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             warnings.warn(
-                f"vectors are not kept for the next run: {self.root} cannot be written ({why}); "
-                "EVGP_CACHE names another folder",
+                f"vectors cannot be cached for the next run: {self.root} cannot be written "
+                f"({why}); set EVGP_CACHE to another folder",
                 DataWarning,
                 stacklevel=2,
             )
 
     def _files(self) -> list[Path]:
         with suppress(OSError):
-            for part in self.folder.glob(".evgp-*.part"):  # of runs that were killed
+            for part in self.folder.glob(".evgp-*.part"):  # left by runs that were killed
                 if time.time() - part.stat().st_mtime > _DAY:
                     part.unlink(missing_ok=True)
         with suppress(OSError):

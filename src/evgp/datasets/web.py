@@ -52,8 +52,8 @@ class WebFile(RawIOBase):
 def _part(where: str, first: int, last: int) -> tuple[bytes, int]:
     """Return the bytes from first to last, and the size of the file.
 
-    The request runs in its own thread, which is abandoned if it takes too long: with a socket
-    time-out alone, a server that sends a byte now and then could keep us waiting for ever.
+    The request runs in its own thread, which is abandoned if it takes too long: with only a socket
+    time-out, a server that sends a byte now and then could keep us waiting forever.
     """
     answers: SimpleQueue[tuple[bytes, int] | Exception] = SimpleQueue()
 

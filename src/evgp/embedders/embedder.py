@@ -27,11 +27,10 @@ class Embedder(Protocol):
     - `fingerprint()`: identifies what it computes. Two embedders with the same fingerprint give the
       same vector for the same input, so that vectors can be cached;
     - `batch`: how many inputs it is given at once;
-    - `limit()`: how long a text may be before it is cut, such as "256 tokens"; empty if any length
-      is read;
+    - `limit()`: the length at which a text is cut, such as "256 tokens"; empty if there is none;
     - `side`: width and height of the images it is given; 0 for text.
 
-    A class with a method `fit(texts)` is not an embedder itself: what `fit` returns is.
+    If a class has a method `fit(texts)`, the embedder is the object that `fit` returns.
     """
 
     @property
@@ -47,7 +46,7 @@ class Embedder(Protocol):
     def batch(self) -> int: ...
 
     def limit(self) -> str:
-        """Return how long a text may be before it is cut; empty if any length is read."""
+        """Return the maximum length of a text, beyond which it is cut; empty if there is none."""
 
     @property
     def side(self) -> int: ...
@@ -95,7 +94,8 @@ def vectors_of(
 def steady_vectors(
     embedder: Embedder, batch: Batch, width: int | None = None
 ) -> Float[np.ndarray, "b d"]:
-    """Return the vectors of a batch; refuse an embedder that gives others the second time.
+    """Return the vectors of a batch; refuse an embedder that returns different ones the second
+    time.
 
     The second time, half of the inputs come in the opposite order, so that an embedder whose
     vectors depend on the rest of the batch is refused too.
@@ -140,7 +140,7 @@ def _called(embedder: Embedder, batch: Batch) -> Any:
         return embedder.embed(batch)
     except EvgpError:
         raise
-    except (Exception, SystemExit) as error:  # somebody else's code may raise anything
+    except (Exception, SystemExit) as error:  # user code may raise anything
         raise Stopped.of(EmbedderError)(
             f"the embedder {embedder.name}", f"{type(error).__name__}: {error}"
         ) from error

@@ -1,4 +1,4 @@
-"""Images by a torch module with its weights, and anything by a function of yours."""
+"""Embed images by a torch module with its weights, and anything by a user's function."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +32,8 @@ _PROBES = (
 class ModuleEmbedder:
     """The inputs of a network's last linear layer, if that gives its outputs; else its outputs.
 
-    So a classifier becomes what it has learnt to see, and a network without a classifier stays as
-    it is. Images are divided by 255 and normalised with the mean and standard deviation in the
+    So a classifier gives the features that it has learnt, and a network without a classifier stays
+    as it is. Images are divided by 255 and normalised with the mean and standard deviation in the
     module's `default_cfg`, as timm writes it, or else with those of ImageNet.
 
     >>> network = nn.Sequential(nn.Flatten(), nn.Linear(12, 3), nn.ReLU(), nn.Linear(3, 10))
@@ -101,10 +101,10 @@ class ModuleEmbedder:
 
 @dataclass(frozen=True, eq=False)
 class FunctionEmbedder:
-    """A function of a batch, such as one that asks a model of yours.
+    """A function of a batch, such as one that calls your own model.
 
-    Nobody can see what a function depends on. So its fingerprint contains the vectors of a few
-    fixed inputs, and a model that was trained further is noticed.
+    What a function depends on cannot be inspected. So its fingerprint contains the vectors of a few
+    fixed inputs, which change if its model is trained further.
     """
 
     function: Callable[[Any], Any]

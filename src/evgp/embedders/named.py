@@ -1,4 +1,4 @@
-"""Embedders by name, from objects, and with weights that are on this machine."""
+"""Embedders by name, from objects, and with weights on this machine."""
 
 import re
 from collections.abc import Callable
@@ -35,7 +35,7 @@ _TFIDF = re.compile(r"tfidf(?:-([1-9]\d{0,3}))?")
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Needs:
     """What an embedder is needed for: texts or images, and the side of these."""
 
     reads: Kind
@@ -43,7 +43,7 @@ class _Wanted:
 
 
 def embedder_of(embed: object, reads: Kind, side: int | None = None) -> Embedder | Tfidf:
-    """Return the embedder that a name or an object stands for.
+    """Return the embedder for a name or an object.
 
     A string is a name (`FORMS`). An object is an `Embedder`, a `SentenceTransformer`, a torch
     module for images, a path, or a function that takes a batch and returns vectors.
@@ -51,8 +51,8 @@ def embedder_of(embed: object, reads: Kind, side: int | None = None) -> Embedder
     >>> embedder_of("tfidf-64", "text")
     Tfidf(width=64)
     """
-    wanted = _Wanted(reads, side or 0)
-    embedder = _named(embed, wanted) if isinstance(embed, str) else _from_object(embed, wanted, "")
+    needs = _Needs(reads, side or 0)
+    embedder = _named(embed, needs) if isinstance(embed, str) else _from_object(embed, needs, "")
     kind = "text" if isinstance(embedder, Tfidf) else embedder.reads
     if kind != reads:
         raise EmbedderError(
@@ -62,7 +62,7 @@ def embedder_of(embed: object, reads: Kind, side: int | None = None) -> Embedder
     return embedder
 
 
-def _named(name: str, wanted: _Wanted) -> Embedder | Tfidf:
+def _named(name: str, needs: _Needs) -> Embedder | Tfidf:
     if match := _TFIDF.fullmatch(name):
         return Tfidf(int(match[1])) if match[1] else Tfidf()
     if name and Path(name).is_dir():
@@ -71,13 +71,13 @@ def _named(name: str, wanted: _Wanted) -> Embedder | Tfidf:
     package, colon, attribute = source.partition(":")
     if colon and package in _LIBRARIES and attribute:
         module = _LIBRARIES[package](attribute, Path(weights) if weights else None)
-        return ModuleEmbedder(module, source, wanted.side)
+        return ModuleEmbedder(module, source, needs.side)
     if colon and package and attribute:
         thing = imported_object(package, attribute, "an embedder")
-        return _from_object(thing, wanted, source, Path(weights) if weights else None)
-    if wanted.reads == "text" and name and (folder := local_model(name)) is not None:
+        return _from_object(thing, needs, source, Path(weights) if weights else None)
+    if needs.reads == "text" and name and (folder := local_model(name)) is not None:
         return _folder(folder, name)
-    raise EmbedderError(_unknown(name, wanted.reads))
+    raise EmbedderError(_unknown(name, needs.reads))
 
 
 def _unknown(name: str, reads: Kind) -> str:
@@ -99,50 +99,50 @@ def _folder(folder: Path, name: str) -> SentenceEmbedder:
             f"{folder}: expected a model of sentence-transformers, a folder with modules.json or "
             "config.json; got one without"
         )
-    # Many folders of models are named "model".
+    # Many model folders are called "model".
     short = name if name != str(folder) else "/".join(folder.absolute().parts[-2:])
     return SentenceEmbedder(folder, short)
 
 
 def _from_object(
-    thing: Any, wanted: _Wanted, name: str, weights: Path | None = None, made: bool = False
+    thing: Any, needs: _Needs, name: str, weights: Path | None = None, made: bool = False
 ) -> Embedder | Tfidf:
     name = name or getattr(thing, "__name__", "") or type(thing).__name__
     if isinstance(thing, Path) or (isinstance(thing, str) and made):
         return _folder(Path(thing), str(thing))
     if isinstance(thing, nn.Module):
-        return _from_module(thing, wanted, name, weights)
+        return _from_module(thing, needs, name, weights)
     if isinstance(thing, Tfidf | Embedder) and not isinstance(thing, type):
         return thing
     if not callable(thing):
         raise EmbedderError(
-            f"expected an embedder as {FORMS[wanted.reads]}, or an object that embeds; got "
+            f"expected an embedder as {FORMS[needs.reads]}, or an object that embeds; got "
             f"{_shown(thing)}"
         )
     if not made and needs_nothing(thing):
-        return _from_object(_made(thing, name, weights), wanted, name, weights, made=True)
+        return _from_object(_made(thing, name, weights), needs, name, weights, made=True)
     if weights is not None:
         raise EmbedderError(
             f"expected a torch module, or a function that makes one, at {name}, as {weights} has "
             "its weights; got something else"
         )
-    return FunctionEmbedder(thing, name, wanted.reads, wanted.side)
+    return FunctionEmbedder(thing, name, needs.reads, needs.side)
 
 
 def _from_module(
-    module: nn.Module, wanted: _Wanted, name: str, weights: Path | None
+    module: nn.Module, needs: _Needs, name: str, weights: Path | None
 ) -> LoadedSentences | ModuleEmbedder:
     if weights is not None:
-        side = wanted.side or SIDE
+        side = needs.side or SIDE
         module = load_weights(module, weights, (3, side, side))
     if hasattr(module, "encode") and hasattr(module, "tokenizer"):
         return LoadedSentences(module, name)
-    if wanted.reads == "text":
+    if needs.reads == "text":
         raise EmbedderError(
             f"expected an embedder of text, got the torch module {name}, which reads numbers; give "
             "a function that takes a list of texts and returns vectors"
         )
-    return ModuleEmbedder(module, name, wanted.side)
+    return ModuleEmbedder(module, name, needs.side)
 
 
 def _made(make: Callable[[], Any], name: str, weights: Path | None) -> Any:
@@ -207,7 +207,7 @@ def _timm(name: str, weights: Path | None) -> nn.Module:
     try:
         with offline():
             module: nn.Module = timm.create_model(name, pretrained=True)
-    except Exception as error:  # whatever the cache of Hugging Face lacks
+    except Exception as error:  # whatever is missing in the cache of Hugging Face
         raise EmbedderError(
             f"the weights of timm:{name} are not on this machine, and nothing is downloaded here; "
             f'give a file with timm:{name}@FILE, or fetch them once with python -c "import timm; '

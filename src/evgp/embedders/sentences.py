@@ -1,4 +1,4 @@
-"""Texts by a model of sentence-transformers that is on this machine; nothing is downloaded."""
+"""Embed texts by a sentence-transformers model on this machine; nothing is downloaded."""
 
 import os
 import sys
@@ -61,7 +61,7 @@ class SentenceEmbedder:
                     model = SentenceTransformer(
                         str(self.folder), device="cpu", local_files_only=True
                     )
-            except Exception as error:  # a damaged model makes it raise anything
+            except Exception as error:  # a damaged model may raise anything
                 raise Stopped.of(EmbedderError)(
                     f"{self.folder}: expected a model of sentence-transformers; loading it",
                     f"{type(error).__name__}: {' '.join(str(error).split())[:200]}",
@@ -159,7 +159,7 @@ def local_model(name: str) -> Path | None:
     for repository in (name, f"sentence-transformers/{name}"):
         try:
             return Path(snapshot_download(repository, local_files_only=True))
-        except Exception:  # not there, or not the name of a model
+        except Exception:  # missing, or not the name of a model
             continue
     return None
 

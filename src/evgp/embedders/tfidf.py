@@ -1,4 +1,4 @@
-"""Texts by their words: TF-IDF, reduced by a singular value decomposition (LSA).
+"""Embed texts by their words: TF-IDF, reduced by a singular value decomposition (LSA).
 
 Deerwester et al., Indexing by Latent Semantic Analysis, JASIS 1990.
 """

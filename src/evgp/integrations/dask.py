@@ -296,7 +296,7 @@ class Dask:
         )
 
     def _cancel(self, tasks: list[Any]) -> None:
-        """Cancel tasks whose results are not needed any more."""
+        """Cancel tasks whose results are no longer needed."""
         if tasks and self.client.status == "running":
             with suppress(*_GONE):
                 self.client.cancel(tasks)

@@ -115,7 +115,7 @@ class EVGPSelector(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         return np.flatnonzero(mask) if indices else mask
 
     def transform(self, X: Any) -> Any:
-        """The picked rows of the X that was fitted, best first, in a container of its kind."""
+        """The picked rows of the fitted X, best first, in a container of the same kind."""
         check_is_fitted(self)
         if _is_frame(X):
             x = self._validated(X, reset=False, skip_check_array=True)

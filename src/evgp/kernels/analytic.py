@@ -257,8 +257,8 @@ def _apart(
         return apart
     a, b = a / s1, b / s2[:, None]
     size = max(1, _DIFFERENCES // a.shape[1])
-    for some, others in zip(torch.split(i, size), torch.split(j, size), strict=True):
-        apart[some, others] = (a[some] - b[others]).square_().mean(1).div_(2)
+    for rows, others in zip(torch.split(i, size), torch.split(j, size), strict=True):
+        apart[rows, others] = (a[rows] - b[others]).square_().mean(1).div_(2)
     return apart
 
 

@@ -116,7 +116,7 @@ class Tapped:
         tapped._tap(few)
         factors = tapped.factors(few, 0)
         tapped.kept = sum(map(_bytes, factors)) // len(few)
-        tapped.saved = saved_bytes(lambda some: called(module, some), few)
+        tapped.saved = saved_bytes(lambda samples: called(module, samples), few)
         return tapped
 
     def cast(self, x: Tensor) -> Tensor:
@@ -423,7 +423,7 @@ class EmpiricalNTK:
         step, keep = blocks.size(n)
         count = -(-n // step)
         passes = n if keep and not tapped.rest else step * count * (count + 1) / 2
-        passes *= 2 if tapped.rest else 1  # the slow path keeps nothing of either block
+        passes *= 2 if tapped.rest else 1  # the slow path stores nothing for either block
         sample = seconds(lambda: blocks.diag(few), times=1) / len(few)
         size = tapped.zeros(1).element_size()
         flops = speed()[0] * (2 if size == 4 else 1)

@@ -48,7 +48,7 @@ class Raw:
     def residual(
         self, x: Shaped[Tensor, " n *d"], phi: Float[Tensor, "n p"]
     ) -> Float[Tensor, " n"]:
-        """Nothing is missed."""
+        """Zero: nothing is missed."""
         return torch.zeros(len(x), dtype=torch.float64)
 
 
@@ -95,7 +95,7 @@ class Inducing:
 
     @property
     def threadsafe(self) -> bool:
-        """Whether the kernel is; computes the factor before threads need it."""
+        """Whether the kernel is thread-safe; computes the factor before threads need it."""
         self.factor()
         return can(self.kernel, "threadsafe")
 

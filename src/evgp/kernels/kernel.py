@@ -19,7 +19,7 @@ from evgp.errors import BadArgument, EvgpError, NetworkError, PluginError, Stopp
 class Kernel(Protocol):
     """Covariance between two batches of inputs.
 
-    A kernel may have further attributes, which are used where present; a missing one counts as no:
+    A kernel may have further attributes, which are used where present; a missing one means no:
 
     - `threadsafe`: several threads may call it at once;
     - `gradients`: it belongs to a network whose gradients can be sketched;
@@ -178,7 +178,7 @@ class Checked:
 
     @property
     def threadsafe(self) -> bool:
-        """Whether the kernel inside is."""
+        """Whether the inner kernel is thread-safe."""
         return can(self.kernel, "threadsafe")
 
     def __call__(
@@ -263,7 +263,7 @@ class Checked:
 
 
 def checked(kernel: object) -> Kernel:
-    """A kernel object: ours unchanged, any other with its values checked.
+    """Return a kernel: ours unchanged, any other with checks of its values.
 
     >>> from evgp.kernels import NNGP
     >>> from evgp.nets import mlp

@@ -178,8 +178,8 @@ class Positions:
         for rows, columns in _upper(len(a), other is self, step):
             shared = a[rows].flatten(0, 1) @ a2[columns].flatten(0, 1).T
             shared *= g[rows].flatten(0, 1) @ g2[columns].flatten(0, 1).T
-            one = shared.view(-1, t, shared.shape[1]).sum(1)
-            out[rows, columns] += one.view(len(one), -1, t).sum(2)
+            total = shared.view(-1, t, shared.shape[1]).sum(1)
+            out[rows, columns] += total.view(len(total), -1, t).sum(2)
 
     def _listed(self) -> tuple[Float[Tensor, "b t k"], Float[Tensor, "b t c"]]:
         """Inputs and gradients, position by position, over all calls."""
@@ -254,8 +254,8 @@ class Rows:
         if self.weights is not None:
             if bool((self.weights < 0).any()):
                 raise NetworkError(
-                    "expected no weight norm that lengthens its directions for a sketch; take it "
-                    "out with torch.nn.utils.parametrize.remove_parametrizations"
+                    "a sketch does not support weight norm whose lengths exceed those of its "
+                    "directions; remove it with torch.nn.utils.parametrize.remove_parametrizations"
                 )
             j = j * self.weights.sqrt()
         if not projection.count:

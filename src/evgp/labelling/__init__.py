@@ -1,1 +1,1 @@
-"""People answer: a campaign keeps picks and labels, on our own page or in Label Studio."""
+"""Labelling by people: campaigns with picks and answers, on our own page or in Label Studio."""

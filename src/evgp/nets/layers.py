@@ -18,7 +18,7 @@ from torch import Generator, Tensor, nn
 from evgp._checks import keep, number
 from evgp.errors import NetworkError
 
-# Correlations this close to -1 are taken as -1: the points are opposite, and the difference is
+# Correlations this close to -1 count as -1: the points are opposite, and the difference is
 # rounding, which would cost the angle half its digits.
 _OPPOSITE = 2e-15
 

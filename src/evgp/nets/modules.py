@@ -157,7 +157,7 @@ def check_module(module: nn.Module) -> None:
 
 
 def called(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> Tensor:
-    """The output of a module; whatever it raises becomes a `NetworkError`."""
+    """The output of a module; any error that it raises becomes a `NetworkError`."""
     try:
         out = module(x)
     except Exception as error:  # a user's network may raise anything

@@ -161,7 +161,7 @@ class Pool:
                 f"{tuple(y.shape[1:])}"
             )
         if y.is_floating_point() and inside.is_floating_point():
-            y = y.to(inside)  # else integers become floats, and never the reverse
+            y = y.to(inside)  # otherwise integers become floats, never the reverse
         return replace(self, labelled=every, y=torch.cat([inside, y, outside]))
 
     def unlabelled(self) -> Int[Tensor, " c"]:

@@ -233,7 +233,8 @@ class Selection(Sequence[int]):
 
     @property
     def pool(self) -> Any:
-        """The pool of the picks: its path, or what was given; None if that is no longer there.
+        """The pool of the picks: its path or the object that was passed; None if that no longer
+        exists.
 
         A selection does not keep its pool in memory, only the columns of the picks.
         """
@@ -241,7 +242,7 @@ class Selection(Sequence[int]):
         return source() if isinstance(source, ReferenceType) else source
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the pool, which stays where it is."""
+        """Everything except the pool, which is not pickled."""
         return {name: value for name, value in self.__dict__.items() if name != "_source"}
 
     def __len__(self) -> int:
@@ -348,7 +349,7 @@ class Selection(Sequence[int]):
             One line for each pick, best first: `rank` (from 1), `row` (from 0), `gain`,
             `variance_left`, `cost` where rows have costs, then the columns of the pool. A pandas
             pool keeps its index, so that `pool.loc[frame.index]` are the picked rows. Columns of
-            the pool with one of our names get `_pool` at the end.
+            the pool whose name is one of these get the suffix `_pool`.
 
         Examples
         --------
@@ -424,9 +425,10 @@ class Selection(Sequence[int]):
     def save(self, path: str | Path) -> None:
         """Write the whole selection to one JSON file, which `Selection.load` reads.
 
-        JSON, as a selection is small, and other programs and people can read it too; unlike a
-        pickle it cannot run code. Numbers keep every digit, so that what is loaded is equal to the
-        bit. The file holds a version and a checksum, and is written whole or not at all.
+        The format is JSON, because a selection is small, and other programs and people can read it
+        too; unlike a pickle it cannot run code. Numbers keep every digit, so a loaded selection is
+        equal to the bit. The file has a version and a checksum, and is written completely or not at
+        all.
 
         Parameters
         ----------
@@ -451,7 +453,7 @@ class Selection(Sequence[int]):
         Parameters
         ----------
         path : str or Path
-            The file to read. One that is damaged, of another kind, or written by a newer version
+            The file to read. A file that is damaged, of another kind, or written by a newer version
             of evgp is refused.
 
         Returns

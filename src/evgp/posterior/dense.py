@@ -694,7 +694,8 @@ def ahead_memory(c: int, m: int, size: int) -> int:
 
 
 def by_pool(rows: int, tests: int) -> bool:
-    """Whether a certificate is computed from the rows of the pool, as test points are many more.
+    """Whether a certificate is computed from the rows of the pool, because there are many more test
+    points.
 
     >>> by_pool(40, 60_000), by_pool(40, 2_000), by_pool(4_000, 5_000)
     (True, False, False)

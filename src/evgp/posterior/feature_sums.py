@@ -15,7 +15,7 @@ from evgp._linalg import BLOCK, safe_cholesky
 from evgp._machine import each_alone
 from evgp.posterior.feature_rows import FeatureRows
 
-# Compiling takes a second or two, which pays for large matrices only.
+# Compiling takes a second or two, which pays off only for large matrices.
 _WORTH = 1 << 24
 
 Fused = Callable[..., None]
@@ -24,7 +24,7 @@ Fused = Callable[..., None]
 def fused(size: int, dtype: torch.dtype) -> tuple[Fused, Fused] | None:
     """Compiled updates of all sums in one pass over float32 rows, if numba is installed.
 
-    The first takes the rows, the second their products. None where compiling does not pay: `size`
+    The first takes the rows, the second their products. None if compiling does not pay off: `size`
     is the number of entries of the whole matrix.
     """
     return _compiled() if size >= _WORTH and dtype == torch.float32 else None
@@ -117,7 +117,7 @@ class Change:
 
 @dataclass
 class FeatureSums:
-    """P and M: what all rows share in feature space."""
+    """P and M, which all rows share in feature space."""
 
     p: Float[Tensor, "p p"]
     m: Float[Tensor, "p p"]
@@ -200,10 +200,10 @@ class Sums:
             products = torch.stack([block @ u, block @ w])
         else:
             products = block.new_empty(2, len(block))
-            rows, vectors, made = block.numpy(), (u.numpy(), w.numpy()), products.numpy()
+            rows, vectors, sums = block.numpy(), (u.numpy(), w.numpy()), products.numpy()
 
             def work(low: int, high: int) -> None:
-                compiled[0](rows[low:high], *vectors, *made[:, low:high])
+                compiled[0](rows[low:high], *vectors, *sums[:, low:high])
 
             in_parallel(work, len(rows))
         self._move_(change, products, start, self.eps, compiled)

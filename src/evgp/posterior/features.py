@@ -9,7 +9,8 @@ $$ q = \Phi [u\; w], \qquad f \leftarrow f - 2 q_0 q_1 + (u^\top M u) q_0^2, \qq
    v \leftarrow v - q_0^2, \qquad P \leftarrow P - u u^\top $$
 
 so that a pick is one read of the features. To forget point $i$, let $F F^\top$ be the covariance of
-the picks and $h \propto F^{-1} e_i$: then $r = V^\top h$ comes back, with the signs above turned.
+the picks and $h \propto F^{-1} e_i$: then $r = V^\top h$ is added back, with the signs above
+reversed.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ _SMALL = 1 << 24  # entries of features that are read in no time
 
 @dataclass
 class _Gap:
-    """A point that is taken out for now, and the sums with it."""
+    """A point that is removed for now, and the sums with it."""
 
     row: int
     h: Tensor
@@ -137,7 +138,7 @@ class FeaturePosterior:
         return torch.cat([inside, inside.new_zeros(len(rows), 1)], dim=1)
 
     def informed_variance(self) -> Float[Tensor, " c"]:
-        """Not available: in feature space there are no single test points."""
+        """Not available: in feature space there are no individual test points."""
         raise PoolError(
             "expected a criterion that works with features, such as 'ev'; got mutual information, "
             "which needs the test points one by one"

@@ -82,7 +82,7 @@ class TrainedNetworks:
 
 @dataclass(frozen=True)
 class AuditSummary:
-    """Everything the page of an audit says, ready for JSON.
+    """All content of the page of an audit, ready for JSON.
 
     Standard deviations are for targets with standard deviation 1, and `unit` converts them to that
     of the label; for classes it is None, and outputs are 1 for a class and 0 for the others.
@@ -219,7 +219,7 @@ def summarise_audit(
     settings: Mapping[str, object] | None = None,
     notes: Sequence[str] = (),
 ) -> AuditSummary:
-    """Everything the page of an audit says, as plain data.
+    """Collect the content of the page of an audit, as plain data.
 
     `inputs` are the columns whose cells are shown, up to 12 of them; only the rows that are listed
     are read. What is kept does not grow with the tables. O(n + m).
@@ -289,7 +289,9 @@ def _check(audit: Audit, train: AuditRows, test: AuditRows, pool: AuditRows | No
             )
     picks = [] if audit.further is None else audit.further.indices.tolist()
     if picks and (pool is None or max(picks) >= pool.count):
-        raise PoolError("expected the pool that the further labels were picked from, got another")
+        raise PoolError(
+            "expected the pool from which the further labels were picked, got a different one"
+        )
 
 
 def _risks(

@@ -170,6 +170,6 @@ LIMITS = (
     "noisy or abruptly changing labels, often have several times the predicted variance, mostly "
     "at the same rows. Early stopping, strong weight decay, dropout and cross-entropy are not "
     "modelled.",
-    "The prediction uses the inputs, not the labels. It says where networks will disagree, not "
+    "The prediction uses the inputs, not the labels. It shows where networks will disagree, not "
     "where all of them are wrong: noisy labels and missing inputs add further error.",
 )

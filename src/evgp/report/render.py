@@ -121,7 +121,7 @@ def _pictures(summary: Summary) -> dict[str, object]:
     tiles = summary.scatter.sheet
     if tiles is None or not summary.pictured:
         return {}
-    # Mostly all tiles have one size, which need not be repeated thousands of times.
+    # Usually all tiles have the same size, which need not be repeated thousands of times.
     sizes = tiles.sizes[:1] if len(set(tiles.sizes)) == 1 else tiles.sizes
     return {
         "sheet": {
@@ -140,5 +140,5 @@ def asset(room: str, name: str) -> str:
 
 
 def digest(text: str) -> str:
-    """The hash of a style or script, as a content security policy wants it."""
+    """The hash of a style or script, in the form that a content security policy needs."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

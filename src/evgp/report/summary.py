@@ -72,7 +72,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything a report says, ready for JSON.
+    """All content of a report, ready for JSON.
 
     `floor` and `share` are the certificate, one value per pick, or None if there is none.
     `columns` are the names of the cells of each pick, and `shown` those that the table shows first;
@@ -193,7 +193,7 @@ def summarise(
     total: int | None = None,
     seed: int = 0,
 ) -> Summary:
-    r"""Everything the report of a selection says, as plain data.
+    r"""Collect the content of a report on a selection, as plain data.
 
     `ids`, the values of `columns` and `pictures` have one item for each row of `x`. Only those of
     the picks are read and kept, and a small image of each row on the map. Costs
@@ -360,7 +360,7 @@ def _scatter(
 
 def _sheet(rows: list[int], ids: Sequence[str] | None, pictures: Pictures) -> Sheet | None:
     names = [str(row) if ids is None else text(ids[row]) for row in rows]
-    # The end of a path says more than its beginning.
+    # The end of a path is more informative than its beginning.
     short = [
         "…" + name[1 - LONGEST_HOVERED :] if len(name) > LONGEST_HOVERED else name for name in names
     ]

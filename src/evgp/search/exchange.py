@@ -17,7 +17,7 @@ from evgp.pool import Selection
 from evgp.posterior import Posterior
 from evgp.search.greedy import Budget, Exact, Opens, best_of, gains_of, rounding, selection, winner
 
-# A swap must gain at least this share of what it replaces, or rounding could swap for ever.
+# A swap must gain at least this share of what it replaces, or rounding could swap forever.
 _PAYS = 1e-6
 
 
@@ -61,7 +61,7 @@ class Exchange:
             if swaps == 0:
                 break
         ranked = _rank(start, criterion, candidates, rows, budget)
-        # Better by rounding alone does not count as better.
+        # An improvement within rounding does not count.
         best = best_of([plain, ranked])
         gained = 1 - posterior.mean_variance() / before if before > 0 and best is ranked else 0.0
         return replace(best, settings={"final_gain": gained})

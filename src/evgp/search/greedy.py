@@ -381,7 +381,7 @@ class Exact:
         taken: tuple[int, ...] = (),
         progress: Progress = silent,
     ) -> tuple[list[int], list[float]]:
-        """Add picks to those taken until k or the money is reached; marks them as not free."""
+        """Add picks until k is reached or the money is spent; mark them as not free."""
         rows: list[int] = []
         gains: list[float] = []
         spent = budget.price(list(taken))

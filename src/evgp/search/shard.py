@@ -1,8 +1,8 @@
-"""What happens at a shard: it keeps its sums, follows the picks, and offers its best rows.
+"""The work of one shard: keep its sums, follow the picks, and offer its best rows.
 
 Calls are pure: an answer depends on what was sent, now or earlier. A process keeps the sums of its
-shards, so that a pick sends two vectors; a process that missed earlier picks says how far it is,
-and is sent the rest.
+shards, so that a pick sends two vectors; a process that missed earlier picks reports how far it
+got, and is sent the rest.
 """
 
 from collections import OrderedDict
@@ -27,7 +27,7 @@ from evgp.posterior.feature_rows import FeatureRows, close_mapped, mapped
 from evgp.posterior.feature_sums import Change, FeatureSums, Sums
 from evgp.search.greedy import Budget, contenders
 
-# Runs whose sums a process keeps; those of an older one are computed again if it goes on.
+# Number of runs whose sums a process keeps; an older run that continues computes them again.
 _RUNS_KEPT = 4
 
 
@@ -84,7 +84,7 @@ class ShardStart:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A pick: its row in the pool, its cost, and what it does to all sums."""
+    """A pick: its row in the pool, its cost, and how it changes all sums."""
 
     row: int
     cost: float
@@ -207,7 +207,8 @@ class ShardUpdate:
 def advance(call: ShardUpdate) -> Offer | int | None:
     """A shard's best rows after all picks of the run.
 
-    A number instead says from which pick on the process needs updates; -1: it knows nothing.
+    A number in place of them is the pick from which on the process needs updates; -1: it has no
+    state.
     """
     run, shard, setup, since, steps = call.run, call.shard, call.setup, call.since, call.steps
     with _GUARD:

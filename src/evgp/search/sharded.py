@@ -68,10 +68,10 @@ class Sharded:
 
     A pick costs each shard one read of its c x p features, and p² for each candidate that it
     computes exactly; it sends 16 p bytes out and about 8 p back. Each shard's process keeps six
-    numbers per row; a process that lost them reads the features once to compute them again.
+    numbers per row; a process that lost them reads the features once to recompute them.
     """
 
-    shards: int = field(default=2, repr=False)  # of a pool in memory
+    shards: int = field(default=2, repr=False)  # number of shards of a pool in memory
     executor: Executor = field(default_factory=Here, repr=False)
     resumes: ClassVar[bool] = True
 
@@ -112,7 +112,9 @@ class Sharded:
             lead.take_(_looked_up(parts, row, opening), 0)
             progress("picking", len(lead.steps), opening.budget.k)
         run = uuid4().hex
-        known: list[int] = [-1] * len(parts)  # picks that each shard knows; -1: not even itself
+        known: list[int] = [-1] * len(
+            parts
+        )  # number of picks that each shard knows; -1 if it has no state
         try:
             while len(lead.steps) < opening.budget.k:
                 offers = self._ask(run, parts, lead, known)
@@ -287,7 +289,7 @@ class TwoRounds:
     Mirzasoleiman et al., Distributed Submodular Maximization, NeurIPS 2013 (GreeDi).
     """
 
-    shards: int = field(default=2, repr=False)  # of a pool in memory
+    shards: int = field(default=2, repr=False)  # number of shards of a pool in memory
     executor: Executor = field(default_factory=Here, repr=False)
 
     def over_shards(self, executor: Executor) -> "TwoRounds":
@@ -354,5 +356,5 @@ class _StartFrom:
 
 
 def alone(part: Shard, opening: ShardStart) -> FeaturePicks:
-    """What a shard would pick if it were the whole pool."""
+    """Return what a shard would pick if it were the whole pool."""
     return Sharded(1).take([part], opening)

@@ -45,10 +45,10 @@ from evgp.selection.run import (
     check_degree,
     check_picks,
     check_variance,
+    evenly_spaced,
     in_units,
     measured,
     scaled_features,
-    some,
     unit_of,
 )
 from evgp.selection.sharded_run import sharded_picks
@@ -66,8 +66,8 @@ def read(request: Request) -> tuple[Pool, dict[str, object]]:
         inputs = (request.x, request.x_test, request.x_labelled)
         if any(points is not None and not can(points, "in_memory") for points in inputs):
             raise PoolError(
-                "expected points to pick from, got their shape alone, which a plan can be made "
-                "for; give the points"
+                "expected points to pick from, got only their shape, which is enough for a plan; "
+                "pass the points"
             )
         parts = [None if points is None else cast(InMemory, points).x for points in inputs]
     x, x_test, x_labelled = parts
@@ -77,7 +77,7 @@ def read(request: Request) -> tuple[Pool, dict[str, object]]:
 
 
 def settings_of(fitted: Fitted) -> dict[str, object]:
-    """Return what is known of files only after they were read: their scaling and width."""
+    """Return what is known about files only after they were read: their scaling and width."""
     code = fitted.code
     return {"scale": code.scale, "features": prod(fitted.shape), "names": code.names}
 
@@ -205,7 +205,7 @@ class InMemoryBackend(ABC):
 
     @abstractmethod
     def opened(self, storage: str) -> Opened:
-        """Return what opens posteriors, with the mean prior variance."""
+        """Return a factory of posteriors, with the mean prior variance."""
 
     def run(self, search: Greedy, storage: str, generator: Generator | None = None) -> Selection:
         """Search for picks within the budget, then measure and certify them.
@@ -258,8 +258,8 @@ class DenseBackend(InMemoryBackend):
         kernel: Any = request.kernel
         tests = 0 if request.x_test is None else sizes.tests
         count = sizes.rows + sizes.labelled + tests
-        found: tuple[int, float] = kernel.cost(_samples(kernel, sizes.shape), count)
-        return found
+        cost: tuple[int, float] = kernel.cost(_samples(kernel, sizes.shape), count)
+        return cost
 
     def memory(self, storage: str) -> int:
         """Estimate the memory of the matrix, the picks' columns, the inputs and the criterion."""
@@ -361,8 +361,8 @@ class _ByFeatures:
 
     def features(self, x: Tensor) -> Features:
         """Return the features; inducing points are chosen from these points."""
-        given, request = self.request.features, self.request
-        name = self.kind if given is None or isinstance(given, str) else given
+        chosen, request = self.request.features, self.request
+        name = self.kind if chosen is None or isinstance(chosen, str) else chosen
         return features_named(name, request.kernel, x, request.seed)
 
     def seconds(self, storage: str, search: Greedy, speeds: Speeds | None = None) -> float:
@@ -400,7 +400,7 @@ class FeaturesBackend(_ByFeatures, InMemoryBackend):
         request.report("features", 0, 1)
         features = self.features(pool.x)
         request.report("features", 1, 1)
-        features, unit = scaled_features(features, some(pool.x, pool.test_points()))
+        features, unit = scaled_features(features, evenly_spaced(pool.x, pool.test_points()))
         start = FeatureStart.of(features, pool, request.noise, _STORAGE[storage])
         check_variance(start.prior)
         return Opened(start, start.prior, unit, known)

@@ -41,7 +41,8 @@ def features_of(features: object) -> str | Features | None:
 def rank_for(k: int) -> int:
     """Return the number of features for k picks: at least twice as many, a power of two.
 
-    Features of rank p know nothing of what is left after p picks, and little well before.
+    Features of rank p cannot represent the variance left after p picks, and represent it badly well
+    before.
 
     >>> rank_for(20), rank_for(1000), rank_for(100_000)
     (512, 2048, 4096)
@@ -102,7 +103,7 @@ def inducing_points(
     torch.Size([3, 5])
     """
     if not 1 <= u <= len(x):
-        bounds = f"from 1 to {len(x)}, one for each point"
+        bounds = f"from 1 to {len(x)}, at most one per point"
         raise BadArgument.of(PoolError)("the number of inducing points", bounds, str(u))
     if how not in INDUCING:
         raise UnknownName.of(PoolError)("a way to choose inducing points", how, tuple(INDUCING))
@@ -153,7 +154,7 @@ def fewer(n: int, width: int, u: int, seed: int) -> Int[np.ndarray, " r"]:
 def _most_entropy(x: Shaped[Tensor, " n *d"], u: int, kernel: Kernel | None) -> Tensor:
     """Choose rows by pivoted Cholesky decomposition: O(n u) kernel values, O(n u²) time."""
     if kernel is None:
-        raise PoolError("expected a kernel to judge entropy by, got none")
+        raise PoolError("expected a kernel to compute the entropy, got none")
     left = kernel.diag(x).double().clone()
     columns = left.new_empty(0, len(x))
     rows: list[int] = []
@@ -171,7 +172,8 @@ def _most_entropy(x: Shaped[Tensor, " n *d"], u: int, kernel: Kernel | None) -> 
 
 
 def thinned(pool: Pool, points: int, seed: int) -> Pool:
-    """Reduce the test points to a few, spread out by k-means++ and weighted by those around them.
+    """Reduce the test points to a few, spread out by k-means++ and weighted by the points around
+    them.
 
     k-means++ prefers remote points, so each point that is kept carries the weight of all points
     that are nearest to it. Time O(n m d) for m of n test points in d dimensions.

@@ -39,7 +39,7 @@ _SHARE = 0.8
 # two cores, with these speeds in operations and bytes read per second.
 _LONG, _TIMES = 120.0, 8.0
 _SPEEDS = (4e10, 1e10)
-_SMALL = 1_000  # rows, and test points, with which no run takes that long
+_SMALL = 1_000  # numbers of rows and test points below which no run takes that long
 _BLOCK = 512  # rows whose gains are computed at once
 # A relative reduction of the variance below this is rounding error.
 _NOTHING = 1e-9
@@ -188,15 +188,15 @@ class Plan:
             warnings.warn(warning.message, stacklevel=3)
         texts = (str(item.message) for item in caught if issubclass(item.category, EvgpWarning))
         data: Any = self.request.data
-        said = tuple(dict.fromkeys((*data.notes, *texts)))
+        messages = tuple(dict.fromkeys((*data.notes, *texts)))
         names = picks.settings.pop("names", data.features)
         ids, source = data.ids_of(picks.indices), self.request.source
-        given: Any = source() if isinstance(source, ReferenceType) else None
+        frame: Any = source() if isinstance(source, ReferenceType) else None
         # A pandas frame keeps its index.
-        in_frame = hasattr(given, "iloc") and len(given) == len(data)
-        rows = given.iloc[picks.indices] if in_frame else data.kept_of(picks.indices)
-        made = replace(picks, ids=ids, settings=self._settings(picks), warnings=said)
-        return made.picked_from(source, rows, names)
+        in_frame = hasattr(frame, "iloc") and len(frame) == len(data)
+        rows = frame.iloc[picks.indices] if in_frame else data.kept_of(picks.indices)
+        selection = replace(picks, ids=ids, settings=self._settings(picks), warnings=messages)
+        return selection.picked_from(source, rows, names)
 
     def _settings(self, picks: Selection) -> dict[str, object]:
         """Return the settings that are needed to repeat the run."""
@@ -245,8 +245,8 @@ class Plan:
     def _what(self) -> str:
         rows, request = f"{len(self.request.x):,} rows", self.request
         if self.method == "dense":
-            given = request.candidates is not None
-            rows = f"{request.sizes.candidates:,} candidates" if given else rows
+            restricted = request.candidates is not None
+            rows = f"{request.sizes.candidates:,} candidates" if restricted else rows
             return f"{rows} x {request.sizes.tests:,} test points in {self.storage}"
         where = "on the disk" if self.backend.disk else f"in {self.storage}"
         return (
@@ -394,7 +394,7 @@ def _faster(dense: Backend, room: int) -> tuple[Backend, float]:
     if (exact := dense.seconds("float32", search, _SPEEDS)) <= _LONG:
         return dense, 0.0
     features = FeaturesBackend(request)
-    # Features know little of what is left after half as many picks and labels.
+    # Features represent the remaining variance badly after half as many picks and labels.
     few = 2 * (request.k + request.sizes.labelled) > features.width
     few = few or features.width >= len(request.x)
     storage = "float32" if request.storage == "auto" else request.storage
@@ -430,8 +430,8 @@ def _remark_picks(picks: Selection, noise: float) -> None:
     start, left = picks.start_variance, picks.variance_left
     if len(left) and 0 < start and not start - left[-1] > _NOTHING * start:
         warnings.warn(
-            f"the {len(picks)} picks lower the variance by less than {_NOTHING:g} of it, so that "
-            "others would do as well: the test points may be far from the pool, or on another "
+            f"the {len(picks)} picks reduce the variance by less than a share of {_NOTHING:g}, so "
+            "other rows would do as well: the test points may be far from the pool, or on another "
             "scale",
             DataWarning,
             stacklevel=3,
@@ -488,7 +488,7 @@ def pick(request: Request) -> Selection:
 
     See Also
     --------
-    evgp.plan : estimates what a run costs. One that would not fit is refused before it starts.
+    evgp.plan : estimates what a run costs. One that would not fit in memory is refused.
 
     Examples
     --------

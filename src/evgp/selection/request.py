@@ -31,6 +31,7 @@ from evgp._checks import (
     recorded,
     seed_of,
     shown,
+    unequal,
 )
 from evgp._defaults import MAX_CATEGORIES, NOISE
 from evgp._executor import Executor, Here, Progress, silent
@@ -105,12 +106,14 @@ class Shape:
     def like(self, other: object, name: str) -> "Shape":
         """Return the shape of other points, such as test points."""
         if not is_shape(other):
-            raise BadArgument.of(PoolError)(name, "as a shape, as x is one", shown(other))
+            raise BadArgument.of(PoolError)(name, "as a shape, like x", shown(other))
         return Shape(other[0], other[1:])
 
     def labelled(self, path: str | Path) -> Labelled:
-        """Refuse a file of labelled rows, as there is no pool to find them in."""
-        raise BadArgument.of(PoolError)("labelled", "as row numbers, as x is a shape", str(path))
+        """Refuse a file of labelled rows, because there is no pool to find them in."""
+        raise BadArgument.of(PoolError)(
+            "labelled", "as row numbers, because x is a shape", str(path)
+        )
 
     @property
     def x(self) -> "Shape":
@@ -274,8 +277,8 @@ class Request:
         candidates : array of int or Selection, optional
             The only rows that may be picked.
         column : str, optional
-            The only column to use as features, such as one of embeddings. A column of lists of
-            numbers is found without it if it is the only one; other columns are then used too.
+            The only column to use as features, such as one of embeddings. A single column of lists
+            of numbers is found by itself; other columns are then used too.
         id, drop : str, str or list of str
             Columns that are not features: the one with the names of the rows, and those to drop.
         impute : bool, default False
@@ -283,17 +286,17 @@ class Request:
         max_categories : int, default 50
             Maximum number of distinct values in a categorical column.
         delimiter, decimal, encoding : str, optional
-            The sign between columns, the decimal sign ("." or ",") and the encoding of a CSV file;
-            recognised by default.
+            The delimiter, the decimal sign ("." or ",") and the encoding of a CSV file; recognised
+            by default.
         dates : {"day-first", "month-first"}, optional
-            How to read dates such as 3/4/2021 where no cell of the column shows it.
+            How to read dates such as 3/4/2021 if no cell of the column shows the order.
         array, image_size : str, int
             The array of an npz file, the size images are resized to.
         network : Network, torch module, function or str
-            The network that will be trained. An `mlp` (the default) has an exact kernel of
-            infinite width. For anything else the empirical kernel at initialisation is used: a
-            torch module, a function that returns one, a `cnn`, or a name ("resnet18", the name of
-            a plugin, "package.module:name").
+            The network that will be trained. An `mlp` (the default) has an exact kernel of infinite
+            width. All others use the empirical kernel at initialisation: a torch module, a function
+            that returns one, a `cnn`, or a name ("resnet18", the name of a plugin,
+            "package.module:name").
         kernel : Kernel or str, optional
             Kernel that replaces the network's kernel: an object, or a name ("nngp", ...).
         criterion : str or Criterion, default "ev"
@@ -316,8 +319,8 @@ class Request:
             pixels and embeddings do, else "smooth", and equal rows if there are many columns.
             Constant columns are dropped. None, or "none", leaves numbers as they are.
         text : str or list of str
-            Columns of text, which are joined and embedded. A column of free text is found without
-            it if it is the only one.
+            Columns of text, which are joined and embedded. A single column of free text is found by
+            itself.
         embed : str or object, optional
             What turns texts or images into vectors. For text: "tfidf" (the default), the folder of
             a sentence-transformers model, or the name of one that was downloaded before. For
@@ -403,8 +406,8 @@ class Request:
                 )
         if self.test_weights is not None and can(self.criterion, "ignores_weights"):
             raise PoolError(
-                "expected no test_weights with mutual information, which has no place for them; "
-                "use criterion='ev', or repeat test points"
+                "mutual information does not support test_weights; use criterion='ev', or repeat "
+                "test points"
             )
         if self.features is not None:
             features_of(self.features)
@@ -432,7 +435,7 @@ class Request:
     def pool(self) -> PoolData:
         """The pool as it was read."""
         if not can(self.data, "is_read"):
-            raise PoolError("expected a pool that was read, got the shape of one alone")
+            raise PoolError("expected a pool that was read, got only a shape")
         return cast(PoolData, self.data)
 
     def rows(self) -> Int[Tensor, " c"]:
@@ -501,7 +504,7 @@ def kernel_of(
 
 
 def asked_of_inputs(network: object, kernel: Kernel, features: object) -> dict[str, Any]:
-    """Return what a network, its kernel or features ask of their inputs, as `ReadOptions`."""
+    """Return what a network, its kernel or features require of their inputs, as `ReadOptions`."""
     return {
         "fixed": not (can(kernel, "any_width") and isinstance(features, str | None)),
         "channels_first": isinstance(network, Finite),
@@ -598,7 +601,7 @@ def either_seed(seed: int | None, random_state: int) -> int:
 
 
 def is_shape(x: object) -> TypeGuard[tuple[int, ...]]:
-    """Whether this is the shape of points, in place of the points."""
+    """Whether this is a shape given in place of points."""
     return isinstance(x, tuple) and len(x) > 1 and all(isinstance(axis, int) for axis in x)
 
 
@@ -664,7 +667,7 @@ def affordable(
     if candidates is not None or len(known) == n:
         rows = _free_rows(candidates, known, n)
     costs, budget = None, inf
-    if any(given is not None for given in costs_and_budget):
+    if any(value is not None for value in costs_and_budget):
         costs, budget = _money(*costs_and_budget, n)
     free = n - len(known) if rows is None else len(rows)
     if k is not None:
@@ -714,7 +717,8 @@ def _array(values: ArrayLike, name: str) -> np.ndarray:
     try:
         array = np.asarray(values)
     except Exception as error:  # a user's object may raise anything
-        raise BadArgument.of(PoolError)(name, "as a list of row numbers", str(error)) from error
+        got = unequal(error)
+        raise BadArgument.of(PoolError)(name, "as a list of row numbers", got) from error
     if array.ndim == 0:
         raise BadArgument.of(PoolError)(name, "as a list of row numbers", shown(values))
     return array

@@ -216,7 +216,7 @@ def measured(
         return picks
     guess = posterior.columns() if isinstance(posterior, DensePosterior) else None
     if guess is not None and guess.shape[1] != len(covariance):
-        guess = None  # the covariance is one of the pool's rows
+        guess = None  # the covariance is between rows of the pool
     bound = ceiling(covariance, len(picks), guess=guess)
     counts = None
     if budget.costs is not None and picks.costs is not None:
@@ -230,7 +230,7 @@ def measured(
     return replace(picks, certificate=certificate)
 
 
-def some(*parts: Shaped[Tensor, "..."]) -> Shaped[Tensor, " r *d"]:
+def evenly_spaced(*parts: Shaped[Tensor, "..."]) -> Shaped[Tensor, " r *d"]:
     """Return up to 64 evenly spaced points of each part."""
     rows = [np.unique(np.linspace(0, len(part) - 1, 64).astype(np.int64)) for part in parts]
     return torch.cat([part[torch.from_numpy(at)] for part, at in zip(parts, rows, strict=True)])

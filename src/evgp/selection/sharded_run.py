@@ -37,9 +37,9 @@ from evgp.selection.run import (
 from evgp.selection.shards import (
     Readable,
     ShardRecipe,
+    evenly_spaced_of,
     probe,
     rebuilt,
-    some_of,
     total,
 )
 
@@ -60,7 +60,7 @@ def sharded_picks(
     cache; without one, they are removed from the user's cache once the picks are made. A run that
     was interrupted resumes from these files.
     """
-    features, unit = scaled_features(features, some_of(points))
+    features, unit = scaled_features(features, evenly_spaced_of(points))
     check_degree(request.criterion, unit)
     key = blake2b(digest_size=16)
     key.update(points.content(_maker(points, request)).encode())
@@ -256,8 +256,8 @@ class _ShardedRun:
 
     def _width(self) -> int:
         """Return the number of features."""
-        one = torch.from_numpy(self.points.take(np.zeros(1, dtype=np.int64)))
-        return int(self.features.phi(one).shape[1])
+        first = torch.from_numpy(self.points.take(np.zeros(1, dtype=np.int64)))
+        return int(self.features.phi(first).shape[1])
 
     def _whole_file(self) -> str | None:
         """Return the input file that already is the feature matrix; None if there is none."""

@@ -208,7 +208,7 @@ def _warn(notes: Sequence[str]) -> None:
         warnings.warn(more, DamageWarning, stacklevel=3)
 
 
-def some_of(points: Readable) -> Shaped[Tensor, " r *d"]:
+def evenly_spaced_of(points: Readable) -> Shaped[Tensor, " r *d"]:
     """Return up to 64 evenly spaced points."""
     rows = np.unique(np.linspace(0, len(points) - 1, 64).astype(np.int64))
     return torch.from_numpy(points.take(rows))
@@ -216,7 +216,7 @@ def some_of(points: Readable) -> Shaped[Tensor, " r *d"]:
 
 def probe(features: Features, points: Readable) -> str:
     """Return a hash of the features of a few points, to distinguish features from each other."""
-    x = some_of(points)
+    x = evenly_spaced_of(points)
     phi = features.phi(x)
     rest = features.residual(x, phi)
     state = blake2b(repr((type(features), phi.shape, own_version())).encode(), digest_size=16)

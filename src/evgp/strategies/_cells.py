@@ -22,7 +22,8 @@ STARTS = 10  # with one start k-means and TypiClust are clearly worse
 
 
 def points_of(embed: Embed, pool: Pool) -> tuple[Float[Tensor, "r p"], Int[Tensor, " l"], float]:
-    """The rows of the pool and then its labelled points outside; which are labelled; their unit.
+    """Return the rows of the pool followed by outside labelled points, which of them are labelled,
+    and their unit.
 
     >>> pool = Pool(torch.eye(2), labelled=torch.tensor([1]), x_labelled=torch.ones(1, 2))
     >>> points_of(lambda x: x, pool)[1].tolist()
@@ -54,14 +55,14 @@ def clustered(
     more = {"batch_size": BLOCK} if len(rows) > LARGE else {}
     with warnings.catch_warnings():  # on copies: fewer cells than asked for
         warnings.simplefilter("ignore", ConvergenceWarning)
-        made = kind(count, n_init=STARTS, random_state=seed, **more).fit(rows)
-    return made.labels_.astype(np.int64), made.cluster_centers_
+        clustering = kind(count, n_init=STARTS, random_state=seed, **more).fit(rows)
+    return clustering.labels_.astype(np.int64), clustering.cluster_centers_
 
 
 def lowest(scores: Float[np.ndarray, " n"]) -> int:
     """The first row whose score equals the largest, up to rounding.
 
-    Ties are common: of two rows that cover each other, or share a cell, both are as good.
+    Ties are common: two rows that cover each other, or share a cell, are equally good.
 
     >>> lowest(np.array([0.1, 0.3, 0.1 + 0.2]))
     1
@@ -78,10 +79,10 @@ def walked(
     *,
     least: int = 1,
 ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """k rows, the best of each cell in turn: cells without labels first, larger ones first.
-
-    `score` is that of the rows of a cell which are left. After the last cell the first comes again.
-    Cells of fewer than `least` rows come when the others are empty. Ties go to the lowest row.
+    """Return k rows, the best of each cell in turn: cells without labels first, larger ones first.
+    `score` returns the scores of a cell's remaining rows. After the last cell, the walk starts
+    over. Cells with fewer than `least` rows are used once the others are empty. Ties go to the
+    lowest row.
 
     >>> rows, gains = walked(np.array([0, 1, 1]), torch.tensor([1]), 2, lambda rows, _: 1.0 * rows)
     >>> rows.tolist()

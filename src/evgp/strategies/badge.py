@@ -79,7 +79,7 @@ class BADGE:
         recipe_of(self.recipe)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the squared distance of each from those before it."""
+        """Return k picks, each with its squared distance from those before it."""
         free = unlabelled(pool, k, generator)
         seen = penultimate(self._network(pool, generator), pool.x[free])
         rows, gains = seeds(factor(seen, self.classes), seen.h, k, generator=generator)

@@ -42,7 +42,7 @@ class BAIT:
     noise : float
         A share of the mean prior variance.
     backward : bool
-        Pick twice as many, and drop those that are missed least; picks then depend on k.
+        Pick twice as many, and drop those whose loss costs least; picks then depend on k.
     embed : callable
         Features, such as `Gradients(kernel)`; the inputs by default.
 
@@ -68,7 +68,7 @@ class BAIT:
         return not self.backward
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the share of the prior variance that each removes."""
+        """Return k picks, each with the share of the prior variance that it removes."""
         free = unlabelled(pool, k, generator)
         x, known, _ = points_of(self.embed, pool)
         state = _State.of(x, self.noise)
@@ -144,7 +144,7 @@ class _State:
         self.weights -= torch.outer(u, u / below)
 
     def kept(self, rows: list[int], start: Float[Tensor, "p p"], k: int) -> list[int]:
-        """Places of k of these rows: the ones whose loss costs least are dropped one by one."""
+        """Return the places of k rows, after dropping those whose loss costs least, one by one."""
         phi = self.phi[rows]
         half = phi @ start
         noise = torch.eye(len(rows), dtype=torch.float64) * max(self.noise, 1e-300)

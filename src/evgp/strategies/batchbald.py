@@ -1,4 +1,4 @@
-"""BatchBALD: batches whose labels together say most about which network is right.
+"""BatchBALD: batches whose labels together are most informative about which network is right.
 
 Kirsch, van Amersfoort & Gal, BatchBALD: Efficient and Diverse Batch Acquisition for Deep Bayesian
 Active Learning, NeurIPS 2019.
@@ -68,8 +68,8 @@ class Joint:
         share = self.weights @ posterior
         step = max(1, _TILE // (len(posterior) * logs.shape[2]))
         parts = []
-        for some in torch.split(logs, step, dim=1):
-            p = some.exp()
+        for block in torch.split(logs, step, dim=1):
+            p = block.exp()
             mixed = posterior @ p.flatten(1)
             part = mixed.clamp(min=_LEAST).log_().mul_(mixed)
             whole = -(self.weights @ part).view(p.shape[1:]).sum(1)
@@ -103,7 +103,7 @@ class Joint:
         return Joint(self.likelihood[rows], total.new_full((samples,), 1 / samples), sampled=True)
 
 
-# Nats: what rounding makes of equal information, so that the lowest row of equals is picked.
+# Rounding error of the information, in nats: within it, ties go to the lowest row.
 _TIE = 1e-12
 
 
@@ -170,7 +170,7 @@ class BatchBALD:
         recipe_of(self.recipe)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the information that each adds, in nats."""
+        """Return k picks, each with the information that it adds, in nats."""
         free = unlabelled(pool, k, generator)
         y = labels_of(pool, self.classes, "BatchBALD")
         fits(self.recipe, pool, self.classes, "BatchBALD")
@@ -181,7 +181,7 @@ class BatchBALD:
     def batch(
         self, logs: Float[Tensor, "e n o"], k: int, *, generator: Generator
     ) -> tuple[list[int], list[float]]:
-        """k rows and gains from the log-probabilities of members of any kind."""
+        """Return k rows and their gains, from the log-probabilities of any kind of members."""
         joint = Joint.empty(len(logs))
         taken = torch.zeros(logs.shape[1], dtype=torch.bool)
         rows: list[int] = []

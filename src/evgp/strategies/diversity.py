@@ -86,7 +86,7 @@ class KMeansPlusPlus:
         keep(self, most=integer(self.most, "most", 1), seed=seed_of(self.seed))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """The next k rows of the list that are not labelled yet."""
+        """Return the next k rows of the list that are not labelled yet."""
         free = set(unlabelled(pool, k, generator).tolist())
         count = min(len(pool), max(self.most, k + len(pool.labelled)))
         x = embedded(self.embed, pool.x)
@@ -123,7 +123,7 @@ class CoreSet:
     ahead: ClassVar[bool] = True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the distance of each from the points before it."""
+        """Return k picks, each with its distance from the points before it."""
         free = unlabelled(pool, k, generator)
         x = embedded(self.embed, pool.x)
         known = x[pool.labelled]
@@ -132,8 +132,8 @@ class CoreSet:
         unit = unit_for(x, known)
         x, known = x / unit, known / unit
         nearest = torch.full((len(x),), torch.inf, dtype=torch.float64)
-        for some in torch.split(known, BLOCK) if len(known) else ():
-            nearest = torch.minimum(nearest, torch.cdist(x, some).amin(1))
+        for block in torch.split(known, BLOCK) if len(known) else ():
+            nearest = torch.minimum(nearest, torch.cdist(x, block).amin(1))
         taken = torch.ones(len(x), dtype=torch.bool)
         taken[free] = False
         rows: list[int] = []

@@ -74,7 +74,7 @@ class DropQuery:
         keep(self, draws=integer(self.draws, "draws", 1, 1000))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the share of draws in which the class of each changes."""
+        """Return k picks, each with the share of draws in which its class changes."""
         free = unlabelled(pool, k, generator)
         y = labels_of(pool, self.classes, "DropQuery")
         if y is None or int(y.min()) == int(y.max()):
@@ -106,7 +106,7 @@ def dropped(x: Float[Tensor, "n p"], mask: Bool[Tensor, "n p"]) -> Float[Tensor,
 def spread(
     x: Float[Tensor, "n p"], share: Float[np.ndarray, " n"], k: int, seed: int
 ) -> Int[np.ndarray, " k"]:
-    """k rows, each nearest to a centre of those with a share above one half.
+    """Return k rows, each nearest to a centre of those with a share above one half.
 
     >>> spread(torch.eye(3).double(), np.array([1.0, 0.0, 0.6]), 2, 0).tolist()
     [0, 2]

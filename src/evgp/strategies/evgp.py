@@ -96,7 +96,7 @@ class EVGP:
         generator: Generator,
         progress: Progress = silent,
     ) -> Selection:
-        """k picks, or as many as the budget buys, with gains, variances and certificate."""
+        """Return k picks, or as many as the budget buys, with gains, variances and certificate."""
         instance(pool, "a pool", Pool, "evgp.Pool(x)")
         instance(generator, "a generator", Generator, "torch.Generator()")
         no_limit = not isinstance(budget, int | float) or budget == inf

@@ -84,7 +84,7 @@ class EVGPMS:
         keep(self, least=integer(self.least, "least", 0), seed=seed_of(self.seed))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks by the network that the labels select."""
+        """Return k picks by the network that the labels select."""
         unlabelled(pool, k, generator)
         choice = self.choice(pool, k)
         name = self.first if choice is None else choice.chosen.name

@@ -71,7 +71,7 @@ class Hybrid:
         return replace(self, first=renewed(self.first, seed), then=renewed(self.then, seed))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks by the first strategy, the second, or both."""
+        """Return k picks by the first strategy, the second, or both."""
         free = unlabelled(pool, k, generator)
         early = min(k, max(0, self.after - len(pool.known())))
         if early == 0:

@@ -46,7 +46,7 @@ class KMeans:
     ahead: ClassVar[bool] = False
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the share of rows in the cluster of each."""
+        """Return k picks, each with the share of rows in its cluster."""
         unlabelled(pool, k, generator)
         x, known, _ = points_of(self.embed, pool)
         cell, centres = clustered(x, len(known) + k, seed_from(generator))

@@ -45,7 +45,7 @@ class LCMD:
     ahead: ClassVar[bool] = True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the distance of each from the points before it."""
+        """Return k picks, each with its distance from the points before it."""
         free = unlabelled(pool, k, generator)
         x, known, unit = points_of(self.embed, pool)
         inside = x[: len(pool)]

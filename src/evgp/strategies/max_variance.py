@@ -58,7 +58,7 @@ class MaxVariance:
         return replace(self, kernel=redrawn(self.kernel, seed))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the variance of each before it is labelled."""
+        """Return k picks, each with its variance before it is labelled."""
         free = unlabelled(pool, k, generator)
         points = pool.x if pool.x_labelled is None else torch.cat([pool.x, pool.x_labelled])
         left = self.kernel.diag(points).double().clone()

@@ -34,8 +34,8 @@ class MaxHerding:
     one. Gains are the growth.
 
     The gain of a row never grows, so only rows whose last known gain may still be the largest are
-    looked at again: the picks are those of the plain greedy. O(n^2 d) for the first gains and O(n
-    d) for each later one; O(n d) memory: the matrix is never formed. Ties go to the lowest row.
+    computed again: the picks are those of plain greedy. O(n^2 d) for the first gains and O(n d) for
+    each later one; O(n d) memory: the matrix is never formed. Ties go to the lowest row.
 
     Parameters
     ----------
@@ -64,17 +64,17 @@ class MaxHerding:
         flag(self.normalise, "normalise")
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the coverage that each adds."""
+        """Return k picks, each with the coverage that it adds."""
         free = unlabelled(pool, k, generator)
         x, known, _ = points_of(self.embed, pool)
         x = self._scaled(x, len(pool))
         inside = x[: len(pool)]
         best = torch.zeros(len(pool), dtype=torch.float64)
-        for some in torch.split(known, self._step(pool)) if len(known) else ():
-            best = torch.maximum(best, self._kernel(x[some], inside).amax(0))
+        for block in torch.split(known, self._step(pool)) if len(known) else ():
+            best = torch.maximum(best, self._kernel(x[block], inside).amax(0))
         ceiling = torch.full((len(pool),), -torch.inf, dtype=torch.float64)
-        for some in torch.split(free, self._step(pool)):
-            ceiling[some] = self._gains(x[some], inside, best)
+        for block in torch.split(free, self._step(pool)):
+            ceiling[block] = self._gains(x[block], inside, best)
         rows: list[int] = []
         gains: list[float] = []
         for number_ in range(k):

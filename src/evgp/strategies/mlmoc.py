@@ -74,7 +74,7 @@ class LookAhead:
     def spread(self, rows: Int[Tensor, " r"]) -> Float[Tensor, " r"]:
         r"""$\frac1m \sum_{x \ne c} |\mathrm{cov}(x, c)|$ for each row $c$."""
         step = max(1, TILE // (8 * len(self.looked)))
-        parts = [self._tile(some) for some in torch.split(rows, step)]
+        parts = [self._tile(block) for block in torch.split(rows, step)]
         self._ceiling[rows] = torch.cat(parts) / len(self.looked)
         return self._ceiling[rows]
 
@@ -175,7 +175,7 @@ class MLMOC:
         recipe_of(self.recipe)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the mean change by each."""
+        """Return k picks, each with the mean change that it causes."""
         free = unlabelled(pool, k, generator)
         y = self._targets(pool)
         early = min(k, max(0, self.first - len(pool.known())))
@@ -225,8 +225,8 @@ class MLMOC:
         scores = torch.full_like(most, -torch.inf)
         low, size = 0, _FEW
         while low < len(order) and float(most[order[low]]) >= float(scores.max()):
-            some = order[low : low + size]
-            scores[some] = weight[some] * ahead.spread(free[some])
+            block = order[low : low + size]
+            scores[block] = weight[block] * ahead.spread(free[block])
             low, size = low + size, 2 * size
         best = int(scores.argmax())
         return int(free[best]), float(scores[best])

@@ -40,7 +40,7 @@ from evgp.strategies.typiclust import TypiClust
 from evgp.strategies.uncertainty import Entropy, Margin
 from evgp.training import Recipe
 
-# The test points of pools larger than this are thinned to so many, as in the paper.
+# Pools with more test points than this are thinned to as many, as in the paper.
 _LARGE, _THIN = 25_000, 10_000
 # Inducing points of a sparse posterior, by k-means, as in the paper.
 _INDUCING = 200
@@ -66,7 +66,7 @@ class Setting:
     classes : int
         Number of classes; 0 for numbers.
     most, batch : int
-        Picks in all, and in a round.
+        Total number of picks, and picks per round.
     seed : int
     search, noise
         Those of EV-GP, unless its name gives a search.
@@ -258,7 +258,7 @@ def _strategy_from(source: object, name: str, setting: Setting) -> Strategy:
 
 
 def _is_strategy(thing: object) -> bool:
-    """Whether it can be called as a strategy; a class cannot, it makes them."""
+    """Whether an object can be called as a strategy; a class cannot, because it makes them."""
     if isinstance(thing, type) or not callable(thing):
         return False
     try:

@@ -71,7 +71,7 @@ class ProbCover:
             keep(self, radius=number(self.radius, "radius", 0, above=True))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the share of rows that each newly covers."""
+        """Return k picks, each with the share of rows that it newly covers."""
         free = unlabelled(pool, k, generator)
         x, known, unit = points_of(self.embed, pool)
         x = x - x[: len(pool)].mean(0)
@@ -81,8 +81,8 @@ class ProbCover:
         may[free] = True
         uncovered = torch.ones(len(pool), dtype=torch.bool)
         count = torch.zeros(len(pool), dtype=torch.int64)
-        for some in torch.split(known, _rows(inside)) if len(known) else ():
-            uncovered &= ~(distances(x[some], inside) <= radius).any(0)
+        for block in torch.split(known, _rows(inside)) if len(known) else ():
+            uncovered &= ~(distances(x[block], inside) <= radius).any(0)
         _cover_(count, inside, uncovered.nonzero()[:, 0], radius, 1)
         rows: list[int] = []
         gains: list[float] = []
@@ -95,7 +95,7 @@ class ProbCover:
             gains.append(float(count[row]) / len(pool))
             may[row] = False
             new = uncovered & (distances(inside[row : row + 1], inside)[0] <= radius)
-            new[row] = uncovered[row]  # whatever rounding says
+            new[row] = uncovered[row]  # despite rounding
             uncovered &= ~new
             _cover_(count, inside, new.nonzero()[:, 0], radius, -1)
         return Selection(np.array(rows), np.array(gains))
@@ -116,7 +116,9 @@ def pure_radius(x: Float[Tensor, "n p"], cell: Int[Tensor, " n"], purity: float)
     for rows in torch.split(torch.arange(len(x)), _rows(x)):
         apart = distances(x[rows], x)
         nearest.append(apart.masked_fill_(cell[rows, None] == cell, torch.inf).amin(1))
-    spoilt = int((1 - purity) * len(x) + 1e-9)  # so many balls may hold a stranger
+    spoilt = int(
+        (1 - purity) * len(x) + 1e-9
+    )  # number of balls that may hold a row of another cluster
     return float(torch.cat(nearest).sort().values[min(spoilt, len(x) - 1)]) * _BELOW
 
 
@@ -138,9 +140,9 @@ def _cover_(
     by: int,
 ) -> None:
     """Add `by` to the counts of the rows whose balls hold these rows, for each of them."""
-    for some in torch.split(rows, _rows(x)) if len(rows) else ():
-        near = distances(x[some], x) <= radius
-        near[torch.arange(len(some)), some] = True
+    for block in torch.split(rows, _rows(x)) if len(rows) else ():
+        near = distances(x[block], x) <= radius
+        near[torch.arange(len(block)), block] = True
         count += by * near.sum(0)
 
 

@@ -26,7 +26,7 @@ class Random:
     ahead: ClassVar[bool] = True
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks, with gains of 0: random picks promise none."""
+        """Return k picks, with gains of 0: random picks promise none."""
         free = unlabelled(pool, k, generator)
         drawn = free[torch.randperm(len(free), generator=generator)[:k]]
         return Selection(drawn.numpy(), np.zeros(k))

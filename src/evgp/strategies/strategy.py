@@ -12,10 +12,10 @@ from evgp.pool import Pool, Selection
 
 @runtime_checkable
 class Strategy(Protocol):
-    """From a pool to k of its unlabelled rows, in order."""
+    """Picks k of the unlabelled rows of a pool, in order."""
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks; all randomness comes from the generator."""
+        """Return k picks; all randomness comes from the generator."""
         ...
 
 

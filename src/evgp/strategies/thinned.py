@@ -60,7 +60,7 @@ class Thinned:
         return replace(self, inner=renewed(self.inner, seed))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks by the inner strategy."""
+        """Return k picks by the inner strategy."""
         unlabelled(pool, k, generator)
         fewer = thinned(pool, self.points, self.seed)
         return picked(self.inner(fewer, k, generator=generator), "inner")

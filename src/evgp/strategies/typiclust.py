@@ -37,7 +37,7 @@ class TypiClust:
     Parameters
     ----------
     neighbours : int
-        Rows that typicality is a mean over.
+        Number of rows over which typicality is a mean.
     most : int
         Largest number of clusters.
     least : int
@@ -65,7 +65,7 @@ class TypiClust:
         keep(self, most=integer(self.most, "most", 1), least=integer(self.least, "least", 1))
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the typicality of each."""
+        """Return k picks, each with its typicality."""
         unlabelled(pool, k, generator)
         x, known, unit = points_of(self.embed, pool)
         cell, _ = clustered(x, min(len(known) + k, self.most), seed_from(generator))
@@ -75,7 +75,7 @@ class TypiClust:
     def walk(
         self, x: Float[Tensor, "n p"], cell: Int[np.ndarray, " n"], known: Int[Tensor, " l"], k: int
     ) -> tuple[Int[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-        """k rows and their typicalities, for given clusters."""
+        """Return k rows and their typicalities, for given clusters."""
 
         def score(rows: Int[np.ndarray, " m"], _: int) -> Float[np.ndarray, " m"]:
             return typicality(x.numpy()[rows], self.neighbours)

@@ -62,7 +62,7 @@ class Margin:
         _check(self)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with one minus the margin of each."""
+        """Return k picks, each with one minus its margin."""
         return _most(self, pool, k, generator, closeness)
 
 
@@ -103,7 +103,7 @@ class Entropy:
         _check(self)
 
     def __call__(self, pool: Pool, k: int, *, generator: Generator) -> Selection:
-        """k picks with the entropy of each, in nats."""
+        """Return k picks, each with its entropy in nats."""
         return _most(self, pool, k, generator, entropies)
 
 
@@ -146,7 +146,7 @@ def _most(
     generator: Generator,
     score: Callable[[Float[Tensor, "n o"]], Float[Tensor, " n"]],
 ) -> Selection:
-    """The k rows of largest score, by the mean probabilities of networks trained on the labels."""
+    """Return the k rows of largest score, by the mean probabilities of trained networks."""
     free, name = unlabelled(pool, k, generator), type(strategy).__name__
     y = labels_of(pool, strategy.classes, name)
     fits(strategy.recipe, pool, strategy.classes, name)
@@ -156,7 +156,7 @@ def _most(
     if strategy.recipe.settings.get("stop") is None:
         other["stop"] = partial(accurate, strategy.accuracy)
     seed = seed_from(generator)
-    made = strategy.recipe(pool.known(), y, members=strategy.members, seed=seed, **other)
-    scores = score(torch.softmax(made.predict(pool.x[free]).double(), dim=2).mean(0))
+    ensemble = strategy.recipe(pool.known(), y, members=strategy.members, seed=seed, **other)
+    scores = score(torch.softmax(ensemble.predict(pool.x[free]).double(), dim=2).mean(0))
     best = scores.argsort(descending=True, stable=True)[:k]
     return Selection(free[best].numpy(), scores[best].numpy())

@@ -16,7 +16,7 @@ LOSSES = ("auto", "mse", "cross_entropy")
 OPTIMISERS = ("gd", "sgd", "adam")
 _MANY = 1_000_000  # members
 STEPS = 10**12
-_FLOAT32 = 1e30  # larger numbers overflow in float32 when squared
+_FLOAT32 = 1e30  # squares of larger numbers overflow in float32
 
 
 class TrainingError(EvgpError, ValueError):

@@ -251,7 +251,8 @@ class OneByOne:
                 return functional_call(self.module, {**fixed, **leaves}, (x,))[None]
 
             own, gradient = (
-                {name: view[row] for name, view in some.views.items()} for some in (stack, into)
+                {name: view[row] for name, view in members.views.items()}
+                for members in (stack, into)
             )
             results.append(_gradient_(gradient, own, call, y, loss))
         values, outputs = zip(*results, strict=True)
@@ -285,7 +286,7 @@ def evaluator_for(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> Evaluator:
 
 def sample_bytes(module: nn.Module, x: Shaped[Tensor, " n *d"]) -> int:
     """Bytes that a forward pass keeps for the backward pass, per additional sample."""
-    return max(x[0].numel() * 8, saved_bytes(lambda some: outputs_of(module, some), x))
+    return max(x[0].numel() * 8, saved_bytes(lambda samples: outputs_of(module, samples), x))
 
 
 def _gradient_(

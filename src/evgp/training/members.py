@@ -55,7 +55,7 @@ def _once(module: nn.Module) -> None:
     for name, part in module.named_modules(remove_duplicate=False):
         if part in names and next(part.parameters(), None) is not None:
             raise NetworkError(
-                f"expected every layer under one name, got {names[part]} as {name} too; keep it "
+                f"expected one name for each layer, but {names[part]} is also {name}; register it "
                 "once and call it twice in forward()"
             )
         names[part] = name
@@ -116,8 +116,8 @@ class Stack:
                 if not torch.equal(value, usual[name]):
                     odd.setdefault(name, {})[member] = value
         fixed = {
-            name: torch.stack([some.get(member, usual[name]) for member in range(members)])
-            for name, some in odd.items()
+            name: torch.stack([values.get(member, usual[name]) for member in range(members)])
+            for name, values in odd.items()
         }
         return cls(stack.flat, stack.shapes, members, fixed)
 

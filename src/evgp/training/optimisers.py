@@ -1,4 +1,4 @@
-"""Losses and optimisers of all members at once, each as torch has it for one."""
+"""Losses and optimisers for all members at once, each equal to torch's for one."""
 
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable

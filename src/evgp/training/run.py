@@ -17,7 +17,9 @@ from evgp.training.gradients import Batched, Evaluator, OneByOne
 from evgp.training.members import Stack, seed_of
 from evgp.training.optimisers import GradientDescent, Loss, Optimiser, clip_
 
-Report = Callable[[int], bool]  # takes the steps of a group so far; returns whether to go on
+Report = Callable[
+    [int], bool
+]  # called with the number of steps so far; returns whether to continue
 
 # Operations in a step of all members below which a second thread does not pay.
 _HEAVY = 2e8
@@ -95,7 +97,7 @@ class Groups:
 
 Stop = Callable[[Tensor, Tensor], Tensor]  # outputs (e n o) and targets to who is done (e)
 
-_CROWDED = 8  # the stack is made smaller once one in so many of its members is done
+_CROWDED = 8  # the stack shrinks once one in this many members is done
 _FAR = 1e3  # times the first loss
 _ORDER = 2**32 - 1  # the "member" whose seed orders the batches
 
@@ -135,7 +137,7 @@ class Run:
 
         A member that is done is written back at once, and leaves the stack together with others.
         """
-        some = ids  # the members that are in the stack
+        members = ids  # the members that are in the stack
         done = torch.zeros(len(ids), dtype=torch.bool)
         taken = torch.full((kept.members,), self.steps)
         stack = kept.take(ids)
@@ -148,28 +150,28 @@ class Run:
             values = outputs = None
             if look and chosen is None:
                 values, outputs = self._gradient(gradient, stack, None)
-                most = self._check(values, done, some, step, most)
+                most = self._check(values, done, members, step, most)
             if look and (new := self._finished(stack, values, outputs) & ~done).any():
                 at = new.nonzero()[:, 0]
-                kept.put_(some[at], stack, at)
-                taken[some[at]] = step
+                kept.put_(members[at], stack, at)
+                taken[members[at]] = step
                 done |= new
                 if bool(done.all()):
                     break
                 if int(done.sum()) * _CROWDED >= len(done):
                     rest = (~done).nonzero()[:, 0]
                     stack, gradient = stack.take(rest), gradient.take(rest)
-                    some, done = some[rest], done[rest]
+                    members, done = members[rest], done[rest]
                     optimiser.keep_(rest)
             if values is not None:
                 self._step(optimiser, stack, gradient)
             else:
                 values = self._whole_step(optimiser, stack, gradient, chosen)
-                most = self._check(values, done, some, step, most)
+                most = self._check(values, done, members, step, most)
             if not report(step + 1):
                 break
         at = (~done).nonzero()[:, 0]
-        kept.put_(some[at], stack, at)
+        kept.put_(members[at], stack, at)
         report(self.steps)
         return taken[ids]
 
@@ -220,7 +222,7 @@ class Run:
     ) -> float:
         """Raise if a loss is NaN, infinite or far above the first; returns that limit.
 
-        A ReLU network that went so far is dead: its loss stays constant from then on.
+        A ReLU network that diverged this far is dead: its loss stays constant.
         """
         high = float(values.max())  # NaN if there is one
         if most is None:

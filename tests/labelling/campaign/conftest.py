@@ -21,6 +21,6 @@ def mails(tmp_path):
 @pytest.fixture
 def spam(mails, tmp_path):
     """A campaign on them."""
-    made = Campaign.create(tmp_path / "spam", mails, id="key", classes=["spam", "ham"])
-    yield made
-    made.close()
+    campaign = Campaign.create(tmp_path / "spam", mails, id="key", classes=["spam", "ham"])
+    yield campaign
+    campaign.close()

@@ -43,15 +43,15 @@ class Machine(RuleBasedStateMachine):
             with pytest.raises(Conflict):
                 self.campaign.answer(row, *answer, who=who, key=str(key))
             return
-        made = self.campaign.answer(row, *answer, who=who, key=str(key))
-        assert made.repeated == (key in self.keys)
+        result = self.campaign.answer(row, *answer, who=who, key=str(key))
+        assert result.repeated == (key in self.keys)
         if key not in self.keys:
             self.keys[key] = body
             self.said.append([who, row, answer, True])
 
     @rule(who=PEOPLE)
     def undoes(self, who) -> None:
-        mine = [one for one in self.said if one[0] == who and one[3]]
+        mine = [item for item in self.said if item[0] == who and item[3]]
         if not mine:
             with pytest.raises(CampaignError, match="has no answer to undo"):
                 self.campaign.undo(who)
@@ -69,19 +69,19 @@ class Machine(RuleBasedStateMachine):
     def agrees(self) -> None:
         if not hasattr(self, "campaign"):
             return
-        wanted: dict[int, dict[str, tuple]] = {}
+        entries: dict[int, dict[str, tuple]] = {}
         for who, row, answer, stands in self.said:
             if stands:
-                wanted.setdefault(row, {})[who] = answer
+                entries.setdefault(row, {})[who] = answer
         state = self.campaign.state
-        found = {
-            row: {who: (one.kind, one.value) for who, one in verdict.answers.items()}
+        actual = {
+            row: {who: (item.kind, item.value) for who, item in verdict.answers.items()}
             for row, verdict in state.verdicts.items()
         }
-        assert found == wanted
+        assert actual == entries
         labels = {
             row: median(value for kind, value in people.values() if kind == "label")
-            for row, people in wanted.items()
+            for row, people in entries.items()
             if any(kind == "label" for kind, _ in people.values())
         }
         assert state.labels == labels

@@ -25,19 +25,19 @@ from tests.messages import refused, warned
 def test_the_first_round_is_what_pick_picks(spam) -> None:
     items = spam.next(5)
     alone = evgp.pick(np.array(spam.x()), 5, scale=None)
-    assert [one.row for one in items] == alone.indices.tolist()
-    assert [one.rank for one in items] == [1, 2, 3, 4, 5]
-    assert [one.name for one in items] == [f"m{row}" for row in alone.indices]
+    assert [item.row for item in items] == alone.indices.tolist()
+    assert [item.rank for item in items] == [1, 2, 3, 4, 5]
+    assert [item.name for item in items] == [f"m{row}" for row in alone.indices]
     assert spam.next(5) == items  # they still wait
     assert spam.next(3) == items[:3]
 
 
 def test_further_rounds_know_what_is_labelled_and_what_waits(spam) -> None:
-    first = [one.row for one in spam.next(4)]
+    first = [item.row for item in spam.next(4)]
     for row in first[:2]:
         spam.answer(row, "label", "ham")
     spam.answer(first[2], "skip")
-    more = [one.row for one in spam.next(5)]
+    more = [item.row for item in spam.next(5)]
     assert more[0] == first[3]  # waits still
     others = evgp.pick(
         np.array(spam.x()), 4, labelled=[*first[:2], first[3]], scale=None,
@@ -64,15 +64,15 @@ def test_it_ends_when_every_row_was_seen(spam) -> None:
 
 
 def test_labels_choose_the_network(mails, tmp_path) -> None:
-    made = Campaign.create(tmp_path / "n", mails, id="key", number=True, choose_network=True)
-    for item in made.next(12):
-        made.answer(item.row, "label", float(item.row))
-    made.next(3)
-    assert made.state.rounds[0].network == "given"
-    rows, y = made.targets()
-    x = np.array(made.x())[rows]
-    wanted = evgp.choose(evgp.architectures.candidates(), x, y, scale=None)
-    assert made.state.rounds[1].network == wanted.chosen.name
+    campaign = Campaign.create(tmp_path / "n", mails, id="key", number=True, choose_network=True)
+    for item in campaign.next(12):
+        campaign.answer(item.row, "label", float(item.row))
+    campaign.next(3)
+    assert campaign.state.rounds[0].network == "given"
+    rows, y = campaign.targets()
+    x = np.array(campaign.x())[rows]
+    expected = evgp.choose(evgp.architectures.candidates(), x, y, scale=None)
+    assert campaign.state.rounds[1].network == expected.chosen.name
 
 
 def label(value, who="a", kind="label"):
@@ -91,15 +91,15 @@ def label(value, who="a", kind="label"):
     ],
 )
 def test_the_rule_that_resolves(answers, value, disputed) -> None:
-    made = resolved({one.who: one for one in answers})
-    assert (made.value, made.disputed, made.labelled) == (value, disputed, value is not None)
+    result = resolved({answer.who: answer for answer in answers})
+    assert (result.value, result.disputed, result.labelled) == (value, disputed, value is not None)
 
 
 def test_a_later_answer_of_the_same_person_counts_and_both_are_kept(spam) -> None:
     spam.answer(4, "label", "ham", who="ann")
     spam.answer(4, "label", "spam", who="ann")
     assert spam.state.labels == {4: "spam"} and not spam.state.verdicts[4].disputed
-    assert sum(isinstance(one.event, Answered) for one in spam.log()) == 2
+    assert sum(isinstance(event.event, Answered) for event in spam.log()) == 2
     spam.undo("ann")
     assert spam.state.labels == {4: "ham"}
 
@@ -153,9 +153,9 @@ def test_a_damaged_array_is_written_again(spam, harm, mails, tmp_path) -> None:
     else:
         array.write_bytes({"flip": content, "cut": content[:90], "empty": b""}[harm])
     with warned(DamageWarning):
-        made = spam.next(4)
-    assert made == whole
-    spam.answer(made[0].row, "label", "ham")
+        result = spam.next(4)
+    assert result == whole
+    spam.answer(result[0].row, "label", "ham")
     assert len(spam.next(5)) == 5  # with nothing to say
 
 
@@ -175,10 +175,10 @@ def test_it_moves_with_its_pool(spam, mails, tmp_path) -> None:
     spam.close()
     there = tmp_path / "elsewhere"
     there.mkdir()
-    for one in ("spam.evgp", "spam.evgp-arrays", "mails.csv"):
-        shutil.move(tmp_path / one, there / one)
-    made = Campaign.open(there / "spam")
-    assert made.state.labels == {1: "ham"} and len(made.next(3)) == 3
+    for item in ("spam.evgp", "spam.evgp-arrays", "mails.csv"):
+        shutil.move(tmp_path / item, there / item)
+    campaign = Campaign.open(there / "spam")
+    assert campaign.state.labels == {1: "ham"} and len(campaign.next(3)) == 3
 
 
 def test_images_can_be_labelled(tmp_path) -> None:
@@ -189,11 +189,11 @@ def test_images_can_be_labelled(tmp_path) -> None:
         Image.fromarray(random.integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(
             folder / f"{i}.png"
         )
-    made = Campaign.create(tmp_path / "birds", folder, classes=["finch", "other"])
-    items = made.next(3)
-    made.answer(items[0].name, "label", "finch")
-    assert made.state.labels == {items[0].row: "finch"}
-    assert made.source.card(2) == {"image": "2.png"}
+    campaign = Campaign.create(tmp_path / "birds", folder, classes=["finch", "other"])
+    items = campaign.next(3)
+    campaign.answer(items[0].name, "label", "finch")
+    assert campaign.state.labels == {items[0].row: "finch"}
+    assert campaign.source.card(2) == {"image": "2.png"}
     (folder / "9.png").write_bytes((folder / "1.png").read_bytes())
     with refused(CampaignError):
         Campaign.open(tmp_path / "birds")
@@ -237,27 +237,27 @@ def test_invalid_answers_are_errors_and_change_nothing(spam, call) -> None:
 
 
 def test_numbers_are_numbers(mails, tmp_path) -> None:
-    made = Campaign.create(tmp_path / "n", mails, id="key", number=True)
-    made.answer(1, "label", "2.5")
-    assert made.state.labels == {1: 2.5}
+    campaign = Campaign.create(tmp_path / "n", mails, id="key", number=True)
+    campaign.answer(1, "label", "2.5")
+    assert campaign.state.labels == {1: 2.5}
     for value in ("two", float("inf")):
         with refused(CampaignError):
-            made.answer(2, "label", value)
+            campaign.answer(2, "label", value)
 
 
 def test_the_hint_is_about_picks_and_then_about_errors(mails, tmp_path) -> None:
-    made = Campaign.create(tmp_path / "n", mails, id="key", number=True)
-    assert hint(made) == Hint() and "No rows have been picked" in hint(made).words
-    made.next(10)
-    found = hint(made)
-    last = made.state.rounds[-1]
-    assert found.left == pytest.approx(last.left[-1] / last.prior) and found.error is None
-    assert found.last == pytest.approx(sum(last.gains) / last.prior)
-    for item in made.next(20):
-        made.answer(item.row, "label", float(made.x()[item.row, 0]))
-    found = hint(made)
-    assert 0 <= found.error < found.half < 1, found
-    assert "More labels still help" in found.words
+    campaign = Campaign.create(tmp_path / "n", mails, id="key", number=True)
+    assert hint(campaign) == Hint() and "No rows have been picked" in hint(campaign).words
+    campaign.next(10)
+    actual = hint(campaign)
+    last = campaign.state.rounds[-1]
+    assert actual.left == pytest.approx(last.left[-1] / last.prior) and actual.error is None
+    assert actual.last == pytest.approx(sum(last.gains) / last.prior)
+    for item in campaign.next(20):
+        campaign.answer(item.row, "label", float(campaign.x()[item.row, 0]))
+    actual = hint(campaign)
+    assert 0 <= actual.error < actual.half < 1, actual
+    assert "More labels still help" in actual.words
 
 
 @pytest.mark.parametrize("scale", ["auto", "columns", None])
@@ -265,36 +265,36 @@ def test_images_are_scaled_as_by_pick(tmp_path, scale) -> None:
     folder = tmp_path / "photos"
     folder.mkdir()
     values = np.random.default_rng(0).integers(0, 255, (12, 3, 3), dtype=np.uint8)
-    for i, one in enumerate(values):
-        Image.fromarray(one).save(folder / f"{i:02}.png")
-    made = Campaign.create(tmp_path / "photos", folder, number=True, scale=scale)
+    for i, entry in enumerate(values):
+        Image.fromarray(entry).save(folder / f"{i:02}.png")
+    campaign = Campaign.create(tmp_path / "photos", folder, number=True, scale=scale)
     picks = evgp.pick(folder, 4, scale=scale)
-    assert [item.row for item in made.next(4)] == list(picks)
+    assert [item.row for item in campaign.next(4)] == list(picks)
 
 
 def test_hints_and_networks_see_images_on_the_scale_of_the_picks(tmp_path) -> None:
     folder = tmp_path / "photos"
     folder.mkdir()
     values = np.random.default_rng(0).integers(0, 255, (40, 3, 3), dtype=np.uint8)
-    for i, one in enumerate(values):
-        Image.fromarray(one).save(folder / f"{i:02}.png")
-    made = Campaign.create(tmp_path / "photos", folder, number=True, choose_network=True)
-    made.next(1)
+    for i, item in enumerate(values):
+        Image.fromarray(item).save(folder / f"{i:02}.png")
+    campaign = Campaign.create(tmp_path / "photos", folder, number=True, choose_network=True)
+    campaign.next(1)
     for row in range(24):
-        made.answer(row, "label", float(np.sin(values[row, 0, 0] / 60)))
+        campaign.answer(row, "label", float(np.sin(values[row, 0, 0] / 60)))
     flat = torch.from_numpy(values.reshape(40, -1).astype(float))
     scaled = (flat - flat.mean(0)) / flat.var(0, correction=0).mean().sqrt()
-    assert torch.allclose(made.points(range(40)), scaled)
-    rows, y = made.targets()
+    assert torch.allclose(campaign.points(range(40)), scaled)
+    rows, y = campaign.targets()
     chosen = choose(candidates(), scaled[rows], y, scale=None, seed=0).network
-    assert made.network()[1] == chosen
+    assert campaign.network()[1] == chosen
     folds, goals = split(24, 50, 0), y[:, None]
-    wanted = losses(chosen, scaled[rows], goals, folds, 5).fit.mean() / goals.square().mean()
-    assert hint(made).error == pytest.approx(float(wanted))
-    first, some = split(12, 50, 0), goals[:12]
-    wanted = losses(chosen, scaled[rows[:12]], some, first, 2).fit.mean()
-    wanted = wanted / (some - some.mean()).square().mean()
-    assert hint(made).half == pytest.approx(float(wanted))
+    expected = losses(chosen, scaled[rows], goals, folds, 5).fit.mean() / goals.square().mean()
+    assert hint(campaign).error == pytest.approx(float(expected))
+    first, subset = split(12, 50, 0), goals[:12]
+    expected = losses(chosen, scaled[rows[:12]], subset, first, 2).fit.mean()
+    expected = expected / (subset - subset.mean()).square().mean()
+    assert hint(campaign).half == pytest.approx(float(expected))
 
 
 def test_a_hint_on_classes_is_the_error_of_columns_around_zero(spam) -> None:
@@ -304,9 +304,9 @@ def test_a_hint_on_classes_is_the_error_of_columns_around_zero(spam) -> None:
         assert (hint(spam).error is None) == (row < 11)  # 12 labels at least
     y = torch.tensor([[row % 3 != 0, row % 3 == 0] for row in range(14)]).double()
     goals, x = y - y.mean(0), torch.from_numpy(np.array(spam.x())[:14])
-    made = losses(evgp.mlp(), x, goals, split(14, 50, 0), 3)
-    wanted = made.fit.mean() / goals.square().sum(1).mean()
-    assert hint(spam).error == pytest.approx(float(wanted), rel=1e-6)
+    result = losses(evgp.mlp(), x, goals, split(14, 50, 0), 3)
+    expected = result.fit.mean() / goals.square().sum(1).mean()
+    assert hint(spam).error == pytest.approx(float(expected), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -319,10 +319,10 @@ def test_a_hint_on_classes_is_the_error_of_columns_around_zero(spam) -> None:
     ],
 )
 def test_the_sentences_of_a_hint_follow_its_numbers(last, error, words) -> None:
-    said = Hint(0.3, last, error, half=0.5).words
-    assert said.endswith(words) and "30 % of the prior variance is left" in said
-    assert f"removes {100 * last:.1f} %" in said
-    assert f"error: {100 * error:.0f} % of the label variance (50 % with" in said
+    message = Hint(0.3, last, error, half=0.5).words
+    assert message.endswith(words) and "30 % of the prior variance is left" in message
+    assert f"removes {100 * last:.1f} %" in message
+    assert f"error: {100 * error:.0f} % of the label variance (50 % with" in message
 
 
 def test_a_hint_says_when_the_error_is_worse_than_predicting_the_mean() -> None:

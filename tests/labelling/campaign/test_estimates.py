@@ -12,9 +12,9 @@ def test_before_a_pick_the_best_row_has_the_gain_that_the_pick_then_has(spam) ->
     first = spam.state.rounds[0]
     assert int(np.argmax(before)) == first.rows[0]
     assert max(before) == pytest.approx(first.gains[0] / first.prior, rel=1e-9)
-    told = scores(spam, first.rows)
-    assert told == pytest.approx([gain / first.prior for gain in first.gains], rel=1e-12)
-    assert all(0 <= one <= 1 for one in before + told)
+    reported = scores(spam, first.rows)
+    assert reported == pytest.approx([gain / first.prior for gain in first.gains], rel=1e-12)
+    assert all(0 <= item <= 1 for item in before + reported)
 
 
 def test_what_is_labelled_or_waits_counts_and_what_was_skipped_does_not(spam) -> None:

@@ -28,7 +28,7 @@ def written(path, rows):
 
 
 def again(campaign, path):
-    return [one for _, one in read_answers(campaign, path)]
+    return [item for _, item in read_answers(campaign, path)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -36,7 +36,7 @@ def test_labels_come_back_exactly(tmp_path, kind) -> None:
     names = [*ODD, " lead"]
     pool = tmp_path / "pool.parquet"
     pq.write_table(pa.table({"key": names, "a": [0.5 * i for i in range(len(names))]}), pool)
-    classes = [one for one in ODD if one == one.strip()]
+    classes = [item for item in ODD if item == item.strip()]
     first = Campaign.create(tmp_path / "one", pool, id="key", classes=classes)
     for row in range(len(names)):
         first.answer(row, "label", classes[row % len(classes)])
@@ -80,13 +80,19 @@ def test_numbers_come_back_to_the_last_digit(tmp_path_factory, kind, numbers) ->
 
 def test_the_columns_of_the_pool_come_back_too(spam, tmp_path) -> None:
     spam.answer("m3", "label", "ham")
-    wanted = {"evgp_row": 3, **spam.source.card(3), "label": "ham", "answers": 1, "disputed": False}
+    expected = {
+        "evgp_row": 3,
+        **spam.source.card(3),
+        "label": "ham",
+        "answers": 1,
+        "disputed": False,
+    }
     export(spam, tmp_path / "out.parquet")
     table = read_table(tmp_path / "out.parquet")
-    assert table.data.to_pylist() == [wanted]
+    assert table.data.to_pylist() == [expected]
     export(spam, tmp_path / "out.jsonl")
-    assert [json.loads(one) for one in (tmp_path / "out.jsonl").read_text().splitlines()] == [
-        wanted
+    assert [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()] == [
+        expected
     ]
 
 
@@ -109,7 +115,7 @@ def test_people_write_skip_unsure_and_nothing(spam, tmp_path) -> None:
         ("a.csv", "row,label\n1_0,spam\n"),
     ],
 )
-def test_errors_in_a_file_are_one_sentence(spam, tmp_path, name, text) -> None:
+def test_errors_in_a_file_are_reported_in_one_line(spam, tmp_path, name, text) -> None:
     (tmp_path / name).write_text(text)
     with refused(CampaignError):
         read_answers(spam, tmp_path / name)
@@ -122,25 +128,25 @@ def test_long_texts_and_columns_like_formulas_come_back(tmp_path, kind) -> None:
         *([f"r{i}", "long " * 40_000 if i == 2 else "a", i] for i in range(6)),
     ]
     pool = written(tmp_path / "pool.csv", rows)
-    made = Campaign.create(tmp_path / "long", pool, id="=id", classes=["a", "b"], drop=["text"])
-    made.answers([("r2", "label", "a"), ("r4", "label", "b")])
+    campaign = Campaign.create(tmp_path / "long", pool, id="=id", classes=["a", "b"], drop=["text"])
+    campaign.answers([("r2", "label", "a"), ("r4", "label", "b")])
     path = tmp_path / f"out{kind}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        export(made, path)
+        export(campaign, path)
     if kind in (".csv", ".tsv"):
         assert "'=id" in path.read_text().splitlines()[0]
-    assert again(made, path) == [("r2", "label", "a"), ("r4", "label", "b")]
+    assert again(campaign, path) == [("r2", "label", "a"), ("r4", "label", "b")]
 
 
 @pytest.mark.parametrize("text", ["1_5", "\u0663", "1,5", "nan", "1e400", "1e101", "one"])
 def test_numbers_that_only_python_would_accept_are_refused(tmp_path, text) -> None:
     pool = written(tmp_path / "pool.csv", [["x"], *([str(i)] for i in range(4))])
-    made = Campaign.create(tmp_path / "one", pool, number=True)
+    campaign = Campaign.create(tmp_path / "one", pool, number=True)
     path = written(tmp_path / "said.csv", [["row", "label"], ["1", "1.5"], ["2", text]])
     with refused(CampaignError):
-        made.answers(again(made, path))
-    assert made.state.labels == {}
+        campaign.answers(again(campaign, path))
+    assert campaign.state.labels == {}
 
 
 @pytest.mark.parametrize(

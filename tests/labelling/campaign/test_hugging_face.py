@@ -26,11 +26,11 @@ def test_it_reads_what_we_write(hugging, spam, tmp_path, kind, named) -> None:
     export(spam, path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = hugging.load_dataset(
+        result = hugging.load_dataset(
             named, data_files=str(path), split="train", cache_dir=str(tmp_path / "cache")
         )
     rows = [
         {"evgp_row": row, **spam.source.card(row), "label": label, "answers": 1, "disputed": False}
         for row, label in ((3, "ham"), (7, "spam"))
     ]
-    assert list(made) == rows
+    assert list(result) == rows

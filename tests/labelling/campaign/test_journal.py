@@ -46,8 +46,8 @@ def test_several_answers_are_saved_together_or_not_at_all(spam) -> None:
     with pytest.raises(Conflict):
         spam.answers([(1, "label", "ham"), (2, "label", "ham")], keys=["y", "x"])
     assert spam.state.labels == {2: "spam"}
-    made = Campaign.open(spam.path)
-    assert made.state.labels == {2: "spam"}
+    campaign = Campaign.open(spam.path)
+    assert campaign.state.labels == {2: "spam"}
 
 
 def test_events_cannot_be_changed(spam) -> None:
@@ -128,9 +128,9 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(spam, tmp_path) -> None:
             failed += 1
             continue
         assert fold(journal.events()) == state, f"byte {place}"
-        again = [(one.key, one.event) for one in journal.events()]
-        told = journal.add_each(again)
-        assert all(one[1] for one in told), f"byte {place}: an answer is there twice"
+        again = [(event.key, event.event) for event in journal.events()]
+        reported = journal.add_each(again)
+        assert all(item[1] for item in reported), f"byte {place}: an answer is there twice"
         journal.close()
     assert failed >= 2
     damaged = bytearray(content)
@@ -141,12 +141,12 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(spam, tmp_path) -> None:
 
 
 def test_names_may_contain_characters_of_urls(tmp_path, mails) -> None:
-    made = [
+    campaign = [
         Campaign.create(tmp_path / name, mails, id="key", classes=["spam", "ham"])
         for name in ("xA", "x%41", "a?b#c", "d%zz")
     ]
-    made[1].answer("m3", "label", "spam")
-    assert [len(one.state.labels) for one in made] == [0, 1, 0, 0]
+    campaign[1].answer("m3", "label", "spam")
+    assert [len(item.state.labels) for item in campaign] == [0, 1, 0, 0]
 
 
 def test_other_tables_are_refused(spam) -> None:
@@ -247,12 +247,12 @@ def test_a_file_of_the_first_schema_is_migrated(spam) -> None:
     as_first_schema(path)
     with closing(sqlite3.connect(path)) as old:  # as an older program has it open
         assert old.execute("SELECT count(*) FROM event").fetchone() == (13,)
-        made = Campaign.open(path)
-        assert made.state == state
+        campaign = Campaign.open(path)
+        assert campaign.state == state
         with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
-        made.answer(20, "label", "ham")
-    assert Campaign.open(path).state == made.state
+        campaign.answer(20, "label", "ham")
+    assert Campaign.open(path).state == campaign.state
     by_sql(path, f"DELETE FROM event WHERE {LAST}")
     with refused(CampaignError):
         Campaign.open(path)
@@ -293,8 +293,8 @@ def test_several_processes_may_migrate_one_file(spam) -> None:
     spam.close()
     as_first_schema(path)
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(Journal.open, [path] * 8))
-    assert all(fold(one.events()) == state for one in made)
+        result = list(pool.map(Journal.open, [path] * 8))
+    assert all(fold(item.events()) == state for item in result)
 
 
 def test_a_full_disk_loses_nothing(spam) -> None:
@@ -307,7 +307,9 @@ def test_a_full_disk_loses_nothing(spam) -> None:
             spam.answer(i % 30, "label", "spam", who=f"{'x' * 100}{i}")
             taken += 1
     assert taken
-    answers = [one for one in Campaign.open(spam.path).log() if isinstance(one.event, Answered)]
+    answers = [
+        event for event in Campaign.open(spam.path).log() if isinstance(event.event, Answered)
+    ]
     assert len(answers) == taken
     assert spam.state == Campaign.open(spam.path).state
     connection.execute("PRAGMA max_page_count=10000")
@@ -364,9 +366,9 @@ print(len(acknowledged))
 
 
 def killed(path: Path, rounds: int) -> int:
-    made = python(KILLS, path, rounds)
-    assert made.returncode == 0, made.stderr
-    return int(made.stdout)
+    result = python(KILLS, path, rounds)
+    assert result.returncode == 0, result.stderr
+    return int(result.stdout)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
@@ -394,12 +396,12 @@ def test_the_disk_has_it_before_the_answer(spam, tmp_path) -> None:
         "journal.add(lambda entries: [('k', Answered(1, 'me', 'label', 'spam'))])\n"
         "os.write(1, b'acknowledged')\n"
     )
-    made = subprocess.run(
+    process = subprocess.run(
         ["strace", "-f", "-e", "trace=fsync,fdatasync,write,unlink", sys.executable, script,
          spam.path],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    lines = made.stderr.splitlines()
+    lines = process.stderr.splitlines()
     begin = next(i for i, line in enumerate(lines) if '"begin"' in line)
     end = next(i for i, line in enumerate(lines) if '"acknowledged"' in line)
     synced = [line for line in lines[begin:end] if "fsync(" in line or "fdatasync(" in line]
@@ -408,7 +410,7 @@ def test_the_disk_has_it_before_the_answer(spam, tmp_path) -> None:
 
 def test_a_conflict_of_one_does_not_fail_the_others(spam) -> None:
     spam.answer(1, "label", "ham", who="ann", key="a")
-    made = spam.submit(
+    result = spam.submit(
         [
             Submission(2, "bob", "b", "label", "spam"),
             Submission(1, "ann", "a", "label", "spam"),  # the key was used for ham
@@ -420,8 +422,8 @@ def test_a_conflict_of_one_does_not_fail_the_others(spam) -> None:
         ]
     )
     kinds = (Receipt, Conflict, Receipt, CampaignError, Receipt, Receipt, Conflict)
-    assert all(map(isinstance, made, kinds)) and not isinstance(made[3], Conflict)
-    numbers = [(one.number, one.repeated) for one in made if isinstance(one, Receipt)]
+    assert all(map(isinstance, result, kinds)) and not isinstance(result[3], Conflict)
+    numbers = [(item.number, item.repeated) for item in result if isinstance(item, Receipt)]
     assert numbers == [(3, False), (2, True), (4, False), (3, True)]
     assert spam.state.labels == {1: "ham", 2: "spam"} and spam.state.passed == [4]
     assert Campaign.open(spam.path).state == spam.state
@@ -439,7 +441,7 @@ def test_the_state_is_folded_as_events_come(spam) -> None:
         folding.add(spam.log())
         whole = fold(spam.log())
         assert folding.state == whole == spam.state
-        rows = dict.fromkeys(one.row for one in whole.standing.values())
+        rows = dict.fromkeys(item.row for item in whole.standing.values())
         assert list(folding.state.verdicts) == list(whole.verdicts) == list(rows)
 
 
@@ -453,10 +455,10 @@ def test_a_campaign_that_is_refused_is_not_kept_open(spam, mails, harm) -> None:
         spam.path.write_bytes(b"no database at all" * 100)
     else:
         mails.write_text("key\nm0\n")
-    with pytest.raises(CampaignError) as told:
+    with pytest.raises(CampaignError) as caught:
         Campaign.open(spam.path)
-    held = [one.path for one in psutil.Process().open_files()]
-    assert str(told.value) and str(spam.path.resolve()) not in held
+    held = [file.path for file in psutil.Process().open_files()]
+    assert str(caught.value) and str(spam.path.resolve()) not in held
 
 
 def test_an_unused_campaign_closes_its_file(spam) -> None:
@@ -490,20 +492,20 @@ def test_an_old_file_with_the_other_spelling_replays(spam) -> None:
         row = (3, entry.key, entry.at, event.name, to_json(event), _digest(before, entry))
         old.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", row)
         old.commit()
-    made = Campaign.open(path)
-    assert set(made.state.verdicts[2].answers) == {COMPOSED}
-    again = made.answer(2, "label", "ham", who=COMPOSED, key="old")
+    campaign = Campaign.open(path)
+    assert set(campaign.state.verdicts[2].answers) == {COMPOSED}
+    again = campaign.answer(2, "label", "ham", who=COMPOSED, key="old")
     assert again == Receipt(3, True)  # the same answer, however the name is spelt
-    made.answer(2, "label", "spam", who=COMPOSED)
-    assert made.state.labels[2] == "spam" and not made.state.verdicts[2].disputed
-    assert made.undo(COMPOSED).value == "spam" and made.undo(COMPOSED).value == "ham"
-    assert Campaign.open(path).state == made.state
+    campaign.answer(2, "label", "spam", who=COMPOSED)
+    assert campaign.state.labels[2] == "spam" and not campaign.state.verdicts[2].disputed
+    assert campaign.undo(COMPOSED).value == "spam" and campaign.undo(COMPOSED).value == "ham"
+    assert Campaign.open(path).state == campaign.state
 
 
 def test_two_spellings_of_a_class_are_one_class(mails, tmp_path) -> None:
-    made = Campaign.create(tmp_path / "c", mails, id="key", classes=[DECOMPOSED, "ham"])
-    assert made.created.classes == (COMPOSED, "ham")
-    made.answer(1, "label", DECOMPOSED)
-    assert made.state.labels == {1: COMPOSED}
+    campaign = Campaign.create(tmp_path / "c", mails, id="key", classes=[DECOMPOSED, "ham"])
+    assert campaign.created.classes == (COMPOSED, "ham")
+    campaign.answer(1, "label", DECOMPOSED)
+    assert campaign.state.labels == {1: COMPOSED}
     with refused(CampaignError):
         Campaign.create(tmp_path / "d", mails, id="key", classes=[DECOMPOSED, COMPOSED])

@@ -11,9 +11,9 @@ from evgp.labelling.campaign.report import summarise_campaign
 def campaign(tmp_path):
     pool = tmp_path / "pool.csv"
     pool.write_text("a,b\n" + "".join(f"{i},{i * i % 7}\n" for i in range(12)))
-    made = Campaign.create(tmp_path / "campaign", pool, number=True)
-    yield made
-    made.close()
+    record = Campaign.create(tmp_path / "campaign", pool, number=True)
+    yield record
+    record.close()
 
 
 def test_rounds_of_other_networks_are_shown_in_units_of_the_first(campaign) -> None:
@@ -21,8 +21,8 @@ def test_rounds_of_other_networks_are_shown_in_units_of_the_first(campaign) -> N
         Picked((3, 5), (0.2, 0.1), (0.8, 0.7), 1.0, 1.0, "given"),
         Picked((7, 9), (4.0, 2.0), (24.0, 22.0), 28.0, 40.0, "wider"),
     )
-    for number, one in enumerate(rounds, 1):
-        campaign.add(lambda entries, wanted=(f"round {number}", one): [wanted])
+    for number, item in enumerate(rounds, 1):
+        campaign.add(lambda entries, expected=(f"round {number}", item): [expected])
     summary = summarise_campaign(campaign)
     assert summary.left == pytest.approx((1.0, 0.8, 0.7, 0.6, 0.55))
     assert [pick.gain for pick in summary.picks] == pytest.approx([0.2, 0.1, 0.1, 0.05])

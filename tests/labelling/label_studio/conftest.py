@@ -40,42 +40,47 @@ def exchanged(monkeypatch) -> None:
 
 def spam_in(folder, name="spam", **more):
     """A campaign on them."""
-    given = {"id": "key", "classes": ["spam", "ham"], "drop": ["subject", "body"]} | more
-    given = {"scale": "columns", **given}  # as when the answers of the real server were recorded
-    return Campaign.create(folder / name, mails_in(folder), **given)
+    arguments = {"id": "key", "classes": ["spam", "ham"], "drop": ["subject", "body"]} | more
+    arguments = {
+        "scale": "columns",
+        **arguments,
+    }  # as when the answers of the real server were recorded
+    return Campaign.create(folder / name, mails_in(folder), **arguments)
 
 
 @pytest.fixture
 def spam(tmp_path):
-    made = spam_in(tmp_path)
-    made.next(6)
-    yield made
-    made.close()
+    result = spam_in(tmp_path)
+    result.next(6)
+    yield result
+    result.close()
 
 
 @pytest.fixture
 def prices(tmp_path):
-    made = spam_in(tmp_path, "prices", classes=(), number=True)
-    made.next(3)
-    yield made
-    made.close()
+    result = spam_in(tmp_path, "prices", classes=(), number=True)
+    result.next(3)
+    yield result
+    result.close()
 
 
 def photos_in(folder):
     """Six pictures, one of them large and one with an odd name."""
-    made = folder / "photos"
-    made.mkdir()
+    result = folder / "photos"
+    result.mkdir()
     random = np.random.default_rng(0)
     for i in range(6):
         side = (900, 1500) if i == 2 else (40, 60)
         pixels = random.integers(0, 255, (*side, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(made / ("a b&c.png" if i == 3 else f"{i}.png"))
-    return made
+        Image.fromarray(pixels).save(result / ("a b&c.png" if i == 3 else f"{i}.png"))
+    return result
 
 
 @pytest.fixture
 def photos(tmp_path):
-    made = Campaign.create(tmp_path / "birds", photos_in(tmp_path), classes=["finch", "sparrow"])
-    made.next(6)
-    yield made
-    made.close()
+    campaign = Campaign.create(
+        tmp_path / "birds", photos_in(tmp_path), classes=["finch", "sparrow"]
+    )
+    campaign.next(6)
+    yield campaign
+    campaign.close()

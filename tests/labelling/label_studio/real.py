@@ -71,10 +71,10 @@ def started(binary: Path, folder: Path) -> Iterator[Server]:
             [*command, "--port", str(port), "--data-dir", str(folder)],
             stdout=stream, stderr=stream, env=environment, start_new_session=True,
         )  # fmt: skip
-    made = Server(f"http://127.0.0.1:{port}", log)
+    server = Server(f"http://127.0.0.1:{port}", log)
     try:
-        _wait(made, running)
-        yield made
+        _wait(server, running)
+        yield server
     finally:
         running.terminate()
         try:
@@ -97,16 +97,16 @@ def _wait(server: Server, running: "subprocess.Popen[bytes]") -> None:
 
 def evgp(server, folder, *arguments, token=LEGACY, code=0):
     """A command on a campaign in a folder; what it says."""
-    command, name, *rest = (str(one) for one in arguments)
-    made = CliRunner().invoke(
+    command, name, *rest = (str(argument) for argument in arguments)
+    result = CliRunner().invoke(
         app,
         ["campaign", command, str(folder / name), *rest],
         prog_name="evgp",
         env={"LABEL_STUDIO_URL": server.url, "LABEL_STUDIO_API_KEY": token},
     )
-    assert made.exit_code == code, made.stderr
-    assert LEGACY not in made.output and token not in made.output
-    return made.stderr
+    assert result.exit_code == code, result.stderr
+    assert LEGACY not in result.output and token not in result.output
+    return result.stderr
 
 
 def choice(value, name="label"):
@@ -127,7 +127,7 @@ def scrubbed(payload):
             for key, value in payload.items()
             if key != "evgp_campaign"
         }
-    return [scrubbed(one) for one in payload] if isinstance(payload, list) else payload
+    return [scrubbed(item) for item in payload] if isinstance(payload, list) else payload
 
 
 def record(name, payload):
@@ -138,14 +138,14 @@ def record(name, payload):
 
 
 def project_of(told):
-    found = re.search(r"project (\d+)", told)
-    assert found is not None, told
-    return int(found[1])
+    match = re.search(r"project (\d+)", told)
+    assert match is not None, told
+    return int(match[1])
 
 
 def tasks_of(api, project):
-    told = api.get("/api/tasks/", params={"project": project, "page_size": 100}).json()
-    return {one["data"]["evgp_row_id"]: one["id"] for one in told["tasks"]}
+    body = api.get("/api/tasks/", params={"project": project, "page_size": 100}).json()
+    return {task["data"]["evgp_row_id"]: task["id"] for task in body["tasks"]}
 
 
 class Ear:
@@ -162,9 +162,9 @@ class Ear:
                 length = int(self.headers.get("content-length", 0))
                 body = json.loads(self.rfile.read(length) or b"{}")
                 heard.append((self.command, self.path, dict(self.headers), body))
-                told = {"status": "UP", "model_version": "1"}
-                told |= {"results": [{"result": [], "score": 0.5}] * len(body.get("tasks", []))}
-                text = json.dumps(told).encode()
+                reported = {"status": "UP", "model_version": "1"}
+                reported |= {"results": [{"result": [], "score": 0.5}] * len(body.get("tasks", []))}
+                text = json.dumps(reported).encode()
                 self.send_response(200)
                 self.send_header("content-length", str(len(text)))
                 self.end_headers()
@@ -180,5 +180,5 @@ class Ear:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def body(self, path, action=None):
-        found = [body for _, where, _, body in self.heard if where == path]
-        return next(one for one in found if action is None or one.get("action") == action)
+        actual = [body for _, where, _, body in self.heard if where == path]
+        return next(item for item in actual if action is None or item.get("action") == action)

@@ -22,10 +22,10 @@ def export():
     return recorded("export")
 
 
-def said(campaign):
+def answers_of(campaign):
     return {
-        campaign.source.names[row]: {who: (a.kind, a.value) for who, a in one.answers.items()}
-        for row, one in campaign.state.verdicts.items()
+        campaign.source.names[row]: {who: (a.kind, a.value) for who, a in item.answers.items()}
+        for row, item in campaign.state.verdicts.items()
     }
 
 
@@ -35,17 +35,17 @@ def names_of(export):
 
 
 def users():
-    return {one["id"]: one["email"] for one in recorded("users")}
+    return {item["id"]: item["email"] for item in recorded("users")}
 
 
 def test_labels_skips_and_doubts_of_two_people(spam, export) -> None:
-    found = read_export(spam, export, users())
-    assert len(found.answers) == 6 and len(found.tasks) == 6 and found.others == 0
-    made = record_export(spam, found)
-    assert (made.new, made.changed, made.known, made.gone) == (6, 0, 0, 0)
-    one, two, three, four, five, six = names_of(export)
-    assert said(spam) == {
-        one: {ANN: ("label", "spam"), BOB: ("label", "ham")},
+    actual = read_export(spam, export, users())
+    assert len(actual.answers) == 6 and len(actual.tasks) == 6 and actual.others == 0
+    result = record_export(spam, actual)
+    assert (result.new, result.changed, result.known, result.gone) == (6, 0, 0, 0)
+    first, two, three, four, five, six = names_of(export)
+    assert answers_of(spam) == {
+        first: {ANN: ("label", "spam"), BOB: ("label", "ham")},
         two: {ANN: ("label", "ham")},
         three: {ANN: ("skip", None)},
         four: {BOB: ("unsure", None)},
@@ -53,7 +53,7 @@ def test_labels_skips_and_doubts_of_two_people(spam, export) -> None:
     }
     assert [spam.source.names[row] for row in spam.state.pending] == [six]
     before = spam.log()
-    assert record_export(spam, found).known == 6 and spam.log() == before
+    assert record_export(spam, actual).known == 6 and spam.log() == before
 
 
 def test_numbers_and_doubts(prices) -> None:
@@ -65,24 +65,29 @@ def test_numbers_and_doubts(prices) -> None:
 def test_the_order_of_tasks_and_annotations_does_not_matter(spam, export) -> None:
     turned = [task | {"annotations": task["annotations"][::-1]} for task in export[::-1]]
     record_export(spam, read_export(spam, turned, users()))
-    first = said(spam)
+    first = answers_of(spam)
     assert record_export(spam, read_export(spam, export, users())).known == 6
-    assert said(spam) == first
+    assert answers_of(spam) == first
 
 
 def test_without_names_people_are_numbers(spam, export) -> None:
     record_export(spam, read_export(spam, export))
-    who = {person for one in said(spam).values() for person in one}
+    who = {person for item in answers_of(spam).values() for person in item}
     assert who == {f"user {number}" for number in users()}
 
 
 def test_snapshots_with_people_as_objects(spam, export) -> None:
     for task in export:
-        for one in task["annotations"]:
-            one["completed_by"] = {"id": one["completed_by"], "email": f"{one['id']}@example.org"}
-    told = read_export(spam, export).answers
-    wanted = {f"{one['id']}@example.org" for task in export for one in task["annotations"]}
-    assert {one.who for one in told} == wanted and len(told) == len(wanted) == 6
+        for annotation in task["annotations"]:
+            annotation["completed_by"] = {
+                "id": annotation["completed_by"],
+                "email": f"{annotation['id']}@example.org",
+            }
+    reported = read_export(spam, export).answers
+    expected = {
+        f"{annotation['id']}@example.org" for task in export for annotation in task["annotations"]
+    }
+    assert {item.who for item in reported} == expected and len(reported) == len(expected) == 6
 
 
 def test_drafts_and_predictions_are_not_answers(spam, export) -> None:
@@ -95,17 +100,17 @@ def test_drafts_and_predictions_are_not_answers(spam, export) -> None:
 def test_tasks_from_elsewhere_are_counted(spam, export) -> None:
     export[0]["data"] = {"text": "of somebody else"}
     export[1]["data"] = {}
-    found = read_export(spam, export)
-    assert found.others == 2 and len(found.tasks) == 4
+    actual = read_export(spam, export)
+    assert actual.others == 2 and len(actual.tasks) == 4
 
 
 def changed(export, *path, to):
-    made = copy.deepcopy(export)
-    place = made
+    result = copy.deepcopy(export)
+    place = result
     for part in path[:-1]:
         place = place[part]
     place[path[-1]] = to
-    return made
+    return result
 
 
 FIRST = (0, "annotations", 0)
@@ -153,24 +158,28 @@ def test_tasks_with_the_mark_of_the_campaign_are_accepted(spam, export) -> None:
 
 def without(export, name):
     """An export from before an annotation was made, or from after it was deleted."""
-    made = copy.deepcopy(export)
-    for task in made:
-        task["annotations"] = [one for one in task["annotations"] if one["unique_id"] != name]
-    return made
+    result = copy.deepcopy(export)
+    for task in result:
+        task["annotations"] = [
+            annotation for annotation in task["annotations"] if annotation["unique_id"] != name
+        ]
+    return result
 
 
 def test_an_old_export_does_not_undo_newer_answers(spam, export) -> None:
-    last = max((one for task in export for one in task["annotations"]), key=lambda a: a["id"])
+    last = max(
+        (annotation for task in export for annotation in task["annotations"]), key=lambda a: a["id"]
+    )
     old = without(export, last["unique_id"])
     for task in old:
         task["updated_at"] = task["created_at"]
     for known in (old, export, old, export):
         assert record_export(spam, read_export(spam, known)).gone == 0
-    assert len(said(spam)) == 5
-    later = without(export, last["unique_id"])  # its task tells that something happened since
+    assert len(answers_of(spam)) == 5
+    later = without(export, last["unique_id"])  # its task shows that something happened since
     assert read_export(spam, later).newest > read_export(spam, old).newest
-    assert record_export(spam, read_export(spam, later)).gone == 1 and len(said(spam)) == 4
-    assert record_export(spam, read_export(spam, export)).new == 1 and len(said(spam)) == 5
+    assert record_export(spam, read_export(spam, later)).gone == 1 and len(answers_of(spam)) == 4
+    assert record_export(spam, read_export(spam, export)).new == 1 and len(answers_of(spam)) == 5
 
 
 @pytest.mark.parametrize("other", [{}, {"detail": "no"}, None, 3, "text", [[]]])
@@ -196,8 +205,8 @@ def test_invalid_numbers_are_refused(prices, number) -> None:
 def paths(value, at=()):
     yield at
     if isinstance(value, dict | list):
-        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from paths(one, (*at, key))
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from paths(item, (*at, key))
 
 
 EVERY = [path for path in paths(recorded("export")[:2]) if path]

@@ -40,7 +40,7 @@ def studio(spam):
 
 
 def answers(campaign):
-    return [one for one in campaign.log() if one.event.name == "answered"]
+    return [event for event in campaign.log() if event.event.name == "answered"]
 
 
 @pytest.fixture
@@ -61,33 +61,33 @@ def test_health_and_repeated_setup(studio) -> None:
 
 
 def test_another_project_is_refused(studio) -> None:
-    given = recorded("setup")
-    given["schema"] = given["schema"].replace('"spam"', '"eggs"')
-    answer = studio.post("/setup", json=given)
+    body_sent = recorded("setup")
+    body_sent["schema"] = body_sent["schema"].replace('"spam"', '"eggs"')
+    answer = studio.post("/setup", json=body_sent)
     assert answer.status_code == 422 and "got 'eggs' too" in answer.json()["detail"]
 
 
 def test_each_task_gets_its_gain(studio, spam) -> None:
-    given = recorded("predict")
-    ours = given["tasks"][0]["data"]
+    body_sent = recorded("predict")
+    ours = body_sent["tasks"][0]["data"]
     strange = [{"id": 1, "data": {}}, {"data": ours | {"evgp_pool": "x"}},
                {"id": 2, "data": ours | {"evgp_campaign": "x"}}]  # fmt: skip
-    made = studio.post("/predict", json=given | {"tasks": given["tasks"] + strange}).json()
+    body = studio.post("/predict", json=body_sent | {"tasks": body_sent["tasks"] + strange}).json()
     round = spam.state.rounds[0]
     gains = dict(zip(round.rows, round.gains, strict=True))
-    rows = [spam.source.row_of(one["data"]["evgp_row_id"]) for one in given["tasks"]]
-    scores = [one["score"] for one in made["results"]]
+    rows = [spam.source.row_of(task["data"]["evgp_row_id"]) for task in body_sent["tasks"]]
+    scores = [result["score"] for result in body["results"]]
     assert scores == pytest.approx([gains[row] / round.prior for row in rows] + [0, 0, 0])
-    assert all(one["result"] == [] for one in made["results"])
-    assert studio.post("/predict", json=given | {"tasks": []}).json()["results"] == []
+    assert all(result["result"] == [] for result in body["results"])
+    assert studio.post("/predict", json=body_sent | {"tasks": []}).json()["results"] == []
 
 
 def test_rows_that_were_not_picked_have_a_gain_too(studio, spam) -> None:
     task = copy.deepcopy(recorded("predict")["tasks"][0])
     free = next(row for row in range(40) if row not in spam.state.picked)
     task["data"]["evgp_row_id"] = spam.source.names[free]
-    (made,) = studio.post("/predict", json={"tasks": [task]}).json()["results"]
-    assert 0 < made["score"] < 1
+    (body,) = studio.post("/predict", json={"tasks": [task]}).json()["results"]
+    assert 0 < body["score"] < 1
 
 
 def test_an_annotation_is_on_the_disk_once_however_often_it_comes(studio, spam, created) -> None:
@@ -152,13 +152,13 @@ def test_other_events_are_ignored(studio, spam) -> None:
 def test_invalid_annotations_are_reported_to_both_sides(spam, created, part, to, words) -> None:
     heard = []
     place = created
-    for one in part[:-1]:
-        place = place[one]
+    for item in part[:-1]:
+        place = place[item]
     place[part[-1]] = to
     answer = hooked(talking(spam, report=heard.append), created)
     assert answer.status_code == 422 and words in answer.json()["detail"], answer.text
     assert not answers(spam)
-    assert words.startswith("body") or any(words in one for one in heard)
+    assert words.startswith("body") or any(words in item for item in heard)
 
 
 ODD = [None, True, -1, 1.5, 10**400, float("nan"), "", "\ud800", "a\nb", [], [1], [[]], {},
@@ -196,12 +196,12 @@ def test_people_are_called_by_name_where_names_can_be_had(spam, created, updated
         return {created["annotation"]["completed_by"]: ANN}
 
     studio = talking(spam, people=people)
-    studio.post("/webhook", json=created)  # nobody could be asked
+    studio.post("/webhook", json=created)  # no one could be asked
     other = copy.deepcopy(created)
     other["annotation"]["unique_id"] = "another"
     studio.post("/webhook", json=other)
     studio.post("/webhook", json=updated)
-    who = [one.event.who for one in answers(spam)]
+    who = [answer.event.who for answer in answers(spam)]
     number = created["annotation"]["completed_by"]
     assert who == [f"user {number}", ANN, f"user {number}"] and len(asked) == 2
 
@@ -214,11 +214,11 @@ def test_two_spellings_of_a_user_are_one_person(spam, created) -> None:
             "/webhook", json=created
         )
         assert answer.status_code == 201
-    assert [one.event.who for one in answers(spam)] == ["Zo\u00eb"] * 2
+    assert [answer.event.who for answer in answers(spam)] == ["Zo\u00eb"] * 2
 
 
 @pytest.mark.parametrize("path", ["/setup", "/predict", "/webhook"])
-def test_the_secret_is_asked_for(spam, created, path, capfd) -> None:
+def test_the_secret_is_required(spam, created, path, capfd) -> None:
     studio = talking(spam, token=SECRET)
     body = {"/setup": recorded("setup"), "/predict": recorded("predict"), "/webhook": created}[path]
     wrong = (
@@ -233,16 +233,16 @@ def test_the_secret_is_asked_for(spam, created, path, capfd) -> None:
     assert not answers(spam)
     for good in (BASIC, BEARER):
         assert studio.post(path, json=body, headers=good).status_code in (200, 201)
-    said = capfd.readouterr()
-    assert SECRET not in said.out + said.err
+    message = capfd.readouterr()
+    assert SECRET not in message.out + message.err
 
 
 def test_the_token_of_the_owner_is_never_repeated(studio, capfd) -> None:
-    given = recorded("setup") | {"access_token": "the-token-of-the-owner"}
-    for body in (given, given | {"schema": 7}, given | {"schema": "<View/>"}):
+    body_sent = recorded("setup") | {"access_token": "the-token-of-the-owner"}
+    for body in (body_sent, body_sent | {"schema": 7}, body_sent | {"schema": "<View/>"}):
         assert "the-token-of-the-owner" not in studio.post("/setup", json=body).text
-    said = capfd.readouterr()
-    assert "the-token-of-the-owner" not in said.out + said.err
+    message = capfd.readouterr()
+    assert "the-token-of-the-owner" not in message.out + message.err
 
 
 def test_web_pages_and_other_hosts_are_refused(studio, spam, created) -> None:

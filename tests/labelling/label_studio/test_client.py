@@ -79,8 +79,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("answer", WRONG, ids=lambda one: str(one)[:40])
-def test_every_wrong_answer_is_one_sentence_without_the_token(answer) -> None:
+@pytest.mark.parametrize("answer", WRONG, ids=lambda value: str(value)[:40])
+def test_every_wrong_answer_is_reported_in_one_line_without_the_token(answer) -> None:
     with answering(lambda *_: answer) as (url, asked), LabelStudio(url, TOKEN) as client:
         with refused(LabelStudioError) as caught:
             client.project(7)
@@ -89,7 +89,7 @@ def test_every_wrong_answer_is_one_sentence_without_the_token(answer) -> None:
         assert asked[0][2]["authorization"] == f"Token {TOKEN}"
 
 
-@pytest.mark.parametrize("answer", WRONG, ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize("answer", WRONG, ids=lambda value: str(value)[:40])
 def test_nothing_is_written_where_a_pull_fails(run, tmp_path, monkeypatch, answer) -> None:  # noqa: F811
     campaign = spam_in(tmp_path)
     before = campaign.log()
@@ -177,7 +177,9 @@ class Replay:
 
     def __init__(self):
         self.project = next(
-            one for one in recorded("projects")["results"] if one["title"].startswith("spam")
+            result
+            for result in recorded("projects")["results"]
+            if result["title"].startswith("spam")
         )
         self.tasks, self.fails, self.made = [], 0, True
         self.exported, self.meanwhile = recorded("export"), lambda: None
@@ -199,9 +201,9 @@ class Replay:
         if path.endswith("/import"):
             if self.fails:
                 return 500, "text/html", b"no"
-            given = json.loads(body)
-            self.tasks += given
-            return 201, JSON, {"task_count": len(given)}
+            document = json.loads(body)
+            self.tasks += document
+            return 201, JSON, {"task_count": len(document)}
         if path.endswith("/export"):
             self.meanwhile()  # the answer is made, and on its way
             return 200, "application/.json", self.exported
@@ -210,11 +212,11 @@ class Replay:
 
 @pytest.fixture
 def replay(monkeypatch):
-    made = Replay()
-    with answering(made) as (url, made.asked):
+    result = Replay()
+    with answering(result) as (url, result.asked):
         monkeypatch.setenv(ours.TOKEN, TOKEN)
         monkeypatch.setenv(ours.ADDRESS, url)
-        yield made
+        yield result
 
 
 def test_push_sends_each_row_once(run, replay, tmp_path) -> None:  # noqa: F811
@@ -222,10 +224,10 @@ def test_push_sends_each_row_once(run, replay, tmp_path) -> None:  # noqa: F811
     replay.made = False  # there is no project yet
     ran = run("push", tmp_path / "spam", "-k", 4)
     assert "4 tasks sent to project" in ran.err, ran.err
-    assert [one["data"]["evgp_rank"] for one in replay.tasks] == [1, 2, 3, 4]
+    assert [task["data"]["evgp_rank"] for task in replay.tasks] == [1, 2, 3, 4]
     assert "0 tasks sent" in run("push", tmp_path / "spam").err
     assert "2 tasks sent" in run("push", tmp_path / "spam", "-k", 6).err
-    assert [one["data"]["evgp_rank"] for one in replay.tasks] == [1, 2, 3, 4, 5, 6]
+    assert [task["data"]["evgp_rank"] for task in replay.tasks] == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_failed_push_says_what_was_sent(run, replay, tmp_path, monkeypatch) -> None:  # noqa: F811
@@ -277,9 +279,9 @@ def test_webhook_answers_during_a_pull_stay(run, replay, tmp_path) -> None:  # n
     campaign = spam_in(tmp_path)
     campaign.next(6)
     whole = replay.exported
-    task = next(one for one in whole if one["annotations"])
+    task = next(item for item in whole if item["annotations"])
     (last, *others) = task["annotations"][::-1]
-    replay.exported = [one | {"annotations": others} if one is task else one for one in whole]
+    replay.exported = [item | {"annotations": others} if item is task else item for item in whole]
     studio = TestClient(make_backend(campaign), base_url="http://localhost:9090")
     sent = {"action": "ANNOTATION_CREATED", "task": task, "annotation": last}
     replay.meanwhile = lambda: studio.post("/webhook", json=sent)
@@ -303,7 +305,7 @@ def test_another_campaign_on_the_same_pool_is_not_mixed_in(run, replay, tmp_path
     printed(ran.err)
     assert len(replay.tasks) == before and not other.state.rounds
     when = {"created_at": "2026-01-01T10:00:00Z", "annotations": []}
-    replay.exported = [one | when for one in replay.tasks]
+    replay.exported = [task | when for task in replay.tasks]
     ran = run("pull", other.path, "--project", number)
     assert ran.code == 1, ran.err
     printed(ran.err)
@@ -336,7 +338,7 @@ def test_missing_packages_are_named_with_how_to_install_them(run, tmp_path, monk
         ("export", "spam", "--images", "http://x/", "-o", "t.csv"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_one_sentence(run, tmp_path, monkeypatch, arguments) -> None:  # noqa: F811
+def test_what_cannot_be_done_is_refused_in_one_line(run, tmp_path, monkeypatch, arguments) -> None:  # noqa: F811
     monkeypatch.chdir(tmp_path)
     spam_in(tmp_path).close()
     for name in (ours.TOKEN, ours.ADDRESS):

@@ -41,9 +41,9 @@ def test_unauthorised_requests_cost_nothing_and_delay_nobody(spam) -> None:
         with watched(port, "/health") as took, ThreadPoolExecutor(3) as pool:
             began = time.monotonic()
             sent = head("POST", "/predict", "Content-Type: application/json", length=len(body))
-            found = list(pool.map(lambda _: ask(port, sent, body), range(3)))
+            actual = list(pool.map(lambda _: ask(port, sent, body), range(3)))
             assert time.monotonic() - began < 5
-        assert [one[0] for one in found if one is not None] == [401] * 3
+        assert [item[0] for item in actual if item is not None] == [401] * 3
         assert max(took) < SOON
 
 
@@ -66,7 +66,7 @@ def test_unauthorised_requests_cost_nothing_and_delay_nobody(spam) -> None:
         (b'{"tasks":[{}], "tasks":NaN}', 422, "body.tasks"),
     ],
 )
-def test_bodies_over_a_limit_get_one_short_sentence(spam, body, status, words) -> None:
+def test_bodies_over_a_limit_are_refused_in_one_line(spam, body, status, words) -> None:
     began = time.monotonic()
     answer = talking(spam).post("/predict", content=body)
     assert answer.status_code == status and words in answer.json()["detail"]
@@ -91,8 +91,10 @@ def test_others_are_answered_while_much_is_read(spam, monkeypatch) -> None:
     with served(make_backend(spam, token=SECRET)) as port:
         sent = head("POST", "/predict", AUTHORISED, length=len(picture))
         with watched(port, "/health") as took, ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(lambda _: ask(port, sent, picture), range(4)))
-    assert [one[0] for one in found] == [200] * 4 and most == LIMITS["/predict"].max_concurrent == 1
+            actual = list(pool.map(lambda _: ask(port, sent, picture), range(4)))
+    assert [item[0] for item in actual] == [200] * 4 and most == LIMITS[
+        "/predict"
+    ].max_concurrent == 1
     assert len(took) > 10 and max(took) < SOON
 
 
@@ -104,7 +106,7 @@ def test_pictures_are_as_large_as_they_are(spam) -> None:
             "data": task["data"] | {"image": "data:image/jpeg;base64," + "Q" * 300_000}
         }
     answer = talking(spam).post("/predict", json={"tasks": tasks})
-    scores = {one["score"] for one in answer.json()["results"]}
+    scores = {result["score"] for result in answer.json()["results"]}
     assert len(answer.json()["results"]) == 200 and len(scores) == 1 and scores.pop() > 0
 
 
@@ -119,9 +121,9 @@ def shortened(value, long):
     if isinstance(value, str):
         return "" if len(json.dumps(value)) - 1 > long else value
     if isinstance(value, list):
-        return [shortened(one, long) for one in value]
+        return [shortened(item, long) for item in value]
     if isinstance(value, dict):
-        return {shortened(key, long): shortened(one, long) for key, one in value.items()}
+        return {shortened(key, long): shortened(item, long) for key, item in value.items()}
     return value
 
 
@@ -141,7 +143,7 @@ def test_skimming_changes_nothing_but_long_texts(value, long) -> None:
     assert json.loads(kept) == shortened(value, long)
     assert json.loads(skimmed(body, LONG)[0]) == value
     bare = json.dumps(
-        json.loads(body, object_pairs_hook=lambda pairs: [[0, one] for _, one in pairs])
+        json.loads(body, object_pairs_hook=lambda pairs: [[0, item] for _, item in pairs])
     )
     assert b'"' not in outside and outside.count(b"[") <= bare.count("[")
 

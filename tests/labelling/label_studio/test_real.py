@@ -48,20 +48,20 @@ SECRET = "a-secret-of-the-backend"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    given = os.environ.get(VARIABLE)
-    if not given:
+    path = os.environ.get(VARIABLE)
+    if not path:
         pytest.skip(f"no Label Studio here; make test-label-studio installs one (${VARIABLE})")
-    binary = Path(given)
+    binary = Path(path)
     folder = tmp_path_factory.mktemp("label-studio") / "data"
     shutil.copytree(migrated(binary), folder)
-    with started(binary, folder) as made:
-        yield made
+    with started(binary, folder) as result:
+        yield result
 
 
 @pytest.fixture(scope="module")
 def api(server):
-    with server.api() as made:
-        yield made
+    with server.api() as result:
+        yield result
 
 
 @pytest.fixture(scope="module")
@@ -79,11 +79,11 @@ def bob(server, api):
     link = api.get("/api/invite").json()["invite_url"]
     client = httpx.Client(base_url=server.url, follow_redirects=True, timeout=120)
     page = client.get(link).text
-    found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
-    assert found is not None
+    match = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
+    assert match is not None
     client.post(
         link,
-        data={"csrfmiddlewaretoken": found[1], "email": BOB, "password": PASSWORD},
+        data={"csrfmiddlewaretoken": match[1], "email": BOB, "password": PASSWORD},
         headers={"referer": server.url},
     )
     assert client.get("/api/current-user/whoami").json()["email"] == BOB
@@ -95,9 +95,9 @@ def bob(server, api):
 
 def test_out_and_back_with_two_people(server, api, bob, tmp_path) -> None:
     spam_in(tmp_path).close()
-    told = evgp(server, tmp_path, "push", "spam", "-k", 6)
-    project = project_of(told)
-    assert "6 tasks sent" in told
+    result = evgp(server, tmp_path, "push", "spam", "-k", 6)
+    project = project_of(result)
+    assert "6 tasks sent" in result
     assert "0 tasks sent" in evgp(server, tmp_path, "push", "spam")  # nothing is doubled
     campaign = Campaign.open(tmp_path / "spam")
     order = [campaign.source.names[row] for row in campaign.state.picked]
@@ -105,11 +105,11 @@ def test_out_and_back_with_two_people(server, api, bob, tmp_path) -> None:
     assert list(ids) == order and list(ids.values()) == sorted(ids.values())
     following = api.get(f"/api/projects/{project}/next").json()
     assert following["data"]["evgp_rank"] == 1  # people get the best row first
-    record("task", {one: following[one] for one in ("id", "data", "created_at", "project")})
+    record("task", {item: following[item] for item in ("id", "data", "created_at", "project")})
 
-    one, two, three, four, five, six = (ids[name] for name in order)
-    first = annotate(api, one, choice("spam"))
-    annotate(bob, one, choice("ham"))
+    item, two, three, four, five, six = (ids[name] for name in order)
+    first = annotate(api, item, choice("spam"))
+    annotate(bob, item, choice("ham"))
     second = annotate(api, two, choice("ham"))
     annotate(api, three, was_cancelled=True)
     annotate(bob, four, choice("cannot tell"))
@@ -128,21 +128,21 @@ def test_out_and_back_with_two_people(server, api, bob, tmp_path) -> None:
     )
     assert campaign.log() == before  # twice is harmless
     state = campaign.state
-    said = {campaign.source.names[row]: one.answers for row, one in state.verdicts.items()}
-    assert {who: one.value for who, one in said[order[0]].items()} == {ANN: "spam", BOB: "ham"}
+    message = {campaign.source.names[row]: item.answers for row, item in state.verdicts.items()}
+    assert {who: item.value for who, item in message[order[0]].items()} == {ANN: "spam", BOB: "ham"}
     assert state.verdicts[state.picked[0]].disputed
-    assert said[order[2]][ANN].kind == "skip" and said[order[3]][BOB].kind == "unsure"
-    assert said[order[4]][BOB].kind == "skip" and state.pending == [state.picked[5]]
+    assert message[order[2]][ANN].kind == "skip" and message[order[3]][BOB].kind == "unsure"
+    assert message[order[4]][BOB].kind == "skip" and state.pending == [state.picked[5]]
 
     api.patch(f"/api/annotations/{first['id']}/", json={"result": [choice("ham")]})
     assert api.delete(f"/api/annotations/{second['id']}/").status_code == 204
     assert api.delete(f"/api/tasks/{four}/").status_code == 204
-    told = evgp(server, tmp_path, "pull", "spam")
-    assert "0 new answers, 1 changed, 1 undone" in told
+    result = evgp(server, tmp_path, "pull", "spam")
+    assert "0 new answers, 1 changed, 1 undone" in result
     state = campaign.state
     assert state.labels == {state.picked[0]: "ham"} and not state.verdicts[state.picked[0]].disputed
     assert state.picked[1] in state.pending  # its annotation was deleted
-    assert state.picked[3] not in state.pending  # its task was deleted, which says nothing
+    assert state.picked[3] not in state.pending  # its task was deleted, which is no information
     assert "2 tasks sent" in evgp(server, tmp_path, "push", "spam", "-k", 4)
     assert six in tasks_of(api, project).values()
 
@@ -156,7 +156,7 @@ def test_a_personal_access_token_does_too(server, personal, tmp_path) -> None:
         assert client.people()[1] == ANN
 
 
-def test_wrong_tokens_numbers_and_configs_are_one_sentence(server, api, tmp_path) -> None:
+def test_wrong_tokens_numbers_and_configs_are_reported_in_one_line(server, api, tmp_path) -> None:
     spam_in(tmp_path).close()
     for token in ("f" * 40, "eyJhbGciOiJIUzI1NiJ9.eyJ0b2tlbl90eXBlIjoicmVmcmVzaCJ9.c2ln"):
         assert "(401)" in evgp(server, tmp_path, "push", "spam", token=token, code=1)
@@ -166,17 +166,17 @@ def test_wrong_tokens_numbers_and_configs_are_one_sentence(server, api, tmp_path
         "title": "another", "label_config": label_config(["cat", "dog"], Layout()),
     }).json()["id"]  # fmt: skip
     for command in ("push", "pull"):
-        told = evgp(server, tmp_path, command, "spam", "--project", other, code=1)
-        assert "expected the classes spam, ham" in told and len(told.strip().splitlines()) == 1
+        result = evgp(server, tmp_path, command, "spam", "--project", other, code=1)
+        assert "expected the classes spam, ham" in result and len(result.strip().splitlines()) == 1
     assert Campaign.open(tmp_path / "spam").log()[-1].number == 1  # nothing was written
 
 
 def test_invalid_numbers_and_labels(server, api, tmp_path) -> None:
     spam_in(tmp_path, "prices", classes=(), number=True).close()
     project = project_of(evgp(server, tmp_path, "push", "prices", "-k", 3))
-    one, two, three = tasks_of(api, project).values()
+    item, two, three = tasks_of(api, project).values()
     number = {"from_name": "label", "to_name": "row", "type": "number", "value": {"number": 2.5}}
-    annotate(api, one, number)
+    annotate(api, item, number)
     annotate(api, two, choice("cannot tell", "doubt"))
     record("export_numbers", api.get(f"/api/projects/{project}/export?exportType=JSON").json())
     evgp(server, tmp_path, "pull", "prices")
@@ -185,8 +185,8 @@ def test_invalid_numbers_and_labels(server, api, tmp_path) -> None:
     assert campaign.state.labels == {first: 2.5} and campaign.state.passed == [second]
     before = campaign.log()
     annotate(api, three, number | {"value": {"number": "many"}})
-    told = evgp(server, tmp_path, "pull", "prices", code=1)
-    assert f"task {three} of Label Studio: expected a number as label" in told
+    result = evgp(server, tmp_path, "pull", "prices", code=1)
+    assert f"task {three} of Label Studio: expected a number as label" in result
     assert campaign.log() == before
 
 
@@ -223,10 +223,10 @@ def backend(server, folder, name):
         cwd=folder, env=environment, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert running.stderr is not None
-    found = re.search(r"http://[\d.:]+", running.stderr.readline())
-    assert found is not None
+    match = re.search(r"http://[\d.:]+", running.stderr.readline())
+    assert match is not None
     try:
-        yield found[0], running
+        yield match[0], running
     finally:
         running.kill()
         running.wait()
@@ -239,10 +239,10 @@ def test_the_backend_scores_and_records_and_survives_kill(server, api, tmp_path)
     tasks = list(tasks_of(api, project).values())
     campaign = Campaign.open(tmp_path / "spam")
     with backend(server, tmp_path, "spam") as (url, running):
-        given = {"url": url, "project": project, "title": "evgp", "auth_method": "BASIC_AUTH"}
+        arguments = {"url": url, "project": project, "title": "evgp", "auth_method": "BASIC_AUTH"}
         wrong = {"basic_auth_user": "evgp", "basic_auth_pass": "another-secret"}
-        assert api.post("/api/ml/", json=given | wrong).status_code == 400
-        answer = api.post("/api/ml/", json=given | wrong | {"basic_auth_pass": SECRET})
+        assert api.post("/api/ml/", json=arguments | wrong).status_code == 400
+        answer = api.post("/api/ml/", json=arguments | wrong | {"basic_auth_pass": SECRET})
         assert answer.status_code == 201 and answer.json()["readable_state"] == "Connected"
         assert answer.json()["model_version"] == "evgp-round-1"
         (hook,) = api.get("/api/webhooks/", params={"project": project}).json()
@@ -257,22 +257,24 @@ def test_the_backend_scores_and_records_and_survives_kill(server, api, tmp_path)
             "/api/dm/actions", params={"id": "retrieve_tasks_predictions", "project": project},
             json=asked,
         )  # fmt: skip
-        found = api.get("/api/predictions/", params={"project": project}).json()
-        scores = {one["task"]: one["score"] for one in found}
+        body = api.get("/api/predictions/", params={"project": project}).json()
+        scores = {item["task"]: item["score"] for item in body}
         round = campaign.state.rounds[0]
         assert [scores[task] for task in tasks] == pytest.approx(
             [gain / round.prior for gain in round.gains]
         )
 
-        made = annotate(api, tasks[1], choice("spam"))
+        result = annotate(api, tasks[1], choice("spam"))
         assert campaign.state.labels == {round.rows[1]: "spam"}  # it is there when the answer is
         assert set(campaign.state.verdicts[round.rows[1]].answers) == {ANN}
         running.send_signal(signal.SIGKILL)
         running.wait()
     assert Campaign.open(tmp_path / "spam").state.labels == {round.rows[1]: "spam"}
-    api.patch(f"/api/annotations/{made['id']}/", json={"result": [choice("ham")]})  # nobody hears
-    told = evgp(server, tmp_path, "pull", "spam")
-    assert "1 new answers, 1 changed, 0 undone" in told
+    api.patch(
+        f"/api/annotations/{result['id']}/", json={"result": [choice("ham")]}
+    )  # nothing listens
+    outcome = evgp(server, tmp_path, "pull", "spam")
+    assert "1 new answers, 1 changed, 0 undone" in outcome
     assert campaign.state.labels == {round.rows[1]: "ham", round.rows[0]: "ham"}
 
 
@@ -283,10 +285,10 @@ def test_what_it_sends_to_backends_is_as_recorded(server, api, tmp_path) -> None
     tasks = list(tasks_of(api, project).values())
     ear = Ear()
     api.post("/api/ml/", json={"url": ear.url, "project": project, "title": "ear"})
-    made = annotate(api, tasks[0], choice("spam"))
+    result = annotate(api, tasks[0], choice("spam"))
     annotate(api, tasks[1], was_cancelled=True)
-    api.patch(f"/api/annotations/{made['id']}/", json={"result": [choice("ham")]})
-    api.delete(f"/api/annotations/{made['id']}/")
+    api.patch(f"/api/annotations/{result['id']}/", json={"result": [choice("ham")]})
+    api.delete(f"/api/annotations/{result['id']}/")
     api.post(
         "/api/dm/actions", params={"id": "retrieve_tasks_predictions", "project": project},
         json={"selectedItems": {"all": True, "excluded": []}},
@@ -294,7 +296,7 @@ def test_what_it_sends_to_backends_is_as_recorded(server, api, tmp_path) -> None
     ear.server.shutdown()
     ear.server.server_close()
     setup = ear.body("/setup")
-    assert setup["access_token"] == LEGACY  # the token of the owner: never to be told
+    assert setup["access_token"] == LEGACY  # the token of the owner, which must stay secret
     record("setup", setup)
     record("predict", ear.body("/predict"))
     assert not any("Authorization" in headers for *_, headers, _ in ear.heard)
@@ -321,10 +323,10 @@ def seen(server, project, tmp_path, script):
         page.fill("input[name=password]", PASSWORD)
         page.click("button[type=submit]")
         page.goto(f"{server.url}/projects/{project}/data?labeling=1")
-        made = script(page)
+        result = script(page)
         page.screenshot(path=tmp_path / "seen.png")
         browser.close()
-    return made
+    return result
 
 
 def test_a_person_labels_in_the_browser(server, api, tmp_path) -> None:
@@ -335,7 +337,7 @@ def test_a_person_labels_in_the_browser(server, api, tmp_path) -> None:
         page.get_by_text("which is long enough").first.wait_for(timeout=120_000)
         text = page.locator("body").inner_text()
         page.get_by_text("ham[2]").first.click()  # with its key
-        with page.expect_response(lambda one: "/annotations" in one.url and one.ok):
+        with page.expect_response(lambda value: "/annotations" in value.url and value.ok):
             page.get_by_role("button", name="Submit").first.click()
         return text
 
@@ -353,15 +355,15 @@ def test_pictures_travel_in_their_tasks(server, api, tmp_path) -> None:
 
     with LabelStudio(server.url, LEGACY) as client:
         export = client.export(project)
-    first = min(export, key=lambda one: one["data"]["evgp_rank"])["data"]
+    first = min(export, key=lambda value: value["data"]["evgp_rank"])["data"]
     with Image.open(io.BytesIO(base64.b64decode(first["image"].partition(",")[2]))) as picture:
         size = list(picture.size)
-    found = """size => [...document.images].find(
+    actual = """size => [...document.images].find(
         one => one.naturalWidth === size[0] && one.naturalHeight === size[1] && one.width > 0
     )"""
 
     def look(page):
-        shown = page.wait_for_function(found, arg=size, timeout=120_000)
+        shown = page.wait_for_function(actual, arg=size, timeout=120_000)
         return shown.evaluate("one => one.src.slice(0, 5)")
 
     assert seen(server, project, tmp_path, look) in ("data:", "blob:")
@@ -380,11 +382,11 @@ def test_a_downloaded_export_does_too(server, api, tmp_path) -> None:
     least = api.get(f"/api/projects/{project}/export", params={"exportType": "JSON_MIN"})
     record("export_min", least.json())
     (tmp_path / "min.json").write_bytes(least.content)
-    told = evgp(server, tmp_path, "pull", "spam", "--file", tmp_path / "min.json", code=1)
-    assert "not JSON-MIN" in told
+    result = evgp(server, tmp_path, "pull", "spam", "--file", tmp_path / "min.json", code=1)
+    assert "not JSON-MIN" in result
 
 
-def test_a_server_that_is_gone_is_one_sentence(server, tmp_path) -> None:
+def test_a_server_that_is_gone_is_refused_in_one_line(server, tmp_path) -> None:
     campaign = spam_in(tmp_path)
     with (
         LabelStudio("http://127.0.0.1:9", LEGACY) as client,

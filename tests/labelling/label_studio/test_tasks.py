@@ -27,20 +27,20 @@ from tests.messages import refused
 
 def test_tasks_come_in_the_order_of_their_ranks_and_hold_the_whole_row(spam) -> None:
     items = waiting(spam)
-    made = [one["data"] for one in tasks_of(spam, items[::-1])]
-    assert [one["evgp_rank"] for one in made] == [1, 2, 3, 4, 5, 6]
-    assert [one["evgp_row_id"] for one in made] == [one.name for one in items]
+    result = [item["data"] for item in tasks_of(spam, items[::-1])]
+    assert [item["evgp_rank"] for item in result] == [1, 2, 3, 4, 5, 6]
+    assert [item["evgp_row_id"] for item in result] == [item.name for item in items]
     card = spam.source.card(items[0].row)
-    assert made[0]["text_1"] == card["body"]
-    assert made[0]["row"] == {
+    assert result[0]["text_1"] == card["body"]
+    assert result[0]["row"] == {
         "length": f"{card['length']:.7g}", "links": str(card["links"]), "subject": card["subject"],
     }  # fmt: skip
-    json.dumps(made, allow_nan=False)
+    json.dumps(result, allow_nan=False)
 
 
 def test_they_are_what_the_real_server_gave_back(spam) -> None:
-    given = recorded("task")["data"] | {"evgp_campaign": campaign_mark(spam)}
-    assert tasks_of(spam, waiting(spam))[0]["data"] == given
+    data = recorded("task")["data"] | {"evgp_campaign": campaign_mark(spam)}
+    assert tasks_of(spam, waiting(spam))[0]["data"] == data
 
 
 def test_the_mark_of_a_campaign_is_its_own_and_stays(spam, tmp_path) -> None:
@@ -53,7 +53,7 @@ def test_the_mark_of_a_campaign_is_its_own_and_stays(spam, tmp_path) -> None:
 def test_answered_rows_are_not_tasks(spam) -> None:
     first = waiting(spam)[0]
     spam.answer(first.row, "skip")
-    assert [one.rank for one in waiting(spam)] == [2, 3, 4, 5, 6]
+    assert [item.rank for item in waiting(spam)] == [2, 3, 4, 5, 6]
 
 
 def test_pictures_travel_as_they_are_or_shrunk(photos) -> None:
@@ -70,9 +70,9 @@ def test_pictures_travel_as_they_are_or_shrunk(photos) -> None:
 
 
 def test_pictures_may_be_hosted_elsewhere(photos) -> None:
-    made = tasks_of(photos, waiting(photos), images="https://example.org/photos/")
-    found = {one["data"]["evgp_row_id"]: one["data"]["image"] for one in made}
-    assert found["a b&c.png"] == "https://example.org/photos/a%20b%26c.png"
+    result = tasks_of(photos, waiting(photos), images="https://example.org/photos/")
+    actual = {item["data"]["evgp_row_id"]: item["data"]["image"] for item in result}
+    assert actual["a b&c.png"] == "https://example.org/photos/a%20b%26c.png"
 
 
 def test_columns_that_are_only_long_or_only_short(tmp_path) -> None:
@@ -100,17 +100,19 @@ names = st.lists(
 
 @given(classes=names, long=st.lists(st.text(min_size=1), max_size=3))
 def test_every_class_and_column_survives_the_config(classes, long) -> None:
-    classes = [checked_name(one, "a class") for one in classes]
+    classes = [checked_name(class_, "a class") for class_ in classes]
     config = label_config(classes, Layout(long=tuple(long)))
     root = ElementTree.fromstring(config)
-    found = [one.get("value") for one in root.iter("Choice")]
-    assert found == [*classes, *([] if CANNOT_TELL in classes else [CANNOT_TELL])]
-    titles = [one.get("value") for one in root.iter("Header")]
-    plain = ["".join(c if c.isprintable() else "\ufffd" for c in one) for one in long]
+    actual = [element.get("value") for element in root.iter("Choice")]
+    assert actual == [*classes, *([] if CANNOT_TELL in classes else [CANNOT_TELL])]
+    titles = [element.get("value") for element in root.iter("Header")]
+    plain = ["".join(c if c.isprintable() else "\ufffd" for c in item) for item in long]
     # Label Studio would take $name for a field of the task.
-    assert titles == [f"column {one}" if one.startswith("$") else one for one in plain]
-    targets = {one.get("name") for one in root.iter() if one.get("value", "").startswith("$")}
-    assert {one.get("toName") for one in root.iter("Choices")} <= targets
+    assert titles == [f"column {item}" if item.startswith("$") else item for item in plain]
+    targets = {
+        element.get("name") for element in root.iter() if element.get("value", "").startswith("$")
+    }
+    assert {element.get("toName") for element in root.iter("Choices")} <= targets
     check_config(config, classes, "project 1")
 
 

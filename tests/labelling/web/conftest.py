@@ -6,10 +6,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from PIL import Image
+from playwright.sync_api import sync_playwright
 from starlette.testclient import TestClient
 
 from evgp.labelling.campaign import Campaign
 from evgp.labelling.web import LabellingService, Sessions, make_app
+from tests.conftest import chromium
 
 HERE = "http://localhost:8000"
 
@@ -20,14 +22,16 @@ class Person(TestClient):
     csrf = ""
 
     def enter(self, name="ann", token=None):
-        given = {"name": name} | ({} if token is None else {"token": token})
-        answer = self.post("/api/session", json=given)
+        credentials = {"name": name} | ({} if token is None else {"token": token})
+        answer = self.post("/api/session", json=credentials)
         if answer.status_code == 200:
             self.headers["x-csrf-token"] = answer.json()["csrf"]
         return answer
 
     def rows(self, count=3):
-        return [one["row"] for one in self.post("/api/next", json={"count": count}).json()["items"]]
+        return [
+            item["row"] for item in self.post("/api/next", json={"count": count}).json()["items"]
+        ]
 
     def says(self, row, value="spam", key=None, **more):
         key = key or os.urandom(8).hex()
@@ -35,10 +39,10 @@ class Person(TestClient):
 
 
 def person_of(app, name="ann", **more):
-    made = Person(app, base_url=HERE, headers={"origin": HERE}, raise_server_exceptions=False)
+    person = Person(app, base_url=HERE, headers={"origin": HERE}, raise_server_exceptions=False)
     if name is not None:
-        assert made.enter(name, **more).status_code == 200
-    return made
+        assert person.enter(name, **more).status_code == 200
+    return person
 
 
 @pytest.fixture
@@ -72,14 +76,14 @@ def running(service, sessions=None, **more):
 
 @pytest.fixture
 def service(spam):
-    spam.next(12)  # so that nobody waits
+    spam.next(12)  # so that no one waits
     return LabellingService(spam, k=4)
 
 
 @pytest.fixture
 def app(service):
-    with running(service) as made:
-        yield made
+    with running(service) as result:
+        yield result
 
 
 @pytest.fixture
@@ -98,3 +102,26 @@ def photos(tmp_path):
         pixels = random.integers(0, 255, (40, 60, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(folder / name)
     return folder
+
+
+@pytest.fixture(scope="module")
+def browsers():
+    """A function that lends browsers; they start once, and their pages close after each use."""
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    path = chromium()
+    with sync_playwright() as play:
+        started = []
+
+        @contextmanager
+        def lend(count=1):
+            while len(started) < count:
+                started.append(play.chromium.launch(executable_path=path, args=flags))
+            try:
+                yield started[:count]
+            finally:
+                for context in [context for browser in started for context in browser.contexts]:
+                    context.close()
+
+        yield lend
+        for browser in started:
+            browser.close()

@@ -6,7 +6,7 @@ from axe_playwright_python.sync_playwright import Axe
 from typer.testing import CliRunner
 
 from evgp.cli.main import app
-from tests.labelling.web.test_browser import Labeller, browsers, served
+from tests.labelling.web.test_browser import Labeller, served
 
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1280, "height": 800}
@@ -14,12 +14,12 @@ DESK = {"width": 1280, "height": 800}
 
 def wrong(page) -> list[str]:
     """Every rule that a page breaks, with the first element that does."""
-    found = Axe().run(page).response["violations"]
-    return [f"{one['id']}: {one['help']}; {one['nodes'][0]['html'][:200]}" for one in found]
+    axe = Axe().run(page).response["violations"]
+    return [f"{item['id']}: {item['help']}; {item['nodes'][0]['html'][:200]}" for item in axe]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_labelling_pages(spam, scheme) -> None:
+def test_labelling_pages(spam, scheme, browsers) -> None:
     spam.next(20)
     with served(spam, k=20) as address, browsers() as (browser,):
         asked = browser.new_context(color_scheme=scheme).new_page()
@@ -45,9 +45,9 @@ def reports(tmp_path_factory):
     """Every page that is written to a file."""
     folder = tmp_path_factory.mktemp("reports")
     x = np.random.default_rng(0).normal(size=(90, 3))
-    for name, some in (("train", x[:40]), ("test", x[40:])):
+    for name, subset in (("train", x[:40]), ("test", x[40:])):
         lines = [f"r{i}," + ",".join(f"{v:.4f}" for v in (*row, row.sum()))
-                 for i, row in enumerate(some)]  # fmt: skip
+                 for i, row in enumerate(subset)]  # fmt: skip
         (folder / f"{name}.csv").write_text("\n".join(["id,a,b,c,y", *lines]) + "\n")
     runs = [
         "pick train.csv -k 8 --id id --drop y -o picks.csv --report pick.html",
@@ -65,7 +65,7 @@ def reports(tmp_path_factory):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_reports(reports, scheme) -> None:
+def test_reports(reports, scheme, browsers) -> None:
     pages = sorted(reports.glob("*.html"))
     assert len(pages) == 3
     with browsers() as (browser,):

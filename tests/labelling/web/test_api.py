@@ -14,16 +14,16 @@ from tests.labelling.web.conftest import HERE, person_of, running
 
 
 def answers(campaign):
-    return [one.event for one in campaign.log() if isinstance(one.event, Answered)]
+    return [event.event for event in campaign.log() if isinstance(event.event, Answered)]
 
 
 def test_from_signing_in_to_a_label_on_the_disk(ann, service) -> None:
     about = ann.get("/api/campaign").json()
     assert (about["name"], about["classes"], about["person"]) == ("spam", ["spam", "ham"], "ann")
-    told = ann.post("/api/next", json={"count": 2}).json()
-    first = told["items"][0]
-    assert [one["rank"] for one in told["items"]] == [1, 2] and not told["done"]
-    assert {one["name"] for one in first["cells"]} == {"length", "links", "subject"}
+    body = ann.post("/api/next", json={"count": 2}).json()
+    first = body["items"][0]
+    assert [item["rank"] for item in body["items"]] == [1, 2] and not body["done"]
+    assert {cell["name"] for cell in first["cells"]} == {"length", "links", "subject"}
     answer = ann.says(first["row"], "ham")
     assert answer.status_code == 200 and not answer.json()["repeated"]
     assert Campaign.open(service.campaign.path).state.labels == {first["row"]: "ham"}
@@ -58,20 +58,20 @@ def test_the_same_key_is_harmless_and_another_body_is_refused(ann, service) -> N
         ({"value": 10**400}, "expected a label among"),
     ],
 )
-def test_invalid_answers_get_one_sentence(ann, service, body, words) -> None:
-    given = {"row": 1, "value": "ham", "key": "key-00000001"} | body
-    answer = ann.post("/api/answers", json=given)
+def test_invalid_answers_are_refused_in_one_line(ann, service, body, words) -> None:
+    answered = {"row": 1, "value": "ham", "key": "key-00000001"} | body
+    answer = ann.post("/api/answers", json=answered)
     assert answer.status_code == 422 and words in answer.json()["detail"], answer.text
     assert not answers(service.campaign)
 
 
 def test_numbers(mails, tmp_path) -> None:
-    made = Campaign.create(tmp_path / "n", mails, id="key", number=True, drop=["subject"])
-    made.next(4)
-    with running(LabellingService(made, k=2)) as app:
+    campaign = Campaign.create(tmp_path / "n", mails, id="key", number=True, drop=["subject"])
+    campaign.next(4)
+    with running(LabellingService(campaign, k=2)) as app:
         ann = person_of(app)
         assert ann.says(1, 2).status_code == ann.says(2, "2.5").status_code == 200
-        assert made.state.labels == {1: 2.0, 2: 2.5}
+        assert campaign.state.labels == {1: 2.0, 2: 2.5}
         for value in (10**400, "two", None, "nan", 10**101, -1.7e308):
             assert ann.says(3, value).status_code == 422, value
         assert "from -1e+100 to 1e+100, got 1e+200; check" in ann.says(3, 1e200).text
@@ -82,18 +82,18 @@ def test_numbers(mails, tmp_path) -> None:
 
 
 def test_numbers_too_large_in_an_old_campaign_are_shown(mails, tmp_path) -> None:
-    made = Campaign.create(tmp_path / "n", mails, id="key", number=True, drop=["subject"])
-    rows = [one.row for one in made.next(6)]
-    said = [("ann", 1.7e308), ("bob", 1.7e308)], [("ann", 1e200), ("bob", -1e200)]
-    said += [("ann", -1.7e308)], [("ann", 2.0), ("bob", 3.0)]
+    campaign = Campaign.create(tmp_path / "n", mails, id="key", number=True, drop=["subject"])
+    rows = [item.row for item in campaign.next(6)]
+    message = [("ann", 1.7e308), ("bob", 1.7e308)], [("ann", 1e200), ("bob", -1e200)]
+    message += [("ann", -1.7e308)], [("ann", 2.0), ("bob", 3.0)]
     events = [
-        Answered(row, *one)
-        for row, pair in zip(rows, said, strict=False)
-        for one in ((who, "label", value) for who, value in pair)
+        Answered(row, *item)
+        for row, pair in zip(rows, message, strict=False)
+        for item in ((who, "label", value) for who, value in pair)
     ]
-    made.add(lambda entries: [(f"old {i}", one) for i, one in enumerate(events)])
-    made.close()
-    with running(LabellingService(Campaign.open(made.path), k=2)) as app:
+    campaign.add(lambda entries: [(f"old {i}", item) for i, item in enumerate(events)])
+    campaign.close()
+    with running(LabellingService(Campaign.open(campaign.path), k=2)) as app:
         page = person_of(app).get("/overview")
         assert page.status_code == 200 and "of 3 rows with several labels; α" in page.text
 
@@ -124,21 +124,21 @@ def test_requests_for_another_campaign_are_refused(ann, service, mails, tmp_path
 
 
 def test_skips_and_unsure_answers_are_not_labels(ann, service) -> None:
-    one, two = ann.rows(2)
-    assert ann.says(one, None, kind="skip").status_code == 200
+    first, two = ann.rows(2)
+    assert ann.says(first, None, kind="skip").status_code == 200
     assert ann.says(two, None, kind="unsure").status_code == 200
-    assert service.campaign.state.passed == [one, two]
-    assert not {one, two} & set(ann.rows(20))
+    assert service.campaign.state.passed == [first, two]
+    assert not {first, two} & set(ann.rows(20))
 
 
 def test_undo_returns_the_row_and_happens_once(ann, service) -> None:
-    one, two = ann.rows(2)
-    ann.says(one, "ham")
+    item, two = ann.rows(2)
+    ann.says(item, "ham")
     ann.says(two, "spam")
     first = ann.post("/api/undo", json={"key": "undo-0001"})
     assert first.json()["item"]["row"] == two and first.json()["value"] == "spam"
     assert ann.post("/api/undo", json={"key": "undo-0001"}).json() == first.json()
-    assert service.campaign.state.labels == {one: "ham"}
+    assert service.campaign.state.labels == {item: "ham"}
     assert two in ann.rows()
     ann.post("/api/undo", json={"key": "undo-0002"})
     refused = ann.post("/api/undo", json={"key": "undo-0003"})
@@ -158,7 +158,7 @@ def test_undo_keeps_to_three_rows_and_calls_none_of_them_lost(spam) -> None:
         held = app.state.service.leases.held()
         assert len(held) <= 3 and done[2] in held
         handed = ann.post("/api/next", json={"count": 9, "holding": done[2:]}).json()
-        rows = [one["row"] for one in handed["items"]]
+        rows = [item["row"] for item in handed["items"]]
         assert rows[0] == done[2] and len(rows) == 3 and not set(rows) & set(handed["lost"])
         assert len(app.state.service.leases.held()) == 3
 
@@ -203,7 +203,7 @@ def test_released_rows_go_to_others(app, service) -> None:
     ann, bob = person_of(app), person_of(app, "bob")
     mine, theirs = ann.rows(3), bob.rows(3)
     assert ann.post("/api/release", json={"rows": [*mine[:2], theirs[0]]}).status_code == 204
-    assert service.leases.held() == {mine[2], *theirs}  # nobody lets go of the rows of others
+    assert service.leases.held() == {mine[2], *theirs}  # no one releases the rows of others
     for row in theirs:
         bob.says(row, "ham")
     assert set(mine[:2]) < set(bob.rows())
@@ -266,11 +266,11 @@ def test_queued_answers_are_committed_together_and_fail_alone(app, service, monk
 
     monkeypatch.setattr(service.campaign, "submit", slowly)
     people = [person_of(app, f"p{i}") for i in range(6)]
-    found = {}
+    entries = {}
 
     def sends(i):
         value = "eggs" if i == 4 else "ham"
-        found[i] = people[i].says(i, value, key="the-same-key" if i in (2, 3) else None)
+        entries[i] = people[i].says(i, value, key="the-same-key" if i in (2, 3) else None)
 
     threads = [threading.Thread(target=sends, args=(i,)) for i in range(6)]
     for thread in threads:
@@ -281,7 +281,7 @@ def test_queued_answers_are_committed_together_and_fail_alone(app, service, monk
     for thread in threads:
         thread.join()
     assert sizes == [1, 5]
-    codes = [found[i].status_code for i in range(6)]
+    codes = [entries[i].status_code for i in range(6)]
     assert codes == [200, 200, 200, 409, 422, 200]
     assert set(service.campaign.state.labels) == {0, 1, 2, 5}
 
@@ -301,8 +301,8 @@ def test_picking_ahead_never_blocks_an_answer(spam, monkeypatch) -> None:
         ann = person_of(app)
         rows = ann.rows(3)
         assert [ann.says(row, "ham").status_code for row in rows] == [200] * 3
-        told = ann.post("/api/next", json={}).json()
-        assert told["items"] == [] and told["picking"] and not told["done"]
+        body = ann.post("/api/next", json={}).json()
+        assert body["items"] == [] and body["picking"] and not body["done"]
         gate.set()
         until = time.monotonic() + 20
         while not (more := ann.rows(6)) and time.monotonic() < until:
@@ -318,18 +318,18 @@ def test_a_failed_pick_is_shown(spam, monkeypatch) -> None:
     with running(LabellingService(spam, k=6)) as app:
         ann = person_of(app)
         until = time.monotonic() + 10
-        while not (told := ann.post("/api/next", json={}).json())["problem"]:
+        while not (body := ann.post("/api/next", json={}).json())["problem"]:
             assert time.monotonic() < until
             time.sleep(0.05)
-        assert told["problem"] == "no luck"
+        assert body["problem"] == "no luck"
         assert "no luck" in ann.get("/overview").text
 
 
 def test_it_ends_when_every_row_is_answered(ann, service) -> None:
     for row in range(60):
         ann.says(row, None, kind="skip")
-    told = ann.post("/api/next", json={}).json()
-    assert told["done"] and not told["items"]
+    body = ann.post("/api/next", json={}).json()
+    assert body["done"] and not body["items"]
 
 
 def test_a_session_outlives_the_server(spam) -> None:
@@ -352,13 +352,13 @@ def test_people_keep_their_rows_when_the_server_starts_again(spam, monkeypatch) 
     with running(LabellingService(Campaign.open(spam.path), k=2)) as app:
         again = [person_of(app), person_of(app, "bob")]
         held = again[1].post("/api/next", json={"count": 9, "holding": theirs}).json()
-        assert [one["row"] for one in held["items"]] == theirs and held["picking"]
+        assert [item["row"] for item in held["items"]] == theirs and held["picking"]
         asked = {"count": 9, "holding": [theirs[0], 59, *mine]}
-        told = again[0].post("/api/next", json=asked).json()
-        assert [one["row"] for one in told["items"]] == mine
-        assert set(told["lost"]) >= {theirs[0]}
+        body = again[0].post("/api/next", json=asked).json()
+        assert [item["row"] for item in body["items"]] == mine
+        assert set(body["lost"]) >= {theirs[0]}
         monkeypatch.setattr(app.state.service, "_recovers", 0.0)
         again[0].says(mine.pop(0), "ham")
         more = again[0].post("/api/next", json={"count": 9, "holding": mine}).json()
-        rows = [one["row"] for one in more["items"]]
+        rows = [item["row"] for item in more["items"]]
         assert rows[:2] == mine and len(rows) == 3 and not set(rows) & set(theirs)

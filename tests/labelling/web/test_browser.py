@@ -10,15 +10,11 @@ import urllib.request
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from evgp.labelling.campaign import Campaign
 from evgp.labelling.campaign.events import Answered
 from evgp.labelling.web import LabellingService, Sessions, make_app
 from tests import serving
-from tests.conftest import chromium
-
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 
 
 @contextmanager
@@ -32,16 +28,6 @@ def served(campaign, port=0, secret="a secret for tests", **more):
 def served_app(service, port=0, secret="a secret for tests"):
     with serving.served(make_app(service, Sessions(secret)), port) as at:
         yield f"http://127.0.0.1:{at}"
-
-
-@contextmanager
-def browsers(count=1):
-    found = chromium()
-    with sync_playwright() as play:
-        made = [play.chromium.launch(executable_path=found, args=FLAGS) for _ in range(count)]
-        yield made
-        for one in made:
-            one.close()
 
 
 class Labeller:
@@ -95,14 +81,14 @@ class Labeller:
         self.page.wait_for_selector(f'body[data-saved="{count}"]', state="attached", timeout=60_000)
 
 
-def given(path):
-    made = Campaign.open(path)
-    found = [one.event for one in made.log() if isinstance(one.event, Answered)]
-    made.close()
-    return found
+def answers_in(path):
+    campaign = Campaign.open(path)
+    actual = [event.event for event in campaign.log() if isinstance(event.event, Answered)]
+    campaign.close()
+    return actual
 
 
-def test_labels_by_keyboard_and_hostile_rows_do_nothing(spam) -> None:
+def test_labels_by_keyboard_and_hostile_rows_do_nothing(spam, browsers) -> None:
     spam.next(60)  # every row, the hostile ones too
     with served(spam, k=60) as address, browsers() as (browser,):
         ann, bob = Labeller(browser, address, "ann"), Labeller(browser, address, "<b>bob</b>")
@@ -126,8 +112,8 @@ def test_labels_by_keyboard_and_hostile_rows_do_nothing(spam) -> None:
         assert "<script>" in seen or "onerror" in seen  # as text
         for person in (ann, bob):
             assert "ran" not in person.page.title() and not person.wrong
-    answers = given(spam.path)
-    labels = {one.row: one.value for one in answers if one.kind == "label"}
+    answers = answers_in(spam.path)
+    labels = {answer.row: answer.value for answer in answers if answer.kind == "label"}
     gave = {**ann.gave, **bob.gave}
     assert gave.pop(skipped) == "skip" and labels == gave
     assert len(answers) == 31 and len(gave) == 29
@@ -174,12 +160,12 @@ class Server:
     def stop(self) -> str:
         self.process.send_signal(signal.SIGINT)
         self.process.wait(20)
-        said = self.process.stderr.read()
+        message = self.process.stderr.read()
         self.process.stderr.close()
-        return said
+        return message
 
 
-def test_fifty_items_two_browsers_and_a_kill(spam) -> None:
+def test_fifty_items_two_browsers_and_a_kill(spam, browsers) -> None:
     spam.close()
     with Server(spam.path) as server, browsers(2) as both:
         people = [
@@ -187,27 +173,29 @@ def test_fifty_items_two_browsers_and_a_kill(spam) -> None:
             for browser, name in zip(both, ("ann", "bob"), strict=True)
         ]
         for i in range(50):
-            if i == 20:  # enough to go on without a server
+            if i == 20:  # enough to continue without a server
                 for person in people:
                     person.holds(3)
             if i == 21:
                 server.kill()  # what is on its way, is on its way
             if i == 25:
                 for person in people:
-                    told = person.page.locator("#alert:not([hidden])", has_text="kept in this tab")
-                    told.wait_for(timeout=30_000)
+                    reported = person.page.locator(
+                        "#alert:not([hidden])", has_text="kept in this tab"
+                    )
+                    reported.wait_for(timeout=30_000)
                 server.start()
             people[i % 2].says("12"[i % 2], ["spam", "ham"][i % 2])
         for person in people:
             person.saved(25)
             assert person.page.is_hidden("#alert") and not person.wrong
-        said = server.stop()
-    assert "Traceback" not in said and "all acknowledged answers are in" in said
-    answers = given(spam.path)
-    assert len(answers) == 50 == len({one.row for one in answers})
+        message = server.stop()
+    assert "Traceback" not in message and "all acknowledged answers are in" in message
+    answers = answers_in(spam.path)
+    assert len(answers) == 50 == len({answer.row for answer in answers})
     gave = {"ann": people[0].gave, "bob": people[1].gave}
     for name, rows in gave.items():
-        assert {one.row: one.value for one in answers if one.who == name} == rows
+        assert {answer.row: answer.value for answer in answers if answer.who == name} == rows
 
 
 def held(service):
@@ -223,8 +211,8 @@ def soon(true):
         time.sleep(0.02)
 
 
-def test_a_closed_page_releases_its_rows(spam) -> None:
-    picked = [one.row for one in spam.next(60)]
+def test_a_closed_page_releases_its_rows(spam, browsers) -> None:
+    picked = [item.row for item in spam.next(60)]
     service = LabellingService(spam, k=60)
     with served_app(service) as address, browsers() as (browser,):
         ann = Labeller(browser, address, "ann")
@@ -244,9 +232,9 @@ def test_a_closed_page_releases_its_rows(spam) -> None:
         assert ann.row() == picked[4] and not ann.wrong
 
 
-def test_a_page_from_the_back_cache_requests_rows_again(spam) -> None:
+def test_a_page_from_the_back_cache_requests_rows_again(spam, browsers) -> None:
     """As browsers keep a page that was left, to show it again as it was."""
-    picked = [one.row for one in spam.next(60)]
+    picked = [item.row for item in spam.next(60)]
     service = LabellingService(spam, k=60)
     with served_app(service) as address, browsers() as (browser,):
         ann = Labeller(browser, address, "ann")
@@ -268,11 +256,11 @@ def test_a_page_from_the_back_cache_requests_rows_again(spam) -> None:
         ann.page.keyboard.press("u")
         ann.page.wait_for_selector("text=Undone")
         assert ann.row() == picked[4] and not ann.wrong and not bob.wrong
-    assert [(one.row, one.value) for one in given(spam.path)][:1] == [(picked[0], "spam")]
+    assert [(item.row, item.value) for item in answers_in(spam.path)][:1] == [(picked[0], "spam")]
     assert Campaign.open(spam.path).state.labels == {picked[0]: "spam"}
 
 
-def test_a_response_that_is_cut_short_counts_as_none(spam) -> None:
+def test_a_response_that_is_cut_short_counts_as_none(spam, browsers) -> None:
     with served(spam, k=20) as address, browsers() as (browser,):
         ann = Labeller(browser, address, "ann")
         ann.page.route(
@@ -283,11 +271,11 @@ def test_a_response_that_is_cut_short_counts_as_none(spam) -> None:
         ann.says("2", "ham")
         ann.saved(2)
         assert ann.page.is_hidden("#alert") and not ann.wrong
-    assert {one.row: one.value for one in given(spam.path)} == ann.gave
+    assert {item.row: item.value for item in answers_in(spam.path)} == ann.gave
 
 
 @pytest.mark.slow
-def test_a_reload_keeps_what_was_not_acknowledged(spam) -> None:
+def test_a_reload_keeps_what_was_not_acknowledged(spam, browsers) -> None:
     spam.close()
     with Server(spam.path) as server, browsers() as (browser,):
         ann = Labeller(browser, server.address, "ann")
@@ -303,19 +291,21 @@ def test_a_reload_keeps_what_was_not_acknowledged(spam) -> None:
         ann.page.reload()
         ann.ready()
         ann.says("1", "spam")
-        soon(lambda: len(given(spam.path)) == 3)
+        soon(lambda: len(answers_in(spam.path)) == 3)
         server.stop()
-    assert {one.row: one.value for one in given(spam.path)} == ann.gave
+    assert {item.row: item.value for item in answers_in(spam.path)} == ann.gave
 
 
 @pytest.mark.parametrize("secret", ["a secret for tests", "a secret of its own"])
-def test_answers_never_reach_another_campaign_at_the_same_address(spam, mails, secret) -> None:
-    """With one secret for both the page stays open; else it asks anew who is there."""
+def test_answers_never_reach_another_campaign_at_the_same_address(
+    spam, mails, secret, browsers
+) -> None:
+    """With one secret for both, the page stays open; otherwise it asks again for a name."""
     other = Campaign.create(
         spam.path.with_name("other"), mails, id="key", classes=["spam", "ham"], drop=["subject"]
     )
-    for one in (spam, other):
-        one.next(12)
+    for item in (spam, other):
+        item.next(12)
     with browsers() as (browser,):
         with served(spam, k=4) as address:
             ann, port = Labeller(browser, address, "ann"), int(address.rpartition(":")[2])
@@ -336,13 +326,13 @@ def test_answers_never_reach_another_campaign_at_the_same_address(spam, mails, s
                 ann.page.goto(address)
             ann.saved(3)
             assert ann.page.is_hidden("#alert") and not ann.wrong
-    assert given(other.path) == []
-    assert {one.row: one.value for one in given(spam.path)} == ann.gave
+    assert answers_in(other.path) == []
+    assert {item.row: item.value for item in answers_in(spam.path)} == ann.gave
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pictures_on_a_phone(photos, tmp_path, scheme) -> None:
+def test_pictures_on_a_phone(photos, tmp_path, scheme, browsers) -> None:
     birds = Campaign.create(tmp_path / "birds", photos, classes=["finch", "other"])
     birds.next(8)
     phone = {"viewport": {"width": 390, "height": 780}, "has_touch": True, "is_mobile": True}
@@ -368,7 +358,7 @@ def test_pictures_on_a_phone(photos, tmp_path, scheme) -> None:
         ann.page.goto(f"{address}/overview")
         assert ann.page.evaluate("document.documentElement.scrollWidth") <= 390
         assert not ann.wrong
-    assert {one.row: one.value for one in given(birds.path)} == ann.gave
+    assert {item.row: item.value for item in answers_in(birds.path)} == ann.gave
 
 
 AMBIGUOUS = "is ambiguous"
@@ -379,10 +369,10 @@ WRONG = {"12x": "Enter a number, for example 2.5."} | dict.fromkeys(
 
 
 @pytest.mark.slow
-def test_numbers_by_keyboard(mails, tmp_path) -> None:
-    made = Campaign.create(tmp_path / "n", mails, id="key", number=True, drop=["subject"])
-    made.next(8)
-    with served(made, k=8) as address, browsers() as (browser,):
+def test_numbers_by_keyboard(mails, tmp_path, browsers) -> None:
+    campaign = Campaign.create(tmp_path / "n", mails, id="key", number=True, drop=["subject"])
+    campaign.next(8)
+    with served(campaign, k=8) as address, browsers() as (browser,):
         ann = Labeller(browser, address, "ann")
         for i, text in enumerate(("2.5", "-3", "1e-2", ",5", "1,5", "1,5000"), 1):
             ann.ready()
@@ -400,6 +390,6 @@ def test_numbers_by_keyboard(mails, tmp_path) -> None:
         ann.page.wait_for_selector("text=Undone")
         ann.gave.popitem()
         assert not ann.wrong
-    found = Campaign.open(made.path)
-    assert found.state.labels == ann.gave
-    found.close()
+    record = Campaign.open(campaign.path)
+    assert record.state.labels == ann.gave
+    record.close()

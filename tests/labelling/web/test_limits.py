@@ -24,11 +24,11 @@ def asked(app, method, path, receive, **headers):
     async def send(message):
         sent.append(message)
 
-    given = {"host": "localhost:8000", "origin": HERE} | headers
-    given = {name: value for name, value in given.items() if value is not None}
+    shown = {"host": "localhost:8000", "origin": HERE} | headers
+    shown = {name: value for name, value in shown.items() if value is not None}
     scope = {
         "type": "http", "method": method, "path": path, "raw_path": path.encode(),
-        "query_string": b"", "headers": [(n.encode(), v.encode()) for n, v in given.items()],
+        "query_string": b"", "headers": [(n.encode(), v.encode()) for n, v in shown.items()],
         "client": ("192.0.2.1", 5), "server": ("localhost", 8000), "scheme": "http",
         "http_version": "1.1", "root_path": "",
     }  # fmt: skip
@@ -176,8 +176,8 @@ def test_a_client_that_reads_no_response_is_disconnected(spam, short, monkeypatc
 def test_a_rejection_reaches_a_client_that_is_still_sending(spam) -> None:
     spam.next(3)
     with served(make_app(LabellingService(spam, k=1), Sessions("a secret"))) as port:
-        found = ask(port, head("POST", "/api/answers", length=60_000), b"x" * 60_000)
-        assert found[0] == 403
+        actual = ask(port, head("POST", "/api/answers", length=60_000), b"x" * 60_000)
+        assert actual[0] == 403
         with connected(port) as stream:  # and the connection is good for the next request
             stream.sendall(head("POST", "/api/answers", length=5) + b"xxxxx" + head("GET", "/"))
             assert answered(stream)[0] == 403 and answered(stream)[0] == 200
@@ -205,8 +205,8 @@ def test_a_body_that_breaks_is_refused_and_nothing_fails(spam, capfd, door, chun
                     stream.sendall(b"zz\r\n")
                 assert answered(stream)[0] in (200, 400, 401, 405, 422)
         assert ask(port, head("GET", "/"))[0] == 200
-    said = capfd.readouterr()
-    assert "Traceback" not in said.out + said.err and "Error" not in said.err
+    message = capfd.readouterr()
+    assert "Traceback" not in message.out + message.err and "Error" not in message.err
 
 
 def guessing(pairs, **more):
@@ -216,49 +216,49 @@ def guessing(pairs, **more):
     async def sleep(seconds):
         now[0] += seconds
 
-    made = TokenCheck(clock=lambda: now[0], sleep=sleep)
+    token_check = TokenCheck(clock=lambda: now[0], sleep=sleep)
 
     async def run():
-        found = []
-        for given, address in pairs:
+        results = []
+        for token, address in pairs:
             try:
-                found.append((await made.is_right(given, TOKEN, address), now[0]))
+                results.append((await token_check.is_right(token, TOKEN, address), now[0]))
             except auth.HTTPException as error:
-                found.append((error.status_code, int(error.headers["retry-after"])))
+                results.append((error.status_code, int(error.headers["retry-after"])))
                 now[0] += int(error.headers["retry-after"])
-        return found
+        return results
 
-    return asyncio.run(run()), made
+    return asyncio.run(run()), token_check
 
 
 def test_each_wrong_token_waits_longer_and_the_right_one_gets_in() -> None:
     pairs = [(f"guess {i}", "192.0.2.7") for i in range(9)]
     right = [(TOKEN, "192.0.2.7")] * 2
-    found, made = guessing([*pairs, *right, ("guess", "192.0.2.7"), ("more", "192.0.2.7")])
+    actual, result = guessing([*pairs, *right, ("guess", "192.0.2.7"), ("more", "192.0.2.7")])
     times = [0, 0, 0, 0, 0.5, 1.5, 3.5, 7.5, 15.5]
-    assert found[:9] == [(False, at) for at in times]
-    assert found[9:] == [(429, 16), (True, 31.5), (False, 31.5), (False, 31.5)]  # all is forgiven
-    assert made._delayed == 0
+    assert actual[:9] == [(False, at) for at in times]
+    assert actual[9:] == [(429, 16), (True, 31.5), (False, 31.5), (False, 31.5)]  # all is forgiven
+    assert result._delayed == 0
 
 
 def test_the_same_wrong_token_is_one_guess() -> None:
-    found, _ = guessing([("stale", "192.0.2.7")] * 50 + [(TOKEN, "192.0.2.7")])
-    assert found == [(False, 0.0)] * 50 + [(True, 0.0)]
+    actual, _ = guessing([("stale", "192.0.2.7")] * 50 + [(TOKEN, "192.0.2.7")])
+    assert actual == [(False, 0.0)] * 50 + [(True, 0.0)]
 
 
 def test_a_request_without_a_token_does_not_count_as_a_guess() -> None:
-    found, _ = guessing([("", "192.0.2.7")] * 50 + [(TOKEN, "192.0.2.7")])
-    assert found == [(False, 0.0)] * 50 + [(True, 0.0)]
+    actual, _ = guessing([("", "192.0.2.7")] * 50 + [(TOKEN, "192.0.2.7")])
+    assert actual == [(False, 0.0)] * 50 + [(True, 0.0)]
 
 
 def test_many_addresses_together_are_slow_too_and_those_we_know_are_not() -> None:
     good = [(TOKEN, "192.0.2.7")]
     pairs = [(f"guess {i}", f"2001:db8:{i % 5000:x}::1") for i in range(3000)]
-    found, made = guessing([*good, *pairs, *good])
-    tries = [one for one in found if one[0] is False]
-    assert found[-1][0] is True
-    assert found[-1][1] - found[100][1] >= 0.9 * (len(tries) - 100)  # one a second
-    assert len(made._wrong) <= auth.MAX_ADDRESSES >= len(made._right)
+    actual, result = guessing([*good, *pairs, *good])
+    tries = [item for item in actual if item[0] is False]
+    assert actual[-1][0] is True
+    assert actual[-1][1] - actual[100][1] >= 0.9 * (len(tries) - 100)  # one a second
+    assert len(result._wrong) <= auth.MAX_ADDRESSES >= len(result._right)
 
 
 def test_guesses_at_once_wait_as_long_as_one_after_the_other() -> None:
@@ -268,22 +268,27 @@ def test_guesses_at_once_wait_as_long_as_one_after_the_other() -> None:
         turns.append(seconds)
         await asyncio.Event().wait()
 
-    made = TokenCheck(clock=lambda: 0.0, sleep=sleep)
+    token_check = TokenCheck(clock=lambda: 0.0, sleep=sleep)
 
     async def run():
-        wanted = [made.is_right(f"guess {i}", TOKEN, "192.0.2.7") for i in range(20)]
-        tasks = [asyncio.create_task(one) for one in wanted]
+        expected = [token_check.is_right(f"guess {i}", TOKEN, "192.0.2.7") for i in range(20)]
+        tasks = [asyncio.create_task(item) for item in expected]
         for _ in range(5):
             await asyncio.sleep(0)
-        refused = [one for one in tasks if one.done() and one.exception() is not None]
-        for one in tasks:
-            one.cancel()
+        refused = [task for task in tasks if task.done() and task.exception() is not None]
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         return len(refused)
 
     refused = asyncio.run(run())
     assert turns == [0.5, 1.5, 3.5, 7.5] and refused == 12
-    assert made._wrong["192.0.2.7"].waiting == made._overall.waiting == made._delayed == 0
+    assert (
+        token_check._wrong["192.0.2.7"].waiting
+        == token_check._overall.waiting
+        == token_check._delayed
+        == 0
+    )
 
 
 def test_guesses_at_once_do_not_pass_each_other() -> None:
@@ -293,13 +298,14 @@ def test_guesses_at_once_do_not_pass_each_other() -> None:
         slept.append(seconds)
         await asyncio.Event().wait()
 
-    made = TokenCheck(clock=lambda: now[0], sleep=sleep)
+    token_check = TokenCheck(clock=lambda: now[0], sleep=sleep)
 
     async def run():
         for i in range(4):
-            assert not await made.is_right(f"guess {i}", TOKEN, "192.0.2.7")
+            assert not await token_check.is_right(f"guess {i}", TOKEN, "192.0.2.7")
         tasks = [
-            asyncio.create_task(made.is_right(f"more {i}", TOKEN, "192.0.2.7")) for i in range(200)
+            asyncio.create_task(token_check.is_right(f"more {i}", TOKEN, "192.0.2.7"))
+            for i in range(200)
         ]
         done, waiting = await asyncio.wait(tasks, timeout=0.5)
         codes = {task.exception().status_code for task in done}
@@ -311,7 +317,7 @@ def test_guesses_at_once_do_not_pass_each_other() -> None:
     codes, waiting = asyncio.run(run())
     assert codes == {429} and waiting == len(slept) <= auth.MAX_DELAYED
     assert slept == sorted(slept) and len(set(slept)) == len(slept) and max(slept) <= 10
-    assert made._delayed == 0
+    assert token_check._delayed == 0
 
 
 def test_wrong_tokens_on_the_page_are_slowed_and_nobody_else_is(spam) -> None:
@@ -335,12 +341,12 @@ def test_pages_are_answered_while_guesses_wait(spam) -> None:
     with served(make_app(LabellingService(spam, k=1), Sessions("a secret", TOKEN))) as port:
         held = []
         with watched(port, "/") as took:
-            for one in body:
+            for item in body:
                 held.append(connected(port))
                 held[-1].sendall(
                     head("POST", "/api/session", f"Origin: http://localhost:{port}",
                          "Content-Type: application/json", host=f"localhost:{port}",
-                         length=len(one)) + one
+                         length=len(item)) + item
                 )  # fmt: skip
             time.sleep(1.5)
         codes = [answered(stream)[0] for stream in held[:4] + held[-10:]]

@@ -108,7 +108,7 @@ def test_cookies_are_strict_and_expire(app, monkeypatch) -> None:
     assert sessions.read(value) is None
 
 
-def test_the_token_is_asked_for_and_never_repeated(spam, capfd) -> None:
+def test_the_token_is_required_and_never_repeated(spam, capfd) -> None:
     spam.next(3)
     with running(LabellingService(spam), Sessions(TOKEN, TOKEN)) as app:
         eve = person_of(app, None)
@@ -123,8 +123,8 @@ def test_the_token_is_asked_for_and_never_repeated(spam, capfd) -> None:
         for path in ("/", "/overview", "/api/campaign", "/openapi.json"):
             assert TOKEN not in ann.get(path).text
         assert TOKEN not in str(dict(ann.cookies))
-    said = capfd.readouterr()
-    assert TOKEN not in said.out + said.err
+    message = capfd.readouterr()
+    assert TOKEN not in message.out + message.err
 
 
 def test_nobody_can_pretend_to_come_from_another_address() -> None:
@@ -152,12 +152,12 @@ def test_the_token_is_in_a_private_file_or_the_environment(tmp_path, monkeypatch
         None,
     )
     monkeypatch.setenv("EVGP_TOKEN", TOKEN)
-    given, nothing = sessions_for(tmp_path / "spam.evgp", ask=False)
-    assert given.token == TOKEN and nothing is None
-    assert sessions_for(tmp_path / "spam.evgp", ask=False) == (given, None)
+    opened, nothing = sessions_for(tmp_path / "spam.evgp", ask=False)
+    assert opened.token == TOKEN and nothing is None
+    assert sessions_for(tmp_path / "spam.evgp", ask=False) == (opened, None)
     # Whoever guesses the token cannot check the guess with a cookie they signed themselves.
-    assert given.read(Sessions(TOKEN, TOKEN).cookie(Session("eve", "forged"))) is None
-    assert given.read(sessions.cookie(Session("ann", "of before the variable was set"))) is None
+    assert opened.read(Sessions(TOKEN, TOKEN).cookie(Session("eve", "forged"))) is None
+    assert opened.read(sessions.cookie(Session("ann", "of before the variable was set"))) is None
     monkeypatch.setenv("EVGP_TOKEN", "short")
     with refused(CampaignError):
         sessions_for(tmp_path / "spam.evgp", ask=False)
@@ -242,8 +242,8 @@ def test_names_of_people_are_checked(app) -> None:
 
 
 def test_two_spellings_of_a_name_are_one_person(app) -> None:
-    one, two = person_of(app, "Zo\u00eb"), person_of(app, "Zoe\u0308")
-    assert one.says(1, "ham").status_code == two.says(1, "spam").status_code == 200
+    first, two = person_of(app, "Zo\u00eb"), person_of(app, "Zoe\u0308")
+    assert first.says(1, "ham").status_code == two.says(1, "spam").status_code == 200
     assert set(app.state.service.campaign.state.verdicts[1].answers) == {"Zo\u00eb"}
     sessions = app.state.sessions
     old = sessions.cookie(Session("Zoe\u0308", "a cookie of an earlier version"))
@@ -278,7 +278,7 @@ def test_pictures_are_encoded_again_without_metadata(tmp_path) -> None:
     (folder / "evil.svg").write_text("<svg onload='alert(1)' xmlns='http://www.w3.org/2000/svg'/>")
     (folder / "evil.png").write_text("<svg onload='alert(1)' xmlns='http://www.w3.org/2000/svg'/>")
     birds = Campaign.create(tmp_path / "birds", folder, classes=["finch", "other"])
-    assert birds.source.names == ("0.jpg", "1.jpg", "2.jpg")  # what is no picture is no row
+    assert birds.source.names == ("0.jpg", "1.jpg", "2.jpg")  # other files are no rows
     ann = person_of(make_app(LabellingService(birds), Sessions("a secret for tests")))
     answer = ann.get("/api/images/1")
     assert answer.headers["content-type"] == "image/jpeg" and b"at home" not in answer.content
@@ -353,13 +353,13 @@ def test_a_server_for_all_knows_its_own_names() -> None:
 
 
 def test_the_schema_is_served(app) -> None:
-    told = TestClient(app, base_url=HERE).get("/openapi.json").json()
-    assert set(told["paths"]) == {
+    body = TestClient(app, base_url=HERE).get("/openapi.json").json()
+    assert set(body["paths"]) == {
         "/api/session", "/api/campaign", "/api/next", "/api/answers", "/api/undo", "/api/progress",
         "/api/release", "/api/images/{row}",
     }  # fmt: skip
     assert {"409", "507", "503", "401", "403"} <= set(
-        told["paths"]["/api/answers"]["post"]["responses"]
+        body["paths"]["/api/answers"]["post"]["responses"]
     )
-    for methods in told["paths"].values():
-        assert all(one["description"] for one in methods.values())
+    for methods in body["paths"].values():
+        assert all(method["description"] for method in methods.values())

@@ -45,14 +45,14 @@ def test_alpha_is_that_of_its_definition(rows) -> None:
 @pytest.mark.parametrize("size", [1e-200, 1e200, 1e307])
 def test_alpha_is_the_same_in_any_unit(size) -> None:
     rows = [[1.0, 1.5], [4.0, 3.0], [2.0, -2.0, 8.0]]
-    assert alpha([[size * one for one in row] for row in rows]) == pytest.approx(alpha(rows))
+    assert alpha([[size * item for item in row] for row in rows]) == pytest.approx(alpha(rows))
     assert alpha([[0.0, 0.0]]) is None
 
 
 def test_cards_are_text_whatever_they_hold() -> None:
-    made = {
-        one.name: (one.text, one.kind)
-        for one in cells(
+    result = {
+        cell.name: (cell.text, cell.kind)
+        for cell in cells(
             {
                 "flag": True, "day": date(2024, 5, 1), "raw": b"\x00\x01", "nan": float("nan"),
                 "list": [1, "<b>"], "long": "word " * 40, "lines": "a\nb", "huge": "x" * 30_000,
@@ -60,11 +60,13 @@ def test_cards_are_text_whatever_they_hold() -> None:
             }
         )
     }  # fmt: skip
-    assert made["flag"] == ("yes", "short") and made["day"] == ("2024-05-01", "short")
-    assert made["raw"] == ("2 bytes", "short") and made["nan"] == ("", "missing")
-    assert made["list"] == ("[1, '<b>']", "short") and made["big"][0] == "1" + "0" * 30
-    assert made["long"][1] == made["lines"][1] == "long"
-    assert made["huge"][0].endswith("(10,000 more characters)") and len(made["huge"][0]) < 20_100
+    assert result["flag"] == ("yes", "short") and result["day"] == ("2024-05-01", "short")
+    assert result["raw"] == ("2 bytes", "short") and result["nan"] == ("", "missing")
+    assert result["list"] == ("[1, '<b>']", "short") and result["big"][0] == "1" + "0" * 30
+    assert result["long"][1] == result["lines"][1] == "long"
+    assert (
+        result["huge"][0].endswith("(10,000 more characters)") and len(result["huge"][0]) < 20_100
+    )
     wide = cells({f"c{i}": i for i in range(1_000)})
     assert len(wide) == 301 and wide[-1].text == "and 700 more columns"
 
@@ -92,61 +94,63 @@ def test_a_writer_that_stops_saves_its_queue(spam) -> None:
     writer.start()
     writer.stop()
     wait(waiting, timeout=1)
-    assert [one.result().number for one in waiting] == list(range(2, 42))
-    assert len({one.at for one in spam.log()[1:]}) < 20 and len(spam.state.labels) == 41
+    assert [item.result().number for item in waiting] == list(range(2, 42))
+    assert len({event.at for event in spam.log()[1:]}) < 20 and len(spam.state.labels) == 41
     spam.close()
 
 
 @pytest.mark.parametrize("classes", [2, 12, 0])
 def test_figures_colour_rows_by_label(mails, tmp_path, classes) -> None:
     names = [f"class {i} & <co>" for i in range(classes)]
-    made = Campaign.create(
+    campaign = Campaign.create(
         tmp_path / "c", mails, id="key", classes=names, number=not names, drop=["subject"]
     )
-    chart = PoolMap(made)
+    chart = PoolMap(campaign)
     assert (
-        variance_curve(made.state) is None
-        and "no label yet" in chart.figure(made.state).description
+        variance_curve(campaign.state) is None
+        and "no label yet" in chart.figure(campaign.state).description
     )
-    rows = [one.row for one in made.next(30)]
+    rows = [item.row for item in campaign.next(30)]
     for i, row in enumerate(rows[:24]):
-        made.answer(row, "label", names[i % classes] if names else float(i))
-    made.answer(rows[24], "skip")
+        campaign.answer(row, "label", names[i % classes] if names else float(i))
+    campaign.answer(rows[24], "skip")
     other = next(row for row in range(60) if row not in rows)  # a row that was not picked
-    made.answer(other, "label", names[0] if names else 1.0, who="bob")
-    drawn = chart.figure(made.state)
+    campaign.answer(other, "label", names[0] if names else 1.0, who="bob")
+    drawn = chart.figure(campaign.state)
     counts = {name: count for _, name, count in drawn.legend}
     assert counts["waiting"] == 5 and counts["skipped or unsure"] == 1
     assert sum(counts.values()) == 31 and (not names or counts[names[0]] == 24 // classes + 1)
     colours = {colour for colour, _, _ in drawn.legend} - {"waiting", "passed"}
-    wanted = {2: {"c0", "c1"}, 12: {*(f"c{i}" for i in range(8)), "others"}}
-    assert colours == wanted.get(classes, {f"q{i}" for i in range(5)})
+    expected = {2: {"c0", "c1"}, 12: {*(f"c{i}" for i in range(8)), "others"}}
+    assert colours == expected.get(classes, {f"q{i}" for i in range(5)})
     assert "<co>" not in drawn.svg
-    (one,) = made.state.rounds
-    skipped = (one.left[23] - one.left[24]) / one.prior  # which nobody labelled
-    words = variance_curve(made.state).description
-    assert f"{100 * one.left[23] / one.prior:.0f} % after 25 answered" in words
-    then = 100 * (one.left[-1] / one.prior + skipped)
+    (first,) = campaign.state.rounds
+    skipped = (first.left[23] - first.left[24]) / first.prior  # without labels
+    words = variance_curve(campaign.state).description
+    assert f"{100 * first.left[23] / first.prior:.0f} % after 25 answered" in words
+    then = 100 * (first.left[-1] / first.prior + skipped)
     assert f"{then:.0f} % once all waiting ones are labelled" in words
-    assert hint(made).left == pytest.approx(then / 100)
-    told = statistics(made.state, made.log())
-    assert (told.labelled, told.waiting, told.skipped, told.unsure) == (25, 5, 1, 0)
-    assert [one.who for one in told.latest] == ["bob"] + ["me"] * 11
-    made.close()
+    assert hint(campaign).left == pytest.approx(then / 100)
+    reported = statistics(campaign.state, campaign.log())
+    assert (reported.labelled, reported.waiting, reported.skipped, reported.unsure) == (25, 5, 1, 0)
+    assert [item.who for item in reported.latest] == ["bob"] + ["me"] * 11
+    campaign.close()
 
 
 def test_skipped_rows_do_not_reduce_the_variance(mails, tmp_path) -> None:
-    made = Campaign.create(tmp_path / "c", mails, id="key", classes=["a", "b"], drop=["subject"])
-    for item in made.next(8):
-        made.answer(item.row, "skip")
-    words = variance_curve(made.state).description
+    campaign = Campaign.create(
+        tmp_path / "c", mails, id="key", classes=["a", "b"], drop=["subject"]
+    )
+    for item in campaign.next(8):
+        campaign.answer(item.row, "skip")
+    words = variance_curve(campaign.state).description
     assert "100 % after 8 answered, 100 % once" in words
-    assert hint(made).left == pytest.approx(1) and hint(made).last == 0
-    made.next(4)  # the curve of a second round goes on from there
-    told = variance_curve(made.state)
-    assert "100 % after 8 answered" in told.description
-    assert f", {100 * hint(made).left:.0f} % once all waiting ones" in told.description
-    made.close()
+    assert hint(campaign).left == pytest.approx(1) and hint(campaign).last == 0
+    campaign.next(4)  # the curve of a second round continues from there
+    reported = variance_curve(campaign.state)
+    assert "100 % after 8 answered" in reported.description
+    assert f", {100 * hint(campaign).left:.0f} % once all waiting ones" in reported.description
+    campaign.close()
 
 
 def test_a_socket_can_be_reached_and_its_address_is_in_use() -> None:
@@ -158,14 +162,14 @@ def test_a_socket_can_be_reached_and_its_address_is_in_use() -> None:
 
 
 @given(st.lists(st.text("019aAsxé ", max_size=2), unique=True, max_size=40))
-@example([str(one) for one in range(10)])
+@example([str(item) for item in range(10)])
 @example(["2", "cat", "1", "dog", "A", "a", "s"])
 def test_a_class_that_is_a_key_has_that_key(classes) -> None:
     keys = keys_of(classes)
     used = [key for key in keys if key]
     assert len(keys) == len(classes) and len(set(used)) == len(used) <= 32
     assert not set(used) & set("uscz") and len(used) == min(32, len(classes))
-    for one, key in zip(classes, keys, strict=True):
-        alike = [other for other in classes if other.lower() == one.lower()]
-        if one.lower() in set("1234567890qwertyiopadfghjklvbnmx") and alike[0] == one:
-            assert key == one.lower()
+    for item, key in zip(classes, keys, strict=True):
+        alike = [other for other in classes if other.lower() == item.lower()]
+        if item.lower() in set("1234567890qwertyiopadfghjklvbnmx") and alike[0] == item:
+            assert key == item.lower()

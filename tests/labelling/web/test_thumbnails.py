@@ -32,10 +32,10 @@ class Counted(Images):
     """Images that note how often each was decoded, and how many were at once."""
 
     def thumbnail(self, row, side):
-        made = self.__dict__.setdefault("made", [])
+        result = self.__dict__.setdefault("made", [])
         now = self.__dict__.setdefault("now", [])
         now.append(row)
-        made.append((row, len(now)))
+        result.append((row, len(now)))
         time.sleep(0.05)
         now.remove(row)
         return super().thumbnail(row, side)
@@ -47,60 +47,64 @@ def counted(folder):
 
 def test_twelve_requests_for_one_picture_decode_it_once(large) -> None:
     pictures = counted(large)
-    made = Thumbnails(pictures)
+    thumbnails = Thumbnails(pictures)
     with ThreadPoolExecutor(12) as pool:
-        found = list(pool.map(lambda _: made.of(2).result(), range(12)))
-    assert pictures.made == [(2, 1)] and len({one.data for one in found}) == 1
-    assert Image.open(io.BytesIO(found[0].data)).size == (120, 90)
-    made.stop()
+        actual = list(pool.map(lambda _: thumbnails.of(2).result(), range(12)))
+    assert pictures.made == [(2, 1)] and len({item.data for item in actual}) == 1
+    assert Image.open(io.BytesIO(actual[0].data)).size == (120, 90)
+    thumbnails.stop()
 
 
 def test_one_picture_is_decoded_at_a_time(large) -> None:
     pictures = counted(large)
-    made = Thumbnails(pictures)
+    thumbnails = Thumbnails(pictures)
     with ThreadPoolExecutor(12) as pool:
-        list(pool.map(lambda i: made.of(i % 4).result(), range(24)))
+        list(pool.map(lambda i: thumbnails.of(i % 4).result(), range(24)))
     assert sorted(row for row, _ in pictures.made) == [0, 1, 2, 3]
     assert {at_once for _, at_once in pictures.made} == {1}
-    made.stop()
+    thumbnails.stop()
 
 
 def test_a_file_that_changes_is_read_again_and_one_that_is_gone_is_small(large) -> None:
     pictures = counted(large)
-    made = Thumbnails(pictures)
-    before = made.of(1).result().data
+    thumbnails = Thumbnails(pictures)
+    before = thumbnails.of(1).result().data
     Image.new("RGB", (130, 90), "red").save(large / "1.png")
-    after = Image.open(io.BytesIO(made.of(1).result().data))
-    assert after.size == (130, 90) and made.of(1).result().data != before
+    after = Image.open(io.BytesIO(thumbnails.of(1).result().data))
+    assert after.size == (130, 90) and thumbnails.of(1).result().data != before
     (large / "1.png").unlink()
-    assert Image.open(io.BytesIO(made.of(1).result().data)).size == (32, 24)
+    assert Image.open(io.BytesIO(thumbnails.of(1).result().data)).size == (32, 24)
     assert len(pictures.made) == 3
-    made.stop()
+    thumbnails.stop()
 
 
 def test_the_cache_of_thumbnails_is_bounded(large) -> None:
     pictures = counted(large)
     size = len(Thumbnails(pictures).of(0).result().data)
-    made = Thumbnails(pictures, max_bytes=int(2.5 * size))
+    thumbnails = Thumbnails(pictures, max_bytes=int(2.5 * size))
     for row in (0, 1, 0, 2, 0, 1):
-        made.of(row).result()
-    assert made._bytes == sum(len(one.data) for one in made._cache.values()) <= 2.5 * size
+        thumbnails.of(row).result()
+    assert (
+        thumbnails._bytes
+        == sum(len(item.data) for item in thumbnails._cache.values())
+        <= 2.5 * size
+    )
     # 0 was asked for again and again, 1 gave way to 2.
     assert [row for row, _ in pictures.made[1:]] == [0, 1, 2, 1]
     none = Thumbnails(pictures, max_bytes=10)
     assert none.of(0).result().data and not none._cache
     none.stop()
-    made.stop()
+    thumbnails.stop()
 
 
 def test_a_failure_is_forgotten(large, monkeypatch) -> None:
-    made = Thumbnails(read_images(large))
+    thumbnails = Thumbnails(read_images(large))
     with monkeypatch.context() as patched:
         patched.setattr("evgp.labelling.web.thumbnails.without_metadata", lambda image: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            made.of(0).result()
-    assert made.of(0).result().data
-    made.stop()
+            thumbnails.of(0).result()
+    assert thumbnails.of(0).result().data
+    thumbnails.stop()
 
 
 def test_others_are_answered_while_a_picture_is_decoded(large, tmp_path, monkeypatch) -> None:
@@ -123,10 +127,10 @@ def test_others_are_answered_while_a_picture_is_decoded(large, tmp_path, monkeyp
         with watched(port, "/") as took:
             time.sleep(1)
             assert ask(port, head("GET", "/api/progress", cookie))[0] == 200
-        assert not any(one.done() for one in asked)
+        assert not any(item.done() for item in asked)
         gate.set()
-        found = [one.result() for one in asked]
-    assert [one[0] for one in found] == [200] * 60 and sorted(decoded) == ["0.png", "1.png"]
+        actual = [item.result() for item in asked]
+    assert [item[0] for item in actual] == [200] * 60 and sorted(decoded) == ["0.png", "1.png"]
     assert len(took) > 5 and max(took) < SOON
 
 
@@ -140,12 +144,12 @@ def test_a_picture_that_became_too_large_says_so(large, tmp_path, monkeypatch) -
         ann = person_of(app)
         items = ann.post("/api/next", json={"count": 3}).json()["items"]
         assert Image.open(io.BytesIO(ann.get("/api/images/2").content)).size == (32, 24)
-    said = {one["name"]: [cell["text"] for cell in one["cells"]] for one in items}
-    assert said.pop("2.png") == [
+    message = {item["name"]: [cell["text"] for cell in item["cells"]] for item in items}
+    assert message.pop("2.png") == [
         "The file can no longer be shown (of more than 100 megapixels); this is the small copy "
         "that picks are made from."
     ]
-    assert set(map(tuple, said.values())) == {()}
+    assert set(map(tuple, message.values())) == {()}
 
 
 def test_threads_put_warnings_back_as_they_were() -> None:

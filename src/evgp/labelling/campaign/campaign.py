@@ -101,8 +101,8 @@ class Campaign:
     """One SQLite file, and next to it the encoded pool in a file named by a hash of its content.
 
     Every change is an event that is added to the file before it is acknowledged. The state is
-    folded from the events: the same events give the same state and the same picks. `notes` say what
-    is odd about the pool of a new campaign.
+    folded from the events: the same events give the same state and the same picks. `notes` list
+    what looks suspicious in the pool of a new campaign.
     """
 
     def __init__(self, journal: Journal, notes: Sequence[str] = ()) -> None:
@@ -140,9 +140,10 @@ class Campaign:
         name) with `weights` (a file), `unit` and `draws`. With `choose_network` the labels so far
         choose the network in each round (EV-GP+MS). `x_test` is a file, or folder, of test points,
         and `show` are the columns that people see, all by default. `costs` is a column, and
-        `budget` what each round may cost. `kernel`, by name, `features`, `scale`, `thin` and
-        further arguments (`column`, `text`, `embed`, `image_size`, ...) are those of `evgp.pick`.
-        `notes` of the campaign say what is odd. O(rows) time and memory: the pool is encoded once.
+        `budget` is the maximum cost of each round. `kernel`, by name, `features`, `scale`, `thin`
+        and further arguments (`column`, `text`, `embed`, `image_size`, ...) are those of
+        `evgp.pick`. `notes` of the campaign list what looks suspicious. O(rows) time and memory:
+        the pool is encoded once.
         """
         file, pool_path = campaign_path(path), Path(pool)
         names = checked_classes(classes, number)
@@ -224,7 +225,7 @@ class Campaign:
     def source(self) -> Source:
         """The rows for people to read; opened when first needed."""
         if self._source is None:
-            with warnings.catch_warnings():  # which were given when the campaign was created
+            with warnings.catch_warnings():  # notes were shown when the campaign was created
                 warnings.simplefilter("ignore", DataWarning)
                 self._source = open_source(self.pool_path, self._reading, rows=self.created.rows)
         return self._source
@@ -541,7 +542,7 @@ def reading_of(options: Mapping[str, Any]) -> ReadOptions:
 
 
 def _asked(model: Model, seed: int, features: str | None) -> dict[str, Any]:
-    """What the network asks of its inputs, as options of reading."""
+    """What the network requires of its inputs, as options for reading."""
     network, kernel = model.network_and_kernel(seed)
     return asked_of_inputs(network, kernel_of(network, seed, kernel), features)
 

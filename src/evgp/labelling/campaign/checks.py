@@ -18,7 +18,7 @@ def checked_classes(classes: Sequence[str], number: bool) -> tuple[str, ...]:
     names = tuple(checked_name(normalize("NFC", name), "a class") for name in classes)
     if number == bool(names):
         raise CampaignError(
-            "expected either classes (such as spam,ham) or number=True for a regression, got "
+            "expected either classes= (such as spam,ham) or number=True for a regression, got "
             + ("both" if number else "neither")
         )
     if names and (len(names) < 2 or len(set(names)) < len(names)):

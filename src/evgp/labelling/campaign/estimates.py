@@ -1,4 +1,4 @@
-"""Estimates from the labels so far: what each row is worth, and whether more labels will help."""
+"""Estimates from the labels so far: the value of each row's label, and whether more will help."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ def _gains(campaign: Campaign, rows: Sequence[int], observed: Sequence[int]) -> 
     return [max(0.0, float(gain)) / prior for gain in gains]
 
 
-_MIN_LABELS = 12  # below this, cross-validation says nothing
+_MIN_LABELS = 12  # with fewer labels, cross-validation is meaningless
 _FOLDS = 50
 _SMALL_GAIN = 0.02  # share of the prior variance, by a whole round
 _SMALL_IMPROVEMENT = 0.05  # share of the error, by the second half of the labels

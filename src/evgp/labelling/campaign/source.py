@@ -70,11 +70,11 @@ class Source:
         """Names of columns, several of which may be separated by commas; raises if one is new."""
         if names and self.table is None:
             raise CampaignError(f"{self.path}: a folder of images has no columns {quoted(names)}")
-        found = split(names, () if self.table is None else self.table.names)
-        for name in found:
+        columns = split(names, () if self.table is None else self.table.names)
+        for name in columns:
             assert self.table is not None
             self.table.column(name)
-        return found
+        return columns
 
     def row_of(self, name: str) -> int:
         """The row with this name; O(1) after the first call."""
@@ -129,7 +129,7 @@ def encoded_test(data: ImageData | TableData, path: Path) -> Shaped[np.ndarray, 
     if isinstance(data, TableData):
         return data.tensor_like(path).numpy()
     if not path.is_dir():
-        raise DatasetError(f"{path}: expected a folder of images, as the pool is one")
+        raise DatasetError(f"{path}: expected a folder of images, like the pool")
     images = read_images(path, like=data.pictures)
     return images.x if data.embedder is None else embedded_images(images, data.embedder)
 

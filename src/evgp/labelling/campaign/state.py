@@ -15,8 +15,8 @@ class Verdict:
     """The label of a row, if it has one, and the answers of each person.
 
     The latest answer of each person counts, unless it was undone. A row is labelled if anybody gave
-    it a label: the class that most people gave (of equals the one given first), or the median of
-    numbers. It is disputed if people gave different labels.
+    it a label: the class that most people gave (ties go to the first), or the median of numbers. It
+    is disputed if people gave different labels.
     """
 
     value: Value | None
@@ -144,7 +144,7 @@ class StateBuilder:
 
     def _answered(self, answer: Answered) -> None:
         people = self._people.setdefault(answer.row, {})
-        people.pop(answer.who, None)  # so that answers are in the order in which they count
+        people.pop(answer.who, None)  # so that answers are in order of their latest change
         people[answer.who] = answer
         self._verdicts[answer.row] = resolved(people)
 

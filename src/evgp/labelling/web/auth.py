@@ -182,7 +182,7 @@ class _Backoff:
 
 
 class TokenCheck:
-    """Compares tokens, no faster than a person who mistypes needs.
+    """Compares tokens, no faster than people who mistype need.
 
     One address may be wrong three times; from then on its tokens are compared after 0.5, 1, 2, ...
     30 seconds. After 50 wrong ones from anywhere, tokens from addresses that never sent the right

@@ -1,6 +1,6 @@
 """Checks before a request reaches the application, and the headers of every response.
 
-In this order: the host, the announced length, the origin of a change, who sends it. The body is
+In this order: the host, the announced length, the origin of a change, the sender. The body is
 read only then, up to the limit of its path.
 """
 

@@ -124,7 +124,9 @@ def _disagreement(values: Sequence[Value]) -> float:
 
 
 def _labels(verdict: Verdict) -> dict[str, Value]:
-    return {who: said.value for who, said in verdict.answers.items() if said.value is not None}
+    return {
+        who: answer.value for who, answer in verdict.answers.items() if answer.value is not None
+    }
 
 
 def _kind(verdict: Verdict) -> str:

@@ -172,7 +172,7 @@ def make_server(app: FastAPI) -> uvicorn.Server:
             log_level="error",
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # else X-Forwarded-For would hide who guesses tokens
+            proxy_headers=False,  # otherwise X-Forwarded-For would hide who guesses tokens
             timeout_graceful_shutdown=3,
             ws="none",
         )
