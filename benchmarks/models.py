@@ -1,4 +1,4 @@
-"""Picks with the kernels of convolutional networks, end to end, beside the paper's Table 2."""
+"""Picks with the kernels of convolutional networks, end to end, next to the paper's Table 2."""
 
 import json
 import sys

@@ -289,7 +289,8 @@ def test_32_bit_greys_are_left_out_because_their_white_is_unknown(folder: Path) 
     Image.fromarray(np.full((8, 8), 0.5, np.float32)).save(folder / "float.tiff")
     Image.fromarray(np.full((8, 8), 70_000, np.int32)).save(folder / "long.tiff")
     assert read_images(folder).notes == (
-        "2 files left out, of 32-bit greys, whose white is unknown: float.tiff, long.tiff",
+        "2 files left out, of 32-bit greys, where the value of white is unknown: float.tiff, "
+        "long.tiff",
     )
 
 

@@ -224,7 +224,7 @@ def test_an_interruption_says_what_is_kept() -> None:
     texts = [f"{text} {at}" for at, text in enumerate(sentences(200))]
     with pytest.raises(KeyboardInterrupt) as stopped:
         evgp.read_pool(pd.DataFrame({"body": texts}), text="body", embed=slow)
-    assert str(stopped.value).endswith(" of 200 vectors are kept for the next run")
+    assert str(stopped.value).endswith(" of 200 vectors are cached for the next run")
 
 
 def test_tfidf_is_suggested() -> None:

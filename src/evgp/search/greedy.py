@@ -63,7 +63,7 @@ class Budget:
 class Greedy(Protocol):
     """A search: from gains to picks.
 
-    A search may have further attributes, which are used where present; a missing one counts as no:
+    A search may have further attributes, which are used where present; a missing one means no:
 
     - `nested`: its picks for k begin those for any larger k, so that a strategy computes them once;
     - `swaps`: it exchanges picks, which the estimated time allows for;
