@@ -163,8 +163,8 @@ STUDY = Study(
         "laptop": {**_PAPER, "seeds": 3, "pool": 3000, "sizes": [10, 25, 50, 100]},
         "smoke": {"datasets": ["random-model"], "seeds": 1, "pool": 40, "sizes": [3, 6]},
     },
-    departures="Ours; compared with its paper scale, 3 halves in place of 5, of 3,000 points at "
-    "most, and sets of up to 100 points in place of 200.",
+    departures="Ours; beside its paper scale 3 halves in place of 5, of 3,000 points at most, and "
+    "sets of up to 100 points in place of 200.",
     cells=cells,
     draw=draw,
     claims=claims,

@@ -153,8 +153,7 @@ _PAPER: dict[str, Any] = {"members": 30, "labels": 8, "width": 256, "steps": 100
 _DEPARTS = (
     "The paper says neither its function nor its sets or networks; ours are a wave with a slope, 8 "
     "points picked by EV-GP or close to each other, and 30 networks of width 256 in the NTK "
-    "parametrisation with standard deviations of 1.5 for weights and 0.3 for biases, trained by "
-    "Adam."
+    "parametrisation with weights of deviation 1.5 and biases of 0.3, trained by Adam."
 )
 
 STUDY = Study(

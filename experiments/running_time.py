@@ -275,7 +275,7 @@ _UNLIKE = (
     "EV-GP with ResNet18 draws a network anew for every batch, as the authors do; sketched EV-GP, "
     "which is ours, draws one and picks all n points from its features at once, and how good these "
     "picks are is not measured here. The first 100 points of MLMOC are random and take no time "
-    "here; whether the paper's n includes them is not stated."
+    "here; whether the paper's n counts them is not told."
 )
 _SKETCH = {**_SVHN, "strategies": ["evgp-sketch"], "work": "sketched", "features": 512}
 

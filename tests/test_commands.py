@@ -30,6 +30,8 @@ MARK = "# not run by the tests: "
 # Commands that follow a mark. A page may mark nothing else, and what is listed must be marked.
 NOT_RUN = {
     "evgp campaign serve texts": "a server that stays",
+    "evgp pick mails/ -k 1000 --id id --text subject,body --embed models/all-MiniLM-L6-v2 "
+    "-o picks.csv": "a model that is not installed",
     "evgp pick pool/ -k 1000 --id key --dask tcp://10.0.0.1:8786 --cache /shared/evgp "
     "-o picks.csv": "Dask",
     "dask scheduler --host 10.0.0.1 &": "Dask; tests/integrations starts one",

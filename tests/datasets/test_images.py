@@ -125,7 +125,7 @@ BAD = {
     "large.png": (bomb(10_001, 10_000), photos.TOO_LARGE),
     "huge.png": (bomb(60_000, 60_000), photos.TOO_LARGE),
     "hollow.png": (bomb(9_500, 9_500), photos.DAMAGED),
-    "vector.svg": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", photos.NO_IMAGE),
+    "vector.svg": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", photos.FOREIGN),
     "page.eps": (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n", photos.NO_IMAGE),
 }
 

@@ -40,7 +40,7 @@ def test_a_note_says_what_was_resized(tmp_path: Path) -> None:
     save(tmp_path / "b.png", size=(300, 200))
     assert read_images(tmp_path).notes == (
         "2 images of 100 x 40 to 300 x 200 pixels were resized to 32 x 32, stretched "
-        "where they are not square; pass image_size= for another size",
+        "where they are not square; image_size= chooses another size",
     )
 
 

@@ -215,8 +215,12 @@ def test_times_are_no_labels(tmp_path: Path) -> None:
         load_csv(tmp_path / "t.parquet", "day")
 
 
+@pytest.mark.filterwarnings("ignore::evgp.errors.DataWarning")
 def test_all_problems_of_a_table_with_labels_are_in_one_message(tmp_path: Path) -> None:
-    values = {"name": [f"n{at}a" for at in range(60)], "hole": [None, *range(59)]}
+    values = {
+        "word": [chr(97 + at % 26) + chr(97 + at // 26) for at in range(60)],
+        "hole": [None, *np.linspace(0, 1, 59)],
+    }
     path = table(tmp_path, y=np.arange(60.0), **values)
     with refused(TableProblems) as caught:
         load_csv(path, "y")

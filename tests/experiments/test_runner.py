@@ -73,10 +73,10 @@ def test_only_a_smoke_record_gives_way(out, there, asked, draw_only, monkeypatch
     with pytest.raises(DatasetError) as error:
         reproduce(NAME, scale=asked, out=out, draw_only=draw_only)
     expected = (
-        f"a record of scale {asked} to draw, got one of {there}; say --scale {there}"
+        f"a record of scale {asked} to draw, got one of {there}; pass --scale {there}"
         if draw_only
-        else f"no record of another scale than {asked}, got one of {there}; keep it, and give "
-        "another folder with --out"
+        else f"no record of another scale than {asked}, got one of {there}; keep it, and pass "
+        "another folder as --out"
     )
     assert str(error.value) == f"{out / NAME}: expected {expected}"
     assert contents(out / NAME) == before

@@ -182,17 +182,17 @@ def read_separated(file: TextFile, dialect: Dialect, text: Sequence[str]) -> Rec
             table = again.data
             for name in rest:
                 table = table.set_column(table.schema.get_field_index(name), name, data[name])
-            found = replace(again, data=table)
+            recognised = replace(again, data=table)
     codes = _with_zeros(file, dialect, data)
     notes = [
         f"column {name!r} read as numbers, though some begin with 0, such as {example(cells)!r}"
         for name, cells in codes.items()
     ]
     return replace(
-        found,
-        notes=(*file.notes, *found.notes, *notes),
-        raw={**found.raw, **codes},
-        formats={**found.formats, **dict.fromkeys(codes, NumberFormat("."))},
+        recognised,
+        notes=(*file.notes, *recognised.notes, *notes),
+        raw={**recognised.raw, **codes},
+        formats={**recognised.formats, **dict.fromkeys(codes, NumberFormat("."))},
     )
 
 
