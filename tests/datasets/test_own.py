@@ -224,7 +224,7 @@ def test_all_problems_of_a_table_with_labels_are_in_one_message(tmp_path: Path) 
     path = table(tmp_path, y=np.arange(60.0), **values)
     with refused(TableProblems) as caught:
         load_csv(path, "y")
-    assert len(load_csv(path, "y", **caught.value.options).x) == 48
+    assert len(load_csv(path, "y", **caught.value.options).x) == 30
     texts = {name: [f"the parcel {at} has not come" for at in range(60)] for name in "ab"}
     path = table(tmp_path, y=np.arange(60.0), **texts)
     with refused(TableProblems) as caught:
